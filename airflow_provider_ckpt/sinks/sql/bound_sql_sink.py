@@ -65,6 +65,11 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             problem = f"the ledger's table {name} has an engine that does not undo what was not committed"
             raise self._failures.mismatch(problem, f"ALTER TABLE {name} ENGINE=InnoDB")
 
+        # a staging table that cannot be dropped would be found when the first release is done
+        if not self._dialect.may_drop(connection, TableName(self._schema, staging_table("", "", ""))):
+            problem = f"its user may drop no tables in the database {self._schema!r}, where rows are staged"
+            raise self._failures.mismatch(problem, f"GRANT CREATE, DROP ON {self._schema}.*, or name a staging_schema")
+
     def prepare(self) -> None:
         with self._transaction("look at its ledger") as connection:
             self._check_schema(connection)
@@ -118,16 +123,16 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         table = self._dialect.read_table(connection, self._table)
         if table is None:
             self._check_creatable(connection)
-            create_target(connection, self._table, columns, self._settings.key, self._made_types(columns))
+            create_target(connection, self._table, columns, self._settings.key, self._made_types(connection, columns))
             table = self._dialect.read_table(connection, self._table)
             assert table is not None
         self._refuse(self._problems_of(connection, columns, table))
         return table
 
-    def _made_types(self, columns: Columns) -> dict[str, str]:
+    def _made_types(self, connection: Connection, columns: Columns) -> dict[str, str]:
         made = {}
         for name, kind in columns:
-            found = self._dialect.made_for(kind, is_key=name in self._settings.key)
+            found = self._dialect.made_for(connection, kind, is_key=name in self._settings.key)
             if found is None:
                 problem = f"no column of {self._dialect.name} can be made for column {name!r}"
                 raise self._failures.mismatch(problem, "Cast it in the job, or make the table yourself")

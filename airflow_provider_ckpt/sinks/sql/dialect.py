@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table
+from sqlalchemy import ColumnElement, Connection, Engine, Table
 from sqlalchemy.sql.dml import Insert
 
 from airflow_provider_ckpt.sinks.database.names import TableName
@@ -31,6 +31,10 @@ class Dialect(ABC):
     @abstractmethod
     def connect(self, **parameters: Any) -> Any:
         """A connection of the driver."""
+
+    @abstractmethod
+    def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+        """What ``connect`` returns for them, with a limit to how long it may say nothing."""
 
     @abstractmethod
     def settle(self) -> Sequence[str]:
@@ -71,10 +75,20 @@ class Dialect(ABC):
         """None: there is no such table."""
 
     @abstractmethod
+    def compared_key(
+        self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
+    ) -> list[ColumnElement[Any]]:
+        """The columns of the staging table by which its rows are of one key, as the index of the target has it."""
+
+    @abstractmethod
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
         """Of SELECT, INSERT, UPDATE, DELETE those that the user does not have. Changes nothing."""
+
+    @abstractmethod
+    def may_drop(self, connection: Connection, name: TableName) -> bool:
+        """Whether the user may drop tables where that one is. ``name``: of none that is there."""
 
     # ---- types and statements
 
@@ -82,7 +96,7 @@ class Dialect(ABC):
     def fits(self, kind: Any, column: str) -> bool: ...
 
     @abstractmethod
-    def made_for(self, kind: Any, *, is_key: bool) -> str | None:
+    def made_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
         """The type of a column that is made for such values; None if there is none."""
 
     @abstractmethod

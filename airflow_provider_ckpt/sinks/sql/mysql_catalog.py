@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, text
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, text
 
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
+from airflow_provider_ckpt.sinks.sql.mysql_types import NOT_NULL_TIMESTAMP
+from airflow_provider_ckpt.sinks.sql.portions import portions
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = {True: (10, 5), False: (8, 0, 19)}
@@ -62,6 +64,11 @@ class MySQLCatalog:
             return "its server has binlog_format = STATEMENT, which refuses READ COMMITTED; set it to ROW or MIXED"
         return None
 
+    def exact_collation(self, connection: Connection) -> str:
+        """Which tells texts apart by each character, and by blanks at their end, too (unlike ``utf8mb4_bin``)."""
+        is_maria = bool(getattr(connection.dialect, "is_mariadb", False))
+        return "utf8mb4_nopad_bin" if is_maria else "utf8mb4_0900_bin"
+
     def schema_problem(self, connection: Connection, schema: str) -> Problem | None:
         if not schema:
             return "its connection names no database, and its table none either", "Write table='database.table'"
@@ -77,12 +84,19 @@ class MySQLCatalog:
         return "its server does not tell upper and lower case of tables apart", "Write the name in lower case"
 
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
-        if not names:
-            return {}
-        return {name: int(size) for name, size in connection.execute(_SIZES, {"s": schema, "n": list(names)})}
+        found = {}
+        for some in portions(list(names)):
+            found |= {name: int(size) for name, size in connection.execute(_SIZES, {"s": schema, "n": some})}
+        return found
 
     def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
         return sorted(row[0] for row in connection.execute(_ENGINES, {"s": schema, "n": list(names)}))
+
+    def compared_key(
+        self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
+    ) -> list[ColumnElement[Any]]:
+        """An index compares as its columns do, and the staging table has their collations."""
+        return [staging.c[one] for one in key]
 
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
         which = {"s": name.schema, "n": name.name}
@@ -122,7 +136,7 @@ def _column(row: Any) -> SqlColumn:
         not_null=nullable == "NO",
         is_given=is_given,
         is_always=is_always,
-        definition=f"{kind}{text_of}",
+        definition=NOT_NULL_TIMESTAMP if kind == "timestamp(6)" and nullable == "NO" else f"{kind}{text_of}",
         charset=charset,
         characters=int(characters) if is_text and characters is not None else None,
         # of VARCHAR the octets follow from the characters

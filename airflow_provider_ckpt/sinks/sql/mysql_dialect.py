@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pymysql
-from sqlalchemy import Connection, Engine, Table, delete, false, select, update
+from sqlalchemy import Connection, Engine, Executable, Table, delete, false, select, update
 from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.schema import DropTable
 from sqlalchemy.sql.dml import Insert
 
+from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
-from airflow_provider_ckpt.sinks.sql.inserting import code_of
+from airflow_provider_ckpt.sinks.sql.inserting import code_of, connected
 from airflow_provider_ckpt.sinks.sql.mysql_catalog import MySQLCatalog
 from airflow_provider_ckpt.sinks.sql.mysql_types import fits, made_for
+from airflow_provider_ckpt.sinks.sql.tables import known_table
 
 _MODE = (
     "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
@@ -22,10 +25,17 @@ _MODE = (
 )
 """The whole of it: neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES, by which the driver's literals would be read in
 another way; and a 0 is a 0 also where the server gives numbers."""
+_TIMEOUTS = {"connect_timeout": 10, "read_timeout": 3600, "write_timeout": 600}
+"""Seconds. For a statement an hour, as a release moves everything that is staged; none ever would be for ever."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
+    # no answer is cut, and none refused for its size; a COMMIT ends no session
+    "SET SESSION sql_select_limit = 18446744073709551615, sql_big_selects = 1, sql_safe_updates = 0, "
+    "completion_type = 0",
     # 10 s for a row or a table that another one holds
     "SET SESSION innodb_lock_wait_timeout = 10, lock_wait_timeout = 10",
+    # 8 h: an executor's waits for Spark's next rows, and holds nothing meanwhile
+    "SET SESSION wait_timeout = 28800",
     # others' commits are seen behind a lock
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 )
@@ -46,10 +56,17 @@ class MySQLDialect(MySQLCatalog, Dialect):
     ddl_commits = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {"connect_timeout": 10, **parameters, "charset": "utf8mb4", "autocommit": False}
+        given = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
+        if isinstance(given.get("password"), str):
+            # as servers have it; of a text the driver would make latin1
+            given["password"] = given["password"].encode()
+        return given
 
     def connect(self, **parameters: Any) -> Any:
         return pymysql.connect(**parameters)
+
+    def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+        return connected(connect, parameters)
 
     def settle(self) -> Sequence[str]:
         return _SETTLE
@@ -73,19 +90,17 @@ class MySQLDialect(MySQLCatalog, Dialect):
             "DELETE": delete(table).where(false()),
         }
         for right, statement in tried.items():
-            if right in needed:
-                try:
-                    connection.execute(statement)
-                except DBAPIError as error:
-                    if code_of(error.orig) not in _DENIED:
-                        raise
-                    yield right
+            if right in needed and not _is_allowed(connection, statement):
+                yield right
+
+    def may_drop(self, connection: Connection, name: TableName) -> bool:
+        return _is_allowed(connection, DropTable(known_table(name, []), if_exists=True))
 
     def fits(self, kind: Any, column: str) -> bool:
         return fits(kind, column)
 
-    def made_for(self, kind: Any, *, is_key: bool) -> str | None:
-        return made_for(kind, is_key=is_key)
+    def made_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
+        return made_for(kind, self.exact_collation(connection), is_key=is_key)
 
     def insert(self, table: Table) -> Insert:
         return mysql.insert(table)
@@ -97,11 +112,23 @@ class MySQLDialect(MySQLCatalog, Dialect):
 
     def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
         insert = mysql.insert(table).from_select(list(columns), rows)
-        changed = [name for name in columns if name not in key] or key[:1]
-        return insert.on_duplicate_key_update({name: insert.inserted[name] for name in changed})
+        # the key stays as it is: said, as a TIMESTAMP that says ON UPDATE would get the current time
+        changed = {name: table.c[name] if name in key else insert.inserted[name] for name in columns}
+        return insert.on_duplicate_key_update(changed)
 
     def insert_text(self, table: Table) -> str:
         """The driver sends it as it is, so that a name is quoted here, and no % is doubled."""
         quote = mysql.dialect().identifier_preparer
         names = ", ".join(quote.quote(column.name) for column in table.columns)
         return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES "
+
+
+def _is_allowed(connection: Connection, statement: Executable) -> bool:
+    """``statement``: one that changes nothing."""
+    try:
+        connection.execute(statement)
+    except DBAPIError as error:
+        if code_of(error.orig) not in _DENIED:
+            raise
+        return False
+    return True

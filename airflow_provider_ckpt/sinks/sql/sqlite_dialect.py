@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, Table, event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.dml import Insert
 
+from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.sqlite_catalog import SQLiteCatalog
 from airflow_provider_ckpt.sinks.sql.sqlite_types import fits, made_for
@@ -43,6 +44,9 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     def connect(self, **parameters: Any) -> Any:
         return sqlite3.connect(**parameters, factory=RollingBack)
 
+    def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+        return connect(**parameters)
+
     def settle(self) -> Sequence[str]:
         return "PRAGMA synchronous = EXTRA", "PRAGMA foreign_keys = ON"
 
@@ -58,10 +62,13 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     ) -> Iterator[str]:
         yield from ()
 
+    def may_drop(self, connection: Connection, name: TableName) -> bool:
+        return True
+
     def fits(self, kind: Any, column: str) -> bool:
         return fits(kind, column)
 
-    def made_for(self, kind: Any, *, is_key: bool) -> str | None:
+    def made_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
         return made_for(kind)
 
     def insert(self, table: Table) -> Insert:

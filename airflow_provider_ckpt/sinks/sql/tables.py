@@ -39,7 +39,14 @@ def made_table(
 ) -> Table:
     """``columns``: name, type, whether it is NOT NULL. ``key``: of the primary key."""
     made: list[Column[Any]] = [
-        Column(named(column), Declared(kind), nullable=not not_null, primary_key=column in key, autoincrement=False)
+        # said, as a TIMESTAMP of older servers is NOT NULL otherwise, and NULL is the current time
+        Column(
+            named(column),
+            Declared(kind if not_null else f"{kind} NULL"),
+            nullable=not not_null,
+            primary_key=column in key,
+            autoincrement=False,
+        )
         for column, kind, not_null in columns
     ]
     return Table(

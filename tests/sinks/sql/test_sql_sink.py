@@ -32,7 +32,9 @@ CONTEXT = SinkContext("orders", "lake")
         ({"table": "a.b.c"}, "write schema.table"),
         ({"table": "x" * 65}, "has 65 characters, and MySQL takes 64"),
         ({"table": "a%b"}, "holds a %"),
-        ({"table": "a "}, "ends with a blank"),
+        ({"table": "a "}, "begins or ends with a blank"),
+        ({"table": " a"}, "begins or ends with a blank"),
+        ({"table": "a", "staging_schema": "\ta"}, "begins or ends with a blank"),
         ({"staging_schema": ""}, "is empty"),
         ({"url": "sqlite:////a.db", "staging_schema": "ckpt"}, "is none of a file of SQLite"),
         ({"mode": "merge"}, "is unknown; use one of append, upsert, replace"),
@@ -72,6 +74,7 @@ def test_databases_and_drivers_for_which_it_is_not_known_to_be_right_are_refused
         ("sqlite:////a.db?mode=memory", "'mode' is none for a file"),
         ("mysql://h/d?init_command=x", "'init_command' is unknown here"),
         ("mysql://h/d?charset=latin1", "'charset' is unknown here, or not of its kind"),
+        ("mysql://h/d?ssl_verify_identity=true", "'ssl_verify_identity' needs ssl_ca"),
         ("mysql://h/d?ssl_disabled=perhaps", "'ssl_disabled' is unknown here, or not of its kind"),
     ],
 )
@@ -174,7 +177,7 @@ def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else
     world: World, monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     """Each call is made again with all that the journal does not know to be released: that of the release before."""
-    monkeypatch.setattr("airflow_provider_ckpt.sinks.database.bound_database_sink.REMEMBERED", remembered)
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.database.share_release.REMEMBERED", remembered)
     world.table("id int NOT NULL PRIMARY KEY, city text")
     sink = world.new()
     before: list[Handle] = []

@@ -1,0 +1,177 @@
+"""Getting in: passwords, certificates, rights, and servers that say nothing."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import certifi
+import pymysql
+import pytest
+
+from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnfitError, DatabaseUnreachableError, TableMismatchError
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.sinks.sql.address import Address
+from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError
+from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
+from tests.sinks.sql.mariadb_world import MariaDBWorld
+from tests.sinks.sql.world import rows_of, staged
+
+
+@pytest.mark.parametrize("password", ["pässwört", "пароль密码", "plain"])
+def test_a_password_may_have_any_characters(maria: MariaDBWorld, password: str) -> None:
+    maria.table()
+    with suppress(Exception):
+        maria.run("DROP USER umlaut")
+    maria.run(f"CREATE USER umlaut IDENTIFIED BY '{password}'")
+    maria.run("GRANT ALL ON *.* TO umlaut")
+    url = maria.url.replace("airflow:", "umlaut:").replace("s3cr3tPW", quote(password))
+    sink = maria.new(url=url)
+    sink.release([staged(sink, 1)], 1)
+    assert maria.rows() == rows_of(1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("ssl_ca=", (ssl.CERT_REQUIRED, False)),
+        ("ssl_verify_identity=true&ssl_ca=", (ssl.CERT_REQUIRED, True)),
+        ("ssl_verify_cert=false&ssl_ca=", (ssl.CERT_NONE, False)),
+    ],
+)
+def test_a_ca_that_is_named_is_asked(
+    settings: str, expected: tuple[Any, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/sinks-databases.md: ``mysql+pymysql://user:password@host/database?ssl_ca=…``"""
+    made: list[Any] = []
+
+    def connect(connection: Any) -> None:
+        made.append(connection.ctx)
+        raise pymysql.err.OperationalError(2003, "not now")
+
+    monkeypatch.setattr(pymysql.connections.Connection, "connect", lambda self, sock=None: connect(self))
+
+    sink = SqlSink("orders", url=f"mysql://me:pw@127.0.0.1/shop?{settings}{certifi.where()}").bind(
+        SinkContext("j", "s")
+    )
+    with suppress(CkptError):
+        sink.last_released()
+    assert (made[0].verify_mode, made[0].check_hostname) == expected
+
+
+@pytest.mark.parametrize("extra", ['{"ca": "/a.pem"}', {"ca": "/a.pem"}])
+def test_ssl_of_a_connection_may_be_json_as_airflows_hook_takes_it(extra: Any) -> None:
+    address = Address.of_connection(Connection("shop", "mysql", "h", extra={"ssl": extra}))
+    assert address.parameters["ssl"] == {"ca": "/a.pem"}
+
+
+@pytest.mark.parametrize(
+    "extra", ["{", "REQUIRED", "[]", ["a"], {"ssl_mode": "VERIFY_IDENTITY"}, '{"ca": "a", "x": 1}']
+)
+def test_another_ssl_is_refused_by_name(extra: Any) -> None:
+    with pytest.raises(ConnectionSettingRefusedError, match=r"'ssl' is no JSON object of ca, .*verify_mode"):
+        Address.of_connection(Connection("shop", "mysql", "h", extra={"ssl": extra}))
+
+
+@pytest.mark.parametrize("content", [None, "no PEM"])
+def test_a_ca_that_cannot_be_read_is_told(maria: MariaDBWorld, tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "ca.pem").write_text(content)
+    url = maria.url.replace("ssl_disabled=true", f"ssl_ca={tmp_path}/ca.pem")
+    with pytest.raises(DatabaseUnfitError, match="TLS settings cannot be used here"):
+        maria.bind(url=url).last_released()
+
+
+@pytest.mark.parametrize("name", ["host", "login", "password", "schema"])
+def test_half_a_character_is_refused_by_name(name: str) -> None:
+    setting = {"host": "host", "login": "user", "password": "password", "schema": "database"}[name]
+    with pytest.raises(ConnectionSettingRefusedError, match=f"'{setting}' has half of a character"):
+        Address.of_connection(replace(Connection("shop", "mysql"), **{name: "a\ud800"}))
+
+
+@pytest.fixture
+def poor(maria: MariaDBWorld) -> str:
+    """Where a user gets in who may make tables, and drop none."""
+    maria.run("DROP USER IF EXISTS poor")
+    maria.run("CREATE USER poor IDENTIFIED BY 'pooooor'")
+    maria.run(f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON {maria.schema}* TO poor")
+    maria.table()
+    return maria.url.replace("airflow:", "poor:").replace("s3cr3tPW", "pooooor")
+
+
+def test_who_may_drop_no_staging_table_is_refused_before_rows_are_staged(maria: MariaDBWorld, poor: str) -> None:
+    with pytest.raises(TableMismatchError, match="may drop no tables"):
+        maria.new(url=poor)
+    with pytest.raises(TableMismatchError, match="may drop no tables"):
+        maria.bind(url=poor).prepare()
+
+
+def test_a_release_that_is_there_is_told_though_what_was_staged_cannot_be_dropped(
+    maria: MariaDBWorld, poor: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody has taken the right away meanwhile."""
+    maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
+    sink = maria.new(url=poor)
+    handle = staged(sink, 1)
+    maria.run(f"REVOKE DROP ON {maria.schema}* FROM poor")
+    assert sink.release([handle], 1) == {"rows": 2}
+    assert "cannot be cleaned up" in caplog.text
+    assert (maria.rows(), maria.staging_tables()) == (rows_of(1), 1)
+    maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
+    assert sink.release([staged(sink, 2)], 2) == {"rows": 2}
+    assert maria.staging_tables() == 0
+
+
+def test_r16_a_server_that_takes_a_connection_and_says_nothing_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        sink = SqlSink("orders", url=f"mysql://me:s3cr3tPW@127.0.0.1:{port}/shop?ssl_disabled=true&connect_timeout=1")
+        bound, found = sink.bind(SinkContext("orders", "lake")), list[Any]()
+
+        def ask() -> None:
+            try:
+                found.append(bound.last_released())
+            except BaseException as error:
+                found.append(error)
+
+        threading.Thread(target=ask, daemon=True).start()
+        threading.Event().wait(8)
+    assert [type(one) for one in found] == [DatabaseUnreachableError]
+
+
+@pytest.fixture
+def held(maria: MariaDBWorld) -> Iterator[Any]:
+    """Somebody holds a row of the table, until it is called."""
+    maria.table("id int NOT NULL PRIMARY KEY, city text")
+    maria.put((10, "old"))
+    other = maria.server.connect(autocommit=False)
+    other.cursor().execute(f"SELECT * FROM {maria.schema}orders FOR UPDATE")
+    yield other.rollback
+    other.close()
+
+
+def test_r16_a_server_that_stops_in_the_middle_of_a_statement_is_unreachable(maria: MariaDBWorld, held: Any) -> None:
+    sink = maria.new(url=maria.url + "&read_timeout=2", mode="upsert", key=["id"])
+    handle = staged(sink, 1)
+    with pytest.raises(DatabaseUnreachableError, match="2013"):
+        sink.release([handle], 1)
+    held()
+    assert sink.release([handle], 1) == {"rows": 2}
+
+
+def test_a_statement_may_take_longer_than_a_connection(maria: MariaDBWorld, held: Any) -> None:
+    sink = maria.new(url=maria.url + "&connect_timeout=1", mode="upsert", key=["id"])
+    handle = staged(sink, 1)
+    timer = threading.Timer(3, held)
+    timer.start()
+    assert sink.release([handle], 1) == {"rows": 2}
+    timer.join()

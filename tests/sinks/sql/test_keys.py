@@ -1,0 +1,83 @@
+"""Which rows are of one key, and what of a key an upsert may change: nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.sinks.database.errors import TableMismatchError
+from airflow_provider_ckpt.sinks.sink import SinkInput
+from tests.sinks.sql.mariadb_world import MariaDBWorld
+from tests.sinks.sql.sqlite_world import SQLiteWorld
+from tests.sinks.sql.test_settings_of_servers import WINDOW, upsert_twice
+from tests.sinks.sql.world import Rows, World, stage
+
+
+def test_a_window_is_updated_though_its_column_says_on_update(maria: MariaDBWorld) -> None:
+    maria.table(
+        "at timestamp(6) NOT NULL DEFAULT current_timestamp(6) ON UPDATE current_timestamp(6) PRIMARY KEY, "
+        "city varchar(99)"
+    )
+    assert upsert_twice(maria) == [(WINDOW.replace(tzinfo=None), "three")]
+
+
+def test_of_one_key_of_a_batch_the_last_row_counts_also_if_its_collation_says_that_it_is_one(
+    world: World,
+) -> None:
+    collation = "NOCASE" if world.kind == "sqlite" else "utf8mb4_general_ci"
+    kind = "text" if world.kind == "sqlite" else "varchar(20)"
+    world.table(f"city {kind} COLLATE {collation} NOT NULL PRIMARY KEY, id int NOT NULL")
+    columns = (("city", "string"), ("id", "integer"))
+    sink = world.bind(mode="upsert", key=["city"])
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    sink.release([stage(sink, Rows([[("a", 1), ("A", 2)]], columns), 1)], 1)
+    assert [row[1] for row in world.rows()] == [2]
+
+
+def test_of_a_row_that_is_updated_the_key_stays_as_it_is(world: World) -> None:
+    """Somebody may refer to it."""
+    collation = "text COLLATE NOCASE" if world.kind == "sqlite" else "varchar(20) COLLATE utf8mb4_general_ci"
+    world.table(f"city {collation} NOT NULL PRIMARY KEY, id int NOT NULL")
+    columns = (("city", "string"), ("id", "integer"))
+    sink = world.bind(mode="upsert", key=["city"])
+    sink.prepare()
+    for number, city in enumerate(("a", "A"), 1):
+        sink.release([stage(sink, Rows([[(city, number)]], columns), number)], number)
+    assert world.rows() == [("a", 2)]
+
+
+def test_in_sqlite_rtrim_is_a_collation_too(lite: SQLiteWorld) -> None:
+    lite.table("city text COLLATE RTRIM NOT NULL PRIMARY KEY, id int NOT NULL")
+    columns = (("city", "string"), ("id", "integer"))
+    sink = lite.bind(mode="upsert", key=["city"])
+    sink.prepare()
+    sink.release([stage(sink, Rows([[("a ", 1), ("a", 2)]], columns), 1)], 1)
+    assert [row[1] for row in lite.rows()] == [2]
+
+
+def test_in_sqlite_an_index_may_have_a_collation_of_its_own(lite: SQLiteWorld) -> None:
+    lite.table("city text NOT NULL, id int NOT NULL, UNIQUE (id, city COLLATE NOCASE)")
+    columns = (("city", "string"), ("id", "integer"))
+    sink = lite.bind(mode="upsert", key=["city", "id"])
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    sink.release([stage(sink, Rows([[("a", 1), ("A", 1), ("a", 2)]], columns), 1)], 1)
+    assert lite.rows() == [("A", 1), ("a", 2)]
+
+
+def test_in_sqlite_two_indexes_that_compare_one_key_in_two_ways_are_refused(lite: SQLiteWorld) -> None:
+    lite.table("city text NOT NULL PRIMARY KEY, id int NOT NULL")
+    lite.run("CREATE UNIQUE INDEX one ON orders (city COLLATE NOCASE)")
+    columns = (("city", "string"), ("id", "integer"))
+    with pytest.raises(TableMismatchError, match="another unique index"):
+        lite.bind(mode="upsert", key=["city"]).check_rows(SinkInput("lake", columns))
+
+
+def test_keys_that_differ_in_blanks_at_the_end_are_two_in_a_table_that_the_sink_makes(world: World) -> None:
+    """docs: a table that create=True makes tells them apart."""
+    columns = (("city", "string"), ("id", "integer"))
+    sink = world.bind(mode="upsert", key=["city"], create=True)
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    sink.release([stage(sink, Rows([[("a", 1), ("a ", 2)]], columns), 1)], 1)
+    assert world.rows() == [("a", 1), ("a ", 2)]
