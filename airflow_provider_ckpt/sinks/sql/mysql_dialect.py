@@ -25,7 +25,8 @@ another way; and a 0 is a 0 also where the server gives numbers."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
     # no answer is cut, and none refused for its size; a COMMIT ends no session
-    "SET SESSION sql_safe_updates = 0, sql_select_limit = 18446744073709551615, sql_big_selects = 1, completion_type = 0",
+    "SET SESSION sql_select_limit = 18446744073709551615, sql_big_selects = 1, sql_safe_updates = 0, "
+    "completion_type = 0",
     # 10 s for a row or a table that another one holds
     "SET SESSION innodb_lock_wait_timeout = 10, lock_wait_timeout = 10",
     # others' commits are seen behind a lock

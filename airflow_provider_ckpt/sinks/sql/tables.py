@@ -40,7 +40,13 @@ def made_table(
     """``columns``: name, type, whether it is NOT NULL. ``key``: of the primary key."""
     made: list[Column[Any]] = [
         # said, as a TIMESTAMP of older servers is NOT NULL otherwise, and NULL is the current time
-        Column(named(column), Declared(kind if not_null else f"{kind} NULL"), nullable=not not_null, primary_key=column in key, autoincrement=False)
+        Column(
+            named(column),
+            Declared(kind if not_null else f"{kind} NULL"),
+            nullable=not not_null,
+            primary_key=column in key,
+            autoincrement=False,
+        )
         for column, kind, not_null in columns
     ]
     return Table(

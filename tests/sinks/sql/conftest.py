@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,21 @@ def server() -> Iterator[MariaDB]:
 @pytest.fixture
 def maria(server: MariaDB) -> MariaDBWorld:
     return MariaDBWorld(server, f"shop {next(_NUMBERS)}")
+
+
+@pytest.fixture
+def setting(maria: MariaDBWorld) -> Iterator[Any]:
+    """Changes a setting of the server for the sessions that begin from now on, until the test ends."""
+    undo = []
+
+    def change(name: str, value: str) -> None:
+        [(before,)] = maria.run(f"SELECT @@global.{name}")
+        undo.append((name, before))
+        maria.run(f"SET GLOBAL {name} = {value}")
+
+    yield change
+    for name, before in undo:
+        maria.run(f"SET GLOBAL {name} = {before}")
 
 
 @pytest.fixture

@@ -1,3 +1,5 @@
+"""Many at once: who prepares, makes the table, releases, replaces; groups in opposite orders."""
+
 from __future__ import annotations
 
 import threading
@@ -5,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.sink import Share
 from airflow_provider_ckpt.testing.crash import SimulatedCrash
 from tests.sinks.sql.world import Steps, World, batch, rows_of, stage, staged
+
+NAMES = ("lines", "orders")
 
 
 def at_once(*acts: Any) -> list[BaseException]:
@@ -30,7 +35,7 @@ def at_once(*acts: Any) -> list[BaseException]:
     return errors
 
 
-def test_prepared_by_many_at_once(world: World) -> None:
+def test_a_ledger_is_made_by_many_at_once(world: World) -> None:
     world.table()
     for _ in range(3):
         sinks = [world.bind(f"job{number % 3}") for number in range(6)]
@@ -38,7 +43,7 @@ def test_prepared_by_many_at_once(world: World) -> None:
         world.forget()
 
 
-def test_made_by_many_at_once(world: World) -> None:
+def test_a_table_is_made_by_many_at_once(world: World) -> None:
     sinks = [world.bind(f"job{number}", create=True) for number in range(4)]
     for one in sinks:
         one.prepare()
@@ -52,7 +57,7 @@ def test_made_by_many_at_once(world: World) -> None:
     assert world.rows() == rows_of(0, 1, 2, 3)
 
 
-def test_many_replace_at_once(world: World) -> None:
+def test_of_many_that_replace_at_once_one_is_there_whole(world: World) -> None:
     """One after the other, or superseded: and of the last one everything."""
     world.table()
     sinks = [world.new(f"job{number}", mode="replace") for number in range(4)]
@@ -72,7 +77,44 @@ def test_many_replace_at_once(world: World) -> None:
     assert any(rows == rows_of(number) for number in range(4)), rows
 
 
-def test_a_member_that_was_ahead_and_one_that_is_new(world: World) -> None:
+def test_groups_in_opposite_orders_and_two_releasers_of_each(world: World) -> None:
+    for name in NAMES:
+        world.table("id int NOT NULL PRIMARY KEY, city text", name)
+    jobs = {}
+    for shift, job in enumerate(("x", "y")):
+        order = NAMES if shift else NAMES[::-1]
+        sinks = [world.new(job, uid=name, table=name) for name in order]
+        rounds = [[[staged(sink, 100 * (shift + 1) + number)] for sink in sinks] for number in range(6)]
+        jobs[job] = (order, rounds)
+    errors: list[BaseException] = []
+
+    def releaser(job: str) -> None:
+        order, rounds = jobs[job]
+        sinks = [world.bind(job, uid=name, table=name) for name in order]
+        for number, handles in enumerate(rounds, 1):
+            for _ in range(60):
+                try:
+                    sinks[0].release_together([Share(s, h) for s, h in zip(sinks, handles, strict=True)], number)
+                    break
+                except CkptError as error:
+                    if not error.retryable:
+                        errors.append(error)
+                        return
+            else:
+                errors.append(RuntimeError("never"))
+
+    threads = [threading.Thread(target=releaser, args=(job,)) for job in jobs for _ in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert errors == []
+    expected = rows_of(*range(100, 106), *range(200, 206))
+    assert world.rows("orders") == world.rows("lines") == expected
+    assert world.staging_tables() == 0
+
+
+def test_one_that_was_ahead_is_released_with_one_that_is_new(world: World) -> None:
     for name in ("lines", "orders"):
         world.table("id int NOT NULL PRIMARY KEY, city text", name)
     lines = world.new(uid="lines", table="lines")
@@ -92,7 +134,7 @@ def test_a_member_that_was_ahead_and_one_that_is_new(world: World) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 150, 250])
-def test_what_is_forgotten_is_not_asked_for(world: World, times: int) -> None:
+def test_a_batch_that_was_held_for_long_is_released_once(world: World, times: int) -> None:
     sink = world.table().new()
     held = staged(sink, 0)
     for number in range(1, times + 1):

@@ -1,0 +1,64 @@
+"""Which rows are of one key, and what of a key an upsert may change: nothing."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.sinks.database.errors import TableMismatchError
+from airflow_provider_ckpt.sinks.sink import SinkInput
+from tests.sinks.sql.mariadb_world import MariaDBWorld
+from tests.sinks.sql.sqlite_world import SQLiteWorld
+from tests.sinks.sql.test_settings_of_servers import WINDOW, upsert_twice
+from tests.sinks.sql.world import Rows, World, stage
+
+
+def test_a_window_is_updated_though_its_column_says_on_update(maria: MariaDBWorld) -> None:
+    maria.table(
+        "at timestamp(6) NOT NULL DEFAULT current_timestamp(6) ON UPDATE current_timestamp(6) PRIMARY KEY, "
+        "city varchar(99)"
+    )
+    assert upsert_twice(maria) == [(WINDOW.replace(tzinfo=None), "three")]
+
+
+def test_of_one_key_of_a_batch_the_last_row_counts_also_if_its_collation_says_that_it_is_one(
+    world: World,
+) -> None:
+    collation = "NOCASE" if world.kind == "sqlite" else "utf8mb4_general_ci"
+    kind = "text" if world.kind == "sqlite" else "varchar(20)"
+    world.table(f"city {kind} COLLATE {collation} NOT NULL PRIMARY KEY, id int NOT NULL")
+    columns = (("city", "string"), ("id", "integer"))
+    sink = world.bind(mode="upsert", key=["city"])
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    sink.release([stage(sink, Rows([[("a", 1), ("A", 2)]], columns), 1)], 1)
+    assert [row[1] for row in world.rows()] == [2]
+
+
+def test_in_sqlite_rtrim_is_a_collation_too(lite: SQLiteWorld) -> None:
+    lite.table("city text COLLATE RTRIM NOT NULL PRIMARY KEY, id int NOT NULL")
+    columns = (("city", "string"), ("id", "integer"))
+    sink = lite.bind(mode="upsert", key=["city"])
+    sink.prepare()
+    sink.release([stage(sink, Rows([[("a ", 1), ("a", 2)]], columns), 1)], 1)
+    assert [row[1] for row in lite.rows()] == [2]
+
+
+def test_an_index_with_a_collation_of_its_own_is_refused_before_rows_are_staged(lite: SQLiteWorld) -> None:
+    lite.table("city text NOT NULL, id int NOT NULL")
+    lite.run("CREATE UNIQUE INDEX one ON orders (city COLLATE NOCASE)")
+    columns = (("city", "string"), ("id", "integer"))
+    sink = lite.bind(mode="upsert", key=["city"])
+    try:
+        sink.check_rows(SinkInput("lake", columns))
+    except TableMismatchError:
+        return
+    sink.prepare()
+    sink.release([stage(sink, Rows([[("a", 1)]], columns), 1)], 1)
+
+
+def test_keys_that_differ_in_blanks_at_the_end_are_two_in_a_table_that_the_sink_makes(world: World) -> None:
+    """docs: a table that create=True makes tells them apart."""
+    columns = (("city", "string"), ("id", "integer"))
+    sink = world.bind(mode="upsert", key=["city"], create=True)
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    sink.release([stage(sink, Rows([[("a", 1), ("a ", 2)]], columns), 1)], 1)
+    assert world.rows() == [("a", 1), ("a ", 2)]

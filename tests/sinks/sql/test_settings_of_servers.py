@@ -1,0 +1,165 @@
+"""A session is the same whatever the server's own settings are."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from typing import Any
+
+import pyarrow
+import pytest
+
+from airflow_provider_ckpt.sinks.sink import SinkInput
+from tests.sinks.sql.mariadb_world import MariaDBWorld
+from tests.sinks.sql.world import COLUMNS, Rows, rows_of, stage, staged
+
+WINDOWS = (("at", "timestamp"), ("city", "string"))
+TYPES = [pyarrow.timestamp("us", "UTC"), pyarrow.string()]
+WINDOW = datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.UTC)
+
+
+def upsert_twice(maria: MariaDBWorld, **given: Any) -> list[Any]:
+    sink = maria.bind(mode="upsert", key=["at"], **given)
+    sink.check_rows(SinkInput("lake", WINDOWS))
+    sink.prepare()
+    for number, city in enumerate(("one", "two", "three"), 1):
+        sink.release([stage(sink, Rows([[(WINDOW, city)]], WINDOWS, types=TYPES), number)], number)
+    return maria.rows()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sql_select_limit", "1"),
+        ("completion_type", "1"),
+        ("completion_type", "2"),
+        ("autocommit", "0"),
+        ("max_join_size", "1"),
+        ("sql_auto_is_null", "1"),
+        ("innodb_snapshot_isolation", "1"),
+        ("character_set_server", "utf8mb3"),
+        ("foreign_key_checks", "0"),
+        ("lock_wait_timeout", "0"),
+        ("old_mode", "''"),
+        ("explicit_defaults_for_timestamp", "0"),
+        ("max_statement_time", "30"),
+        ("sql_safe_updates", "1"),
+        ("innodb_strict_mode", "0"),
+        ("sql_notes", "0"),
+        ("div_precision_increment", "0"),
+        ("sql_quote_show_create", "0"),
+        ("use_stat_tables", "'PREFERABLY'"),
+        ("in_predicate_conversion_threshold", "1"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["append", "upsert", "replace"])
+def test_what_the_server_is_set_to_changes_nothing(
+    maria: MariaDBWorld, setting: Any, name: str, value: str, mode: str
+) -> None:
+    setting(name, value)
+    maria.table("id int NOT NULL PRIMARY KEY, city text")
+    given = {"mode": mode, **({"key": ["id"]} if mode == "upsert" else {})}
+    sink = maria.new(**given)
+    handles = [staged(sink, number) for number in (1, 2, 3)]
+    sink.release(handles[:2], 1)
+    assert maria.bind(**given).release(handles, 2) == {"rows": 2}
+    maria.run("SET GLOBAL sql_select_limit = 18446744073709551615, max_join_size = 18446744073709551615")
+    assert maria.rows() == rows_of(1, 2, 3)
+    assert maria.staged() == []
+
+
+def test_a_limit_of_the_server_on_answers_takes_no_staged_rows_for_gone(maria: MariaDBWorld, setting: Any) -> None:
+    maria.table()
+    sink = maria.new()
+    handles = [staged(sink, number) for number in range(1, 9)]
+    setting("sql_select_limit", "7")  # as somebody sets 1000 against careless queries
+    assert sink.release(handles, 1) == {"rows": 16}
+
+
+def test_a_null_of_a_timestamp_is_null_with_the_default_of_mariadb_before_10_10(
+    maria: MariaDBWorld, setting: Any
+) -> None:
+    maria.table("id int NOT NULL, at timestamp(6) NULL")
+    setting("explicit_defaults_for_timestamp", "0")
+    columns = (("id", "integer"), ("at", "timestamp"))
+    sink = maria.bind()
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    types = [pyarrow.int32(), pyarrow.timestamp("us", "UTC")]
+    handle = stage(sink, Rows([[(1, None)]], columns, types=types), 1)
+    sink.release([handle], 1)
+    assert maria.rows() == [(1, None)]
+
+
+def test_two_timestamps_are_staged_with_the_default_of_mariadb_before_10_10(
+    maria: MariaDBWorld,
+    setting: Any,
+) -> None:
+    maria.table("id int NOT NULL, at timestamp(6) NULL, til timestamp(6) NULL")
+    setting("explicit_defaults_for_timestamp", "0")
+    columns = (("id", "integer"), ("at", "timestamp"), ("til", "timestamp"))
+    sink = maria.bind()
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    types = [pyarrow.int32(), pyarrow.timestamp("us", "UTC"), pyarrow.timestamp("us", "UTC")]
+    stage(sink, Rows([[(1, None, None)]], columns, types=types), 1)
+
+
+def test_two_times_that_are_not_null_are_staged_with_the_default_of_mariadb_before_10_10(
+    maria: MariaDBWorld,
+    setting: Any,
+) -> None:
+    maria.table("at timestamp(6) NOT NULL, til timestamp(6) NOT NULL DEFAULT '2026-01-01', city text")
+    setting("explicit_defaults_for_timestamp", "0")
+    columns = (("at", "timestamp"), ("til", "timestamp"), ("city", "string"))
+    sink = maria.bind()
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    types = [TYPES[0], TYPES[0], pyarrow.string()]
+    handle = stage(sink, Rows([[(WINDOW, WINDOW, "a")]], columns, types=types), 1)
+    assert sink.release([handle], 1) == {"rows": 1}
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_a_window_is_updated_with_the_default_of_mariadb_before_10_10(
+    maria: MariaDBWorld,
+    setting: Any,
+    create: bool,
+) -> None:
+    """TIMESTAMP NOT NULL is there NOT NULL DEFAULT current_timestamp ON UPDATE current_timestamp."""
+    setting("explicit_defaults_for_timestamp", "0")
+    if not create:
+        maria.table("at timestamp(6) NOT NULL PRIMARY KEY, city varchar(99)")
+    assert upsert_twice(maria, create=create) == [(WINDOW.replace(tzinfo=None), "three")]
+
+
+def test_an_executor_survives_a_pause_that_is_longer_than_the_servers_wait_timeout(
+    maria: MariaDBWorld,
+    setting: Any,
+) -> None:
+    maria.table()
+    sink = maria.new()
+    setting("wait_timeout", "1")
+
+    class Slow(Rows):
+        def batches(self, rows: Any) -> Any:
+            for row in rows:
+                yield from super().batches([row])
+                threading.Event().wait(2.5)
+
+    handle = stage(sink, Slow([rows_of(1)], COLUMNS), 1)
+    sink.release([handle], 1)
+    assert maria.rows() == rows_of(1)
+
+
+def test_a_release_that_a_gate_held_for_long_has_any_number_of_batches(maria: MariaDBWorld, setting: Any) -> None:
+    setting("max_allowed_packet", "1048576")
+    maria.table()
+    sink = maria.new()
+    one = staged(sink, 1)
+    gone = [{**one, "id": f"{'a' * 60}-{number}-n1"} for number in range(15_000)]
+    released = ", ".join(f"('orders', 'lake', '{handle['id']}', 1)" for handle in gone[:7000])
+    maria.run(f"INSERT INTO {maria.schema}ckpt_released VALUES {released}")
+    released = ", ".join(f"('orders', 'lake', '{handle['id']}', 1)" for handle in gone[7000:])
+    maria.run(f"INSERT INTO {maria.schema}ckpt_released VALUES {released}")
+    assert sink.release([*gone, one], 2) == {"rows": 2}
