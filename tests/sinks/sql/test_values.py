@@ -116,7 +116,6 @@ def test_values_read_back_as_they_were(world: World, kind: str, key: bool) -> No
 
 
 NAMES = [
-    " a",
     "select",
     "a b",
     "it's",
