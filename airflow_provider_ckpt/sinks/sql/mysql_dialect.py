@@ -100,8 +100,9 @@ class MySQLDialect(MySQLCatalog, Dialect):
 
     def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
         insert = mysql.insert(table).from_select(list(columns), rows)
-        # the key, too: a TIMESTAMP that says ON UPDATE would get the current time
-        return insert.on_duplicate_key_update({name: insert.inserted[name] for name in columns})
+        # the key stays as it is: said, as a TIMESTAMP that says ON UPDATE would get the current time
+        changed = {name: table.c[name] if name in key else insert.inserted[name] for name in columns}
+        return insert.on_duplicate_key_update(changed)
 
     def insert_text(self, table: Table) -> str:
         """The driver sends it as it is, so that a name is quoted here, and no % is doubled."""

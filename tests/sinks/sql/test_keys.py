@@ -32,6 +32,18 @@ def test_of_one_key_of_a_batch_the_last_row_counts_also_if_its_collation_says_th
     assert [row[1] for row in world.rows()] == [2]
 
 
+def test_of_a_row_that_is_updated_the_key_stays_as_it_is(world: World) -> None:
+    """Somebody may refer to it."""
+    collation = "text COLLATE NOCASE" if world.kind == "sqlite" else "varchar(20) COLLATE utf8mb4_general_ci"
+    world.table(f"city {collation} NOT NULL PRIMARY KEY, id int NOT NULL")
+    columns = (("city", "string"), ("id", "integer"))
+    sink = world.bind(mode="upsert", key=["city"])
+    sink.prepare()
+    for number, city in enumerate(("a", "A"), 1):
+        sink.release([stage(sink, Rows([[(city, number)]], columns), number)], number)
+    assert world.rows() == [("a", 2)]
+
+
 def test_in_sqlite_rtrim_is_a_collation_too(lite: SQLiteWorld) -> None:
     lite.table("city text COLLATE RTRIM NOT NULL PRIMARY KEY, id int NOT NULL")
     columns = (("city", "string"), ("id", "integer"))
