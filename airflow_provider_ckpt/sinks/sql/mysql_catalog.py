@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, text
 
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
+from airflow_provider_ckpt.sinks.sql.mysql_types import NOT_NULL_TIMESTAMP
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = {True: (10, 5), False: (8, 0, 19)}
@@ -122,7 +123,7 @@ def _column(row: Any) -> SqlColumn:
         not_null=nullable == "NO",
         is_given=is_given,
         is_always=is_always,
-        definition=f"{kind}{text_of}",
+        definition=NOT_NULL_TIMESTAMP if kind == "timestamp(6)" and nullable == "NO" else f"{kind}{text_of}",
         charset=charset,
         characters=int(characters) if is_text and characters is not None else None,
         # of VARCHAR the octets follow from the characters

@@ -34,6 +34,9 @@ _MADE = {
     "timestamp_ntz": "datetime(6)",
 }
 _MOST_SCALE = 30
+NOT_NULL_TIMESTAMP = "timestamp(6) DEFAULT current_timestamp(6)"
+"""With a default of our own: older servers (``explicit_defaults_for_timestamp``) give the first one of a table the
+current time whenever its row is updated, too, and the second one a zero, which a strict session refuses."""
 
 
 def fits(kind: Any, column: str) -> bool:
@@ -73,6 +76,8 @@ def made_for(kind: Any, *, is_key: bool) -> str | None:
         return "varchar(255)" if is_key else "longtext"
     if kind == "binary":
         return "varbinary(255)" if is_key else "longblob"
+    if kind == "timestamp" and is_key:
+        return NOT_NULL_TIMESTAMP
     decimal = decimal_of(kind)
     if decimal is not None:
         return f"decimal({decimal[0]},{decimal[1]})" if decimal[1] <= _MOST_SCALE else None

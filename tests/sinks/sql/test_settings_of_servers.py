@@ -133,6 +133,20 @@ def test_a_window_is_updated_with_the_default_of_mariadb_before_10_10(
     assert upsert_twice(maria, create=create) == [(WINDOW.replace(tzinfo=None), "three")]
 
 
+def test_a_key_of_two_times_is_made_and_kept_with_the_default_of_mariadb_before_10_10(
+    maria: MariaDBWorld, setting: Any
+) -> None:
+    setting("explicit_defaults_for_timestamp", "0")
+    columns = (("start", "timestamp"), ("end", "timestamp"), ("city", "string"))
+    sink = maria.bind(mode="upsert", key=["start", "end"], create=True)
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    types = [TYPES[0], TYPES[0], pyarrow.string()]
+    for number, city in enumerate(("one", "two"), 1):
+        sink.release([stage(sink, Rows([[(WINDOW, WINDOW, city)]], columns, types=types), number)], number)
+    assert maria.rows() == [(WINDOW.replace(tzinfo=None), WINDOW.replace(tzinfo=None), "two")]
+
+
 def test_an_executor_survives_a_pause_that_is_longer_than_the_servers_wait_timeout(
     maria: MariaDBWorld,
     setting: Any,
