@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table
+from sqlalchemy import ColumnElement, Connection, Engine, Table
 from sqlalchemy.sql.dml import Insert
 
 from airflow_provider_ckpt.sinks.database.names import TableName
@@ -69,6 +69,12 @@ class Dialect(ABC):
     @abstractmethod
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
         """None: there is no such table."""
+
+    @abstractmethod
+    def compared_key(
+        self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
+    ) -> list[ColumnElement[Any]]:
+        """The columns of the staging table by which its rows are of one key, as the index of the target has it."""
 
     @abstractmethod
     def lacking_rights(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, text
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, text
 
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
@@ -84,6 +84,12 @@ class MySQLCatalog:
 
     def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
         return sorted(row[0] for row in connection.execute(_ENGINES, {"s": schema, "n": list(names)}))
+
+    def compared_key(
+        self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
+    ) -> list[ColumnElement[Any]]:
+        """An index compares as its columns do, and the staging table has their collations."""
+        return [staging.c[one] for one in key]
 
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
         which = {"s": name.schema, "n": name.name}

@@ -23,7 +23,7 @@ def problem_of(name: str) -> str | None:
         return f"has {len(name)} characters, and MySQL takes {LONGEST}"
     # at the beginning of an alias MariaDB takes it away, and a release would miss the column
     if name[0] <= " " or name.endswith(" ") or max(name) > "\uffff":
-        return "begins or ends with a blank, or has a character beyond the Basic Multilingual Plane, which MySQL refuses"
+        return "begins or ends with a blank, or has a character beyond the Basic Multilingual Plane, which is refused"
     # SQLAlchemy doubles it once too often in ON DUPLICATE KEY UPDATE
     return "holds a %, which the driver takes for a parameter" if "%" in name else None
 

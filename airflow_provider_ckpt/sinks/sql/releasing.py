@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select
 
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
@@ -47,14 +47,15 @@ class SqlReleasing:
         counted = select(func.count()).select_from(staging).where(staging.c[PART].in_(handle["parts"]))
         found = int(self.connection.execute(counted).scalar_one())
         target = known_table(self.settings.table, handle["columns"])
-        newest = _newest(staging, handle, self.settings.key)
+        key = self.dialect.compared_key(self.connection, self.settings.table, staging, self.settings.key)
+        newest = _newest(staging, handle, key)
         self.connection.execute(self.dialect.upsert(target, handle["columns"], newest, self.settings.key))
         return found
 
 
-def _newest(staging: Table, handle: Handle, key: Sequence[str]) -> Select[Any]:
+def _newest(staging: Table, handle: Handle, key: Sequence[ColumnElement[Any]]) -> Select[Any]:
     columns = [staging.c[name] for name in handle["columns"]]
     order = (staging.c[PART].desc(), staging.c[ROW].desc())
-    place = func.row_number().over(partition_by=[staging.c[name] for name in key], order_by=order).label(_PLACE)
+    place = func.row_number().over(partition_by=key, order_by=order).label(_PLACE)
     ranked = select(*columns, place).where(staging.c[PART].in_(handle["parts"])).subquery("_ckpt_ranked")
     return select(*(ranked.c[name] for name in handle["columns"])).where(ranked.c[_PLACE] == 1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import ColumnElement, Connection, Table, collate, text
 
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
@@ -47,6 +47,14 @@ class SQLiteCatalog:
     def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
         return []
 
+    def compared_key(
+        self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
+    ) -> list[ColumnElement[Any]]:
+        """A staging table has none of the collations, and an index may have others than its columns."""
+        indexes = _indexes(connection, name.name).values()
+        found = next((one for one in indexes if one.keys() == set(key)), {})
+        return [collate(staging.c[one], found[one]) if one in found else staging.c[one] for one in key]
+
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
         asked = text("SELECT type, sql FROM main.sqlite_master WHERE name = :n AND type IN ('table', 'view')")
         found = connection.execute(asked, {"n": name.name}).one_or_none()
@@ -64,11 +72,23 @@ class SQLiteCatalog:
 
 def _uniques(connection: Connection, table: str, rowid: list[str]) -> dict[str, frozenset[str]]:
     uniques = {"PRIMARY KEY": frozenset(rowid)} if rowid else {}
+    compared: dict[frozenset[str], dict[str, str]] = {}
+    for index, collations in _indexes(connection, table).items():
+        names = frozenset(collations)
+        # of two that compare in different ways one is by another key
+        is_same = compared.setdefault(names, collations) == collations
+        uniques[index] = names if is_same else frozenset()
+    return uniques
+
+
+def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
+    """Unique index → its columns, with the collation of each; empty if it is by an expression, or of some rows only."""
+    found = {}
     for _, index, is_unique, _, is_partial in _pragma(connection, "index_list", table):
         if is_unique:
-            names = [row[2] for row in _pragma(connection, "index_info", index)]
-            uniques[index] = frozenset() if is_partial or None in names else frozenset(names)
-    return uniques
+            columns = {row[2]: row[4] for row in _pragma(connection, "index_xinfo", index) if row[5]}
+            found[index] = {} if is_partial or None in columns else columns
+    return found
 
 
 def _column(row: Any, *, is_rowid: bool) -> SqlColumn:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from airflow_provider_ckpt.sinks.database.errors import TableMismatchError
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from tests.sinks.sql.mariadb_world import MariaDBWorld
@@ -53,17 +55,22 @@ def test_in_sqlite_rtrim_is_a_collation_too(lite: SQLiteWorld) -> None:
     assert [row[1] for row in lite.rows()] == [2]
 
 
-def test_an_index_with_a_collation_of_its_own_is_refused_before_rows_are_staged(lite: SQLiteWorld) -> None:
-    lite.table("city text NOT NULL, id int NOT NULL")
+def test_in_sqlite_an_index_may_have_a_collation_of_its_own(lite: SQLiteWorld) -> None:
+    lite.table("city text NOT NULL, id int NOT NULL, UNIQUE (id, city COLLATE NOCASE)")
+    columns = (("city", "string"), ("id", "integer"))
+    sink = lite.bind(mode="upsert", key=["city", "id"])
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    sink.release([stage(sink, Rows([[("a", 1), ("A", 1), ("a", 2)]], columns), 1)], 1)
+    assert lite.rows() == [("A", 1), ("a", 2)]
+
+
+def test_in_sqlite_two_indexes_that_compare_one_key_in_two_ways_are_refused(lite: SQLiteWorld) -> None:
+    lite.table("city text NOT NULL PRIMARY KEY, id int NOT NULL")
     lite.run("CREATE UNIQUE INDEX one ON orders (city COLLATE NOCASE)")
     columns = (("city", "string"), ("id", "integer"))
-    sink = lite.bind(mode="upsert", key=["city"])
-    try:
-        sink.check_rows(SinkInput("lake", columns))
-    except TableMismatchError:
-        return
-    sink.prepare()
-    sink.release([stage(sink, Rows([[("a", 1)]], columns), 1)], 1)
+    with pytest.raises(TableMismatchError, match="another unique index"):
+        lite.bind(mode="upsert", key=["city"]).check_rows(SinkInput("lake", columns))
 
 
 def test_keys_that_differ_in_blanks_at_the_end_are_two_in_a_table_that_the_sink_makes(world: World) -> None:
