@@ -23,6 +23,15 @@ _NAMES = re.compile(
 """Where a message names a column, a key or a constraint."""
 
 
+_PASSING_OF_SQLITE = (5, 6, 9, 10, 13, 14, 15)
+"""BUSY, LOCKED, INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL."""
+_PASSING_TEXTS = (
+    *("database is locked", "database table is locked", "database schema is locked", "interrupted", "disk I/O error"),
+    *("database or disk is full", "unable to open database file", "locking protocol"),
+)
+"""What SQLite says of these; behind a colon, of what."""
+
+
 class _Refused(Exception):
     """A value that the column does not keep. ``column``, ``what``: without the value."""
 
@@ -185,15 +194,21 @@ def _for_sqlite(values: list[Any]) -> list[Any]:
 def code_of(error: Any) -> int:
     """MySQL's number of it, 0 if there was no answer; of SQLite 5 if another one holds a lock, or the disk failed; of
     all others 1."""
-    text = str(error)
     if type(error).__module__.startswith("sqlite3"):
-        passing = ("locked", "busy", "disk", "unable to open", "interrupted")
-        is_passing = type(error).__name__ == "OperationalError" and any(one in text for one in passing)
-        return 5 if is_passing and "malformed" not in text else 1
+        return 5 if _is_passing_of_sqlite(error) else 1
     first = error.args[0] if error.args else None
     if isinstance(first, int):
         return first
     return 0 if type(error).__name__ in ("OperationalError", "InterfaceError") else 1
+
+
+def _is_passing_of_sqlite(error: Any) -> bool:
+    """By its number, whose lowest byte says the kind; Python before 3.11 does not tell it. Never by a word somewhere in
+    its text, which may be of a table or a constraint."""
+    number = getattr(error, "sqlite_errorcode", None)
+    if number is not None:
+        return number & 0xFF in _PASSING_OF_SQLITE
+    return type(error).__name__ == "OperationalError" and str(error).partition(":")[0] in _PASSING_TEXTS
 
 
 def told(error: Any) -> str:

@@ -9,10 +9,8 @@ from typing import Any
 import pyarrow
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError, RowsRefusedError
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from tests.sinks.sql.mariadb_world import MariaDBWorld
-from tests.sinks.sql.sqlite_world import SQLiteWorld
 from tests.sinks.sql.world import Rows, World, rows_of, stage, staged
 
 D = decimal.Decimal
@@ -162,24 +160,6 @@ def test_rows_are_staged_whatever_a_check_of_the_table_says(maria: MariaDBWorld,
     sink = maria.new()
     sink.release([staged(sink, 1)], 1)
     assert maria.rows() == rows_of(1)
-
-
-@pytest.mark.parametrize("name", ["disks", "unlocked_doors"])
-def test_a_constraint_is_fatal_whatever_the_table_is_called(lite: SQLiteWorld, name: str) -> None:
-    lite.table("id int NOT NULL PRIMARY KEY, city text", name)
-    lite.run(f"INSERT INTO {name} VALUES (10, 'there')")
-    sink = lite.new(table=name)
-    handle = staged(sink, 1)
-    with pytest.raises(ReleaseRefusedError):
-        sink.release([handle], 1)
-
-
-def test_a_check_of_sqlite_is_fatal_whatever_it_says(lite: SQLiteWorld) -> None:
-    lite.table("id int NOT NULL, city text, CONSTRAINT locked_city CHECK (city <> 'city 10')")
-    sink = lite.new()
-    handle = staged(sink, 1)
-    with pytest.raises((ReleaseRefusedError, RowsRefusedError)):
-        sink.release([handle], 1)
 
 
 def test_a_table_with_everything(maria: MariaDBWorld) -> None:

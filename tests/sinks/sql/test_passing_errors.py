@@ -1,0 +1,79 @@
+"""Which errors of SQLite are gone with another try: told by its number, or by its own words for it."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError, RowsRefusedError
+from airflow_provider_ckpt.sinks.sql.inserting import code_of
+from tests.sinks.sql.sqlite_world import SQLiteWorld
+from tests.sinks.sql.world import staged
+
+PASSING, FATAL = 5, 1
+
+
+class OldError(sqlite3.OperationalError):
+    """As Python before 3.11 raises it: without a number."""
+
+
+OldError.__module__, OldError.__name__ = "sqlite3", "OperationalError"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("database is locked", PASSING),
+        ("database table is locked: orders", PASSING),
+        ("disk I/O error", PASSING),
+        ("database or disk is full", PASSING),
+        ("unable to open database file", PASSING),
+        ("no such table: disks", FATAL),
+        ("no such column: locked", FATAL),
+        ('near "busy": syntax error', FATAL),
+        ("database disk image is malformed", FATAL),
+    ],
+)
+def test_by_its_words_where_python_tells_no_number(text: str, code: int) -> None:
+    assert code_of(OldError(text)) == code
+
+
+def failing(connection: sqlite3.Connection, statement: str) -> sqlite3.Error:
+    with pytest.raises(sqlite3.Error) as raised:
+        connection.execute(statement)
+    return raised.value
+
+
+def test_by_its_number_where_python_tells_it(lite: SQLiteWorld) -> None:
+    lite.table("id int NOT NULL PRIMARY KEY, city text", "disks")
+    lite.run("INSERT INTO disks VALUES (1, 'a')")
+    with sqlite3.connect(lite.path, isolation_level=None, timeout=0) as one:
+        assert code_of(failing(one, "INSERT INTO disks VALUES (1, 'locked')")) == FATAL
+        assert code_of(failing(one, "SELECT locked FROM disks")) == FATAL
+        other: Any = lite.open()
+        other.execute("BEGIN IMMEDIATE")
+        assert code_of(failing(one, "BEGIN IMMEDIATE")) == PASSING
+        other.close()
+    with pytest.raises(sqlite3.OperationalError) as raised:
+        sqlite3.connect("file:/no/such/file.db?mode=rw", uri=True)
+    assert code_of(raised.value) == PASSING
+
+
+@pytest.mark.parametrize("name", ["disks", "unlocked_doors"])
+def test_a_constraint_is_fatal_whatever_the_table_is_called(lite: SQLiteWorld, name: str) -> None:
+    lite.table("id int NOT NULL PRIMARY KEY, city text", name)
+    lite.run(f"INSERT INTO {name} VALUES (10, 'there')")
+    sink = lite.new(table=name)
+    handle = staged(sink, 1)
+    with pytest.raises(ReleaseRefusedError):
+        sink.release([handle], 1)
+
+
+def test_a_check_is_fatal_whatever_it_says(lite: SQLiteWorld) -> None:
+    lite.table("id int NOT NULL, city text, CONSTRAINT locked_city CHECK (city <> 'city 10')")
+    sink = lite.new()
+    handle = staged(sink, 1)
+    with pytest.raises((ReleaseRefusedError, RowsRefusedError)):
+        sink.release([handle], 1)
