@@ -15,15 +15,13 @@ from airflow_provider_ckpt.sinks.database.handle import checked_handle
 from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, Releasing
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow, LedgerRules
 from airflow_provider_ckpt.sinks.database.settings import Settings
+from airflow_provider_ckpt.sinks.database.share_release import ShareRelease
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, SinkContext, SinkInput, StageRequest, attempt_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-REMEMBERED = 100
-"""For so many checkpoints more the ledger knows each batch that was released: a process that comes late is told that it
-is done, and not that somebody else releases there."""
 Answers = list[dict[str, Any]]
 """Of each partition that Spark counts: ``part`` and ``rows``."""
 
@@ -158,8 +156,13 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
         counts, left = list[dict[str, int]](), list[list[str]]()
         with self._open(f"release checkpoint {checkpoint}", refused) as connection:
-            for at, handles in work:
-                counts.append(at._release(connection, handles, checkpoint))
+            parts = {sink: sink._share(connection, handles, checkpoint) for sink, handles in work}
+            for at in parts:
+                parts[at].decide()
+            for at in reversed(parts):
+                parts[at].empty()
+            for at in parts:
+                counts.append(parts[at].fill())
                 left.append(at._left(connection))
         with suppress(DatabaseUnreachableError):  # the next release or clean-up does it
             for (sink, _), names in zip(work, left, strict=True):
@@ -174,42 +177,9 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         checked = [checked_handle(one, self.handle_format, self._context, str(self._table)) for one in handles]
         return [handle for handle in checked if handle["rows"]]
 
-    def _release(self, connection: C, staged: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        seen = self._ledger.row(connection)
-        replaces = self._settings.mode == "replace"
-        if seen is not None:
-            # before the entry, always: two that replace would wait for each other
-            self._ledger.lock_target(connection, alone=replaces and seen.last == 0)
-            row = self._ledger.row(connection, lock=True)
-        else:
-            row = None
-        self._rules.check(row, staged)
-        released = self._ledger.released(connection, [handle["id"] for handle in staged]) if staged else set()
-        decision = self._rules.decide(row, staged, released, checkpoint, replaces=replaces)
-        if decision.counts is not None:
-            return decision.counts
-        assert row is not None
-        releasing = self._releasing(connection)
-        for handle in releasing.without_table(decision.waiting):
-            raise self._failures.missing(handle, checkpoint, 0)
-        if replaces and row.last == 0 and not self._ledger.another_has_released(connection):
-            self._ledger.supersede(connection)
-            releasing.empty()
-        for handle in decision.waiting:
-            moved = releasing.move(handle)
-            if moved != handle["rows"]:
-                raise self._failures.missing(handle, checkpoint, moved)
-        rows = sum(handle["rows"] for handle in decision.waiting)
-        self._ledger.note_release(connection, [handle["id"] for handle in decision.waiting], checkpoint, rows)
-        self._forget_released(connection, staged)
-        return {"rows": rows}
-
-    def _forget_released(self, connection: C, staged: Sequence[Handle]) -> None:
-        """Of what was released before any of these was staged no call will speak again: whoever asks for this release
-        knows that the one before it was done, and so will whoever comes after."""
-        known = min((handle["since"] for handle in staged), default=0) - REMEMBERED
-        if known > 0:
-            self._ledger.forget_released(connection, known)
+    def _share(self, connection: C, staged: Sequence[Handle], checkpoint: int) -> ShareRelease[C]:
+        releasing, replaces = self._releasing(connection), self._settings.mode == "replace"
+        return ShareRelease(connection, self._ledger, self._failures, releasing, staged, checkpoint, replaces=replaces)
 
     def last_released(self) -> int:
         with self._transaction("read its ledger") as connection:

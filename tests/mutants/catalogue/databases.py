@@ -74,7 +74,7 @@ DATABASES = (
     Mutant(
         "staged-rows-not-counted",
         "R5",
-        "sinks/database/bound_database_sink.py",
+        "sinks/database/share_release.py",
         '            if moved != handle["rows"]:',
         "            if moved < 0:",
         (f"{_RULES}::test_staged_rows_that_somebody_has_deleted_are_missed_by_number",),
@@ -110,8 +110,8 @@ DATABASES = (
     Mutant(
         "replaced-jobs-go-on",
         "R9",
-        "sinks/database/bound_database_sink.py",
-        "            self._ledger.supersede(connection)\n",
+        "sinks/database/share_release.py",
+        "            self._ledger.supersede(self._connection)\n",
         "",
         (f"{_RULES}::test_who_was_replaced_stays_replaced_and_is_told_by_whom",),
         "the table holds a mixture of two jobs, of which one was to replace the other",
@@ -119,8 +119,8 @@ DATABASES = (
     Mutant(
         "replace-beside-others",
         "R9",
-        "sinks/database/bound_database_sink.py",
-        "alone=replaces and seen.last == 0)",
+        "sinks/database/share_release.py",
+        "alone=self._replaces and seen.last == 0)",
         "alone=False)",
         (f"{_RULES}::test_of_jobs_that_replace_at_once_one_is_there_in_the_end",),
         "two jobs that replace wait for each other's entries, or both are there in the end",
@@ -220,6 +220,21 @@ DATABASES = (
         )
         for name, folder in (("tables-of-postgresql", _AT), ("tables", _SQL))
     ),
+    *(
+        Mutant(
+            f"{name}-emptied-in-the-order-of-their-filling",
+            "R9",
+            "sinks/database/bound_database_sink.py",
+            "in reversed(parts):",
+            "in parts:",
+            (f"{folder}::test_tables_that_refer_to_each_other_are_replaced_together",),
+            "a table that others refer to cannot be replaced together with them",
+        )
+        for name, folder in (
+            ("tables-of-postgresql", f"{_AT}test_together.py"),
+            ("tables", f"{_SQL}test_replaced_together.py"),
+        )
+    ),
     Mutant(
         "each-of-a-transaction-by-itself",
         "R9",
@@ -241,9 +256,9 @@ DATABASES = (
     Mutant(
         "ledger-forgets-what-is-in-the-call",
         "R9",
-        "sinks/database/bound_database_sink.py",
-        '        known = min((handle["since"] for handle in staged), default=0) - REMEMBERED',
-        '        known = max((handle["since"] for handle in staged), default=0) + 1 - REMEMBERED',
+        "sinks/database/share_release.py",
+        '        known = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED',
+        '        known = max((handle["since"] for handle in self._staged), default=0) + 1 - REMEMBERED',
         (f"{_RULES}::test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else",),
         "a batch whose release the journal did not hear of counts as missing for ever",
     ),

@@ -186,7 +186,7 @@ def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else
     world: World, monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     """Each call is made again with all that the journal does not know to be released: that of the release before."""
-    monkeypatch.setattr("airflow_provider_ckpt.sinks.database.bound_database_sink.REMEMBERED", remembered)
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.database.share_release.REMEMBERED", remembered)
     world.table("id int NOT NULL PRIMARY KEY, city text")
     sink = world.new()
     before: list[Handle] = []

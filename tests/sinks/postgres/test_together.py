@@ -120,6 +120,16 @@ def test_a_table_that_another_one_refers_to_is_released_before_it(world: World) 
     assert shown(world) == [ids(1), ids(1)]
 
 
+def test_tables_that_refer_to_each_other_are_replaced_together(world: World) -> None:
+    world.table("id int PRIMARY KEY, city text", "orders")
+    world.table(f'id int REFERENCES "{world.schema}".orders, city text', "lines")
+    for number, job in enumerate(("monday", "tuesday"), 1):
+        lines, orders = bind(world, new=True, job=job, mode="replace")
+        handles = [[staged(orders, number)], [staged(lines, number)]]
+        assert release([orders, lines], 1, *handles) == [{"rows": 2}, {"rows": 2}]
+        assert shown(world) == [ids(number), ids(number)]
+
+
 @pytest.fixture
 def reader(two: World) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(two.url, autocommit=True) as connection:

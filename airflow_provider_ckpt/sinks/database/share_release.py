@@ -1,0 +1,86 @@
+"""What one sink does in the transaction that releases a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic
+
+from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, Releasing
+from airflow_provider_ckpt.sinks.database.ledger_rules import Decision, LedgerRow, LedgerRules
+from airflow_provider_ckpt.sinks.sink import Handle
+
+REMEMBERED = 100
+"""For so many checkpoints more the ledger knows each batch that was released: a process that comes late is told that it
+is done, and not that somebody else releases there."""
+
+
+class ShareRelease(Generic[C]):
+    """Of the sinks of one transaction first each decides, then those that replace empty their tables, the last one
+    first, then all fill theirs: a table that others refer to is filled before them, and emptied after them."""
+
+    def __init__(
+        self,
+        connection: C,
+        ledger: Ledger[C],
+        failures: Failures,
+        releasing: Releasing,
+        staged: Sequence[Handle],
+        checkpoint: int,
+        *,
+        replaces: bool,
+    ) -> None:
+        """``staged``: with rows, checked."""
+        self._connection, self._ledger, self._failures, self._releasing = connection, ledger, failures, releasing
+        self._staged, self._checkpoint, self._replaces = staged, checkpoint, replaces
+        self._row: LedgerRow | None = None
+        self._decision = Decision()
+
+    def decide(self) -> None:
+        """Takes the locks, until the end of the transaction; changes nothing."""
+        self._row = self._locked()
+        rules, staged = LedgerRules(self._failures), self._staged
+        rules.check(self._row, staged)
+        released = self._ledger.released(self._connection, [one["id"] for one in staged]) if staged else set()
+        self._decision = rules.decide(self._row, staged, released, self._checkpoint, replaces=self._replaces)
+        waiting = self._decision.waiting
+        for handle in self._releasing.without_table(waiting) if waiting else ():
+            raise self._failures.missing(handle, self._checkpoint, 0)
+
+    def _locked(self) -> LedgerRow | None:
+        seen = self._ledger.row(self._connection)
+        if seen is None:
+            return None
+        # before the entry, always: two that replace would wait for each other
+        self._ledger.lock_target(self._connection, alone=self._replaces and seen.last == 0)
+        return self._ledger.row(self._connection, lock=True)
+
+    def empty(self) -> None:
+        """The table, if this is the release that replaces what is in it."""
+        if self._decision.counts is not None or not self._replaces:
+            return
+        assert self._row is not None
+        if self._row.last == 0 and not self._ledger.another_has_released(self._connection):
+            self._ledger.supersede(self._connection)
+            self._releasing.empty()
+
+    def fill(self) -> dict[str, int]:
+        """Returns the counts of the release."""
+        if self._decision.counts is not None:
+            return self._decision.counts
+        waiting = self._decision.waiting
+        for handle in waiting:
+            moved = self._releasing.move(handle)
+            if moved != handle["rows"]:
+                raise self._failures.missing(handle, self._checkpoint, moved)
+        rows = sum(handle["rows"] for handle in waiting)
+        self._ledger.note_release(self._connection, [handle["id"] for handle in waiting], self._checkpoint, rows)
+        self._forget_released()
+        return {"rows": rows}
+
+    def _forget_released(self) -> None:
+        """Of what was released before any of these was staged no call will speak again: whoever asks for this release
+        knows that the one before it was done, and so will whoever comes after."""
+        known = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED
+        if known > 0:
+            self._ledger.forget_released(self._connection, known)
