@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.handle import checked_handle
@@ -22,6 +24,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, SinkConte
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+log = logging.getLogger(__name__)
 Answers = list[dict[str, Any]]
 """Of each partition that Spark counts: ``part`` and ``rows``."""
 
@@ -164,10 +167,18 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             for at in parts:
                 counts.append(parts[at].fill())
                 left.append(at._left(connection))
-        with suppress(DatabaseUnreachableError):  # the next release or clean-up does it
-            for (sink, _), names in zip(work, left, strict=True):
-                sink.delete_staged(names)
+        for (sink, _), names in zip(work, left, strict=True):
+            sink._clean_up(names)
         return counts
+
+    def _clean_up(self, released: Sequence[str]) -> None:
+        """What fails here fails no release, which is there; the next one, or the next clean-up, does it."""
+        try:
+            self.delete_staged(released)
+        except DatabaseUnreachableError as error:
+            log.info("what was released is not cleaned up yet: %s", error)
+        except CkptError as error:
+            log.warning("what was released cannot be cleaned up, and its rows lie there twice: %s", error)
 
     def _of_mine(self, sink: BoundSink) -> BoundDatabaseSink[C]:
         assert isinstance(sink, type(self)), f"{sink!r} is not of {self!r}'s kind"

@@ -65,6 +65,11 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             problem = f"the ledger's table {name} has an engine that does not undo what was not committed"
             raise self._failures.mismatch(problem, f"ALTER TABLE {name} ENGINE=InnoDB")
 
+        # a staging table that cannot be dropped would be found when the first release is done
+        if not self._dialect.may_drop(connection, TableName(self._schema, staging_table("", "", ""))):
+            problem = f"its user may drop no tables in the database {self._schema!r}, where rows are staged"
+            raise self._failures.mismatch(problem, f"GRANT CREATE, DROP ON {self._schema}.*, or name a staging_schema")
+
     def prepare(self) -> None:
         with self._transaction("look at its ledger") as connection:
             self._check_schema(connection)

@@ -82,6 +82,10 @@ class Dialect(ABC):
     ) -> Iterator[str]:
         """Of SELECT, INSERT, UPDATE, DELETE those that the user does not have. Changes nothing."""
 
+    @abstractmethod
+    def may_drop(self, connection: Connection, name: TableName) -> bool:
+        """Whether the user may drop tables where that one is. ``name``: of none that is there."""
+
     # ---- types and statements
 
     @abstractmethod

@@ -6,15 +6,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pymysql
-from sqlalchemy import Connection, Engine, Table, delete, false, select, update
+from sqlalchemy import Connection, Engine, Executable, Table, delete, false, select, update
 from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.schema import DropTable
 from sqlalchemy.sql.dml import Insert
 
+from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import code_of
 from airflow_provider_ckpt.sinks.sql.mysql_catalog import MySQLCatalog
 from airflow_provider_ckpt.sinks.sql.mysql_types import fits, made_for
+from airflow_provider_ckpt.sinks.sql.tables import known_table
 
 _MODE = (
     "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
@@ -76,13 +79,11 @@ class MySQLDialect(MySQLCatalog, Dialect):
             "DELETE": delete(table).where(false()),
         }
         for right, statement in tried.items():
-            if right in needed:
-                try:
-                    connection.execute(statement)
-                except DBAPIError as error:
-                    if code_of(error.orig) not in _DENIED:
-                        raise
-                    yield right
+            if right in needed and not _is_allowed(connection, statement):
+                yield right
+
+    def may_drop(self, connection: Connection, name: TableName) -> bool:
+        return _is_allowed(connection, DropTable(known_table(name, []), if_exists=True))
 
     def fits(self, kind: Any, column: str) -> bool:
         return fits(kind, column)
@@ -109,3 +110,14 @@ class MySQLDialect(MySQLCatalog, Dialect):
         quote = mysql.dialect().identifier_preparer
         names = ", ".join(quote.quote(column.name) for column in table.columns)
         return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES "
+
+
+def _is_allowed(connection: Connection, statement: Executable) -> bool:
+    """``statement``: one that changes nothing."""
+    try:
+        connection.execute(statement)
+    except DBAPIError as error:
+        if code_of(error.orig) not in _DENIED:
+            raise
+        return False
+    return True

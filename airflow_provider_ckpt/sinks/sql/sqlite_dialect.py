@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, Table, event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.dml import Insert
 
+from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.sqlite_catalog import SQLiteCatalog
 from airflow_provider_ckpt.sinks.sql.sqlite_types import fits, made_for
@@ -57,6 +58,9 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
         yield from ()
+
+    def may_drop(self, connection: Connection, name: TableName) -> bool:
+        return True
 
     def fits(self, kind: Any, column: str) -> bool:
         return fits(kind, column)

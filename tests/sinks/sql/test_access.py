@@ -14,7 +14,7 @@ import pymysql
 import pytest
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError, TableMismatchError
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
 from tests.sinks.sql.mariadb_world import MariaDBWorld
@@ -63,14 +63,37 @@ def test_ssl_of_a_connection_may_be_json_as_airflows_hook_takes_it(
         pass  # not AttributeError: 'str' object has no attribute 'get'
 
 
-def test_drop_right_is_not_missed_when_the_release_is_done(maria: MariaDBWorld) -> None:
-    with suppress(Exception):
-        maria.run("DROP USER poor")
-    maria.table()
+@pytest.fixture
+def poor(maria: MariaDBWorld) -> str:
+    """Where a user gets in who may make tables, and drop none."""
+    maria.run("DROP USER IF EXISTS poor")
     maria.run("CREATE USER poor IDENTIFIED BY 'pooooor'")
     maria.run(f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON {maria.schema}* TO poor")
-    sink = maria.new(url=maria.url.replace("airflow:", "poor:").replace("s3cr3tPW", "pooooor"))
-    assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
+    maria.table()
+    return maria.url.replace("airflow:", "poor:").replace("s3cr3tPW", "pooooor")
+
+
+def test_who_may_drop_no_staging_table_is_refused_before_rows_are_staged(maria: MariaDBWorld, poor: str) -> None:
+    with pytest.raises(TableMismatchError, match="may drop no tables"):
+        maria.new(url=poor)
+    with pytest.raises(TableMismatchError, match="may drop no tables"):
+        maria.bind(url=poor).prepare()
+
+
+def test_a_release_that_is_there_is_told_though_what_was_staged_cannot_be_dropped(
+    maria: MariaDBWorld, poor: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody has taken the right away meanwhile."""
+    maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
+    sink = maria.new(url=poor)
+    handle = staged(sink, 1)
+    maria.run(f"REVOKE DROP ON {maria.schema}* FROM poor")
+    assert sink.release([handle], 1) == {"rows": 2}
+    assert "cannot be cleaned up" in caplog.text
+    assert (maria.rows(), maria.staging_tables()) == (rows_of(1), 1)
+    maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
+    assert sink.release([staged(sink, 2)], 2) == {"rows": 2}
+    assert maria.staging_tables() == 0
 
 
 def test_r16_a_server_that_takes_a_connection_and_says_nothing_is_unreachable() -> None:

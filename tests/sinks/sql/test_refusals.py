@@ -198,6 +198,7 @@ def test_rights_that_are_lacking_are_told_before_anything_is_written(maria: Mari
     url = maria.url.replace("airflow:", f"{clerk}:")
     maria.run(f"CREATE USER {clerk} IDENTIFIED BY 's3cr3tPW'")
     maria.run(f"GRANT SELECT ON {maria.schema}orders TO {clerk}")
+    maria.run(f"GRANT DROP ON {maria.schema}* TO {clerk}")
     with pytest.raises(TableMismatchError, match=r"lacks INSERT, UPDATE on it\. GRANT INSERT, UPDATE"):
         check(maria, url=url, **UPSERT)
     maria.run(f"GRANT INSERT, UPDATE ON {maria.schema}orders TO {clerk}")
