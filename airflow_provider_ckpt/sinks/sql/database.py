@@ -37,7 +37,7 @@ class Database:
         return self.dialect.connect_parameters(self.address.parameters)
 
     def _connected(self) -> Any:
-        connection = self._connect(**self.parameters)
+        connection = self.dialect.connected(self._connect, self.parameters)
         cursor = connection.cursor()
         for statement in (*self.dialect.settle(), *((_IDLE,) if self.dialect.ddl_commits else ())):
             cursor.execute(statement)

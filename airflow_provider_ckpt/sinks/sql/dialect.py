@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table
@@ -31,6 +31,10 @@ class Dialect(ABC):
     @abstractmethod
     def connect(self, **parameters: Any) -> Any:
         """A connection of the driver."""
+
+    @abstractmethod
+    def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+        """What ``connect`` returns for them, with a limit to how long it may say nothing."""
 
     @abstractmethod
     def settle(self) -> Sequence[str]:

@@ -4,7 +4,7 @@ for MySQL, PyMySQL where it runs, and nothing of this package."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 _MISSING = (
@@ -89,6 +89,16 @@ def _driver_errors(kind: str) -> Any:
     return pymysql.Error
 
 
+def connected(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+    """``connect``: of PyMySQL. A server that takes the connection and says nothing is given up like one that does not
+    take it; a statement may take ``read_timeout``."""
+    patience = parameters["read_timeout"]
+    session = connect(**{**parameters, "read_timeout": min(parameters["connect_timeout"], patience)})
+    # there is no public way; each version has asked for it anew with each answer
+    session._read_timeout = patience
+    return session
+
+
 def _connect(kind: str, parameters: Mapping[str, Any], settle: Sequence[str]) -> Any:
     if kind == "sqlite":
         import sqlite3
@@ -97,7 +107,7 @@ def _connect(kind: str, parameters: Mapping[str, Any], settle: Sequence[str]) ->
     else:
         import pymysql
 
-        session = pymysql.connect(**parameters)
+        session = connected(pymysql.connect, parameters)
     cursor = session.cursor()
     for statement in settle:
         cursor.execute(statement)

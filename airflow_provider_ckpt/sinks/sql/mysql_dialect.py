@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pymysql
@@ -14,7 +14,7 @@ from sqlalchemy.sql.dml import Insert
 
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
-from airflow_provider_ckpt.sinks.sql.inserting import code_of
+from airflow_provider_ckpt.sinks.sql.inserting import code_of, connected
 from airflow_provider_ckpt.sinks.sql.mysql_catalog import MySQLCatalog
 from airflow_provider_ckpt.sinks.sql.mysql_types import fits, made_for
 from airflow_provider_ckpt.sinks.sql.tables import known_table
@@ -25,6 +25,8 @@ _MODE = (
 )
 """The whole of it: neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES, by which the driver's literals would be read in
 another way; and a 0 is a 0 also where the server gives numbers."""
+_TIMEOUTS = {"connect_timeout": 10, "read_timeout": 3600, "write_timeout": 600}
+"""Seconds. For a statement an hour, as a release moves everything that is staged; none ever would be for ever."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
     # no answer is cut, and none refused for its size; a COMMIT ends no session
@@ -52,10 +54,13 @@ class MySQLDialect(MySQLCatalog, Dialect):
     ddl_commits = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {"connect_timeout": 10, **parameters, "charset": "utf8mb4", "autocommit": False}
+        return {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
 
     def connect(self, **parameters: Any) -> Any:
         return pymysql.connect(**parameters)
+
+    def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+        return connected(connect, parameters)
 
     def settle(self) -> Sequence[str]:
         return _SETTLE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -43,6 +43,9 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
 
     def connect(self, **parameters: Any) -> Any:
         return sqlite3.connect(**parameters, factory=RollingBack)
+
+    def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+        return connect(**parameters)
 
     def settle(self) -> Sequence[str]:
         return "PRAGMA synchronous = EXTRA", "PRAGMA foreign_keys = ON"

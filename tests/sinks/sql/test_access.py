@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -111,3 +112,32 @@ def test_r16_a_server_that_takes_a_connection_and_says_nothing_is_unreachable() 
         threading.Thread(target=ask, daemon=True).start()
         threading.Event().wait(8)
     assert [type(one) for one in found] == [DatabaseUnreachableError]
+
+
+@pytest.fixture
+def held(maria: MariaDBWorld) -> Iterator[Any]:
+    """Somebody holds a row of the table, until it is called."""
+    maria.table("id int NOT NULL PRIMARY KEY, city text")
+    maria.put((10, "old"))
+    other = maria.server.connect(autocommit=False)
+    other.cursor().execute(f"SELECT * FROM {maria.schema}orders FOR UPDATE")
+    yield other.rollback
+    other.close()
+
+
+def test_r16_a_server_that_stops_in_the_middle_of_a_statement_is_unreachable(maria: MariaDBWorld, held: Any) -> None:
+    sink = maria.new(url=maria.url + "&read_timeout=2", mode="upsert", key=["id"])
+    handle = staged(sink, 1)
+    with pytest.raises(DatabaseUnreachableError, match="2013"):
+        sink.release([handle], 1)
+    held()
+    assert sink.release([handle], 1) == {"rows": 2}
+
+
+def test_a_statement_may_take_longer_than_a_connection(maria: MariaDBWorld, held: Any) -> None:
+    sink = maria.new(url=maria.url + "&connect_timeout=1", mode="upsert", key=["id"])
+    handle = staged(sink, 1)
+    timer = threading.Timer(3, held)
+    timer.start()
+    assert sink.release([handle], 1) == {"rows": 2}
+    timer.join()

@@ -32,7 +32,13 @@ batch = pyarrow.RecordBatch.from_pydict({{"tags": [["a", None]]}})
 
 def on_an_executor(tmp_path: Path, absent: set[str], act: str) -> subprocess.CompletedProcess[str]:
     cloudpickle.register_pickle_by_value(inserting)  # type: ignore[no-untyped-call]  # as the driver does
-    function = inserting.inserter("mysql", {"host": "256.0.0.1"}, [], "INSERT", [("tags", False, None, None)])
+    function = inserting.inserter(
+        "mysql",
+        {"host": "256.0.0.1", "connect_timeout": 10, "read_timeout": 60},
+        [],
+        "INSERT",
+        [("tags", False, None, None)],
+    )
     (tmp_path / "function").write_bytes(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
     code = _EXECUTOR.format(absent=absent, act=act)
     command = [sys.executable, "-c", code, str(tmp_path / "function")]
