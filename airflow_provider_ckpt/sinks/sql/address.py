@@ -128,4 +128,7 @@ def _settings(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
             known = ", ".join((*_TEXTS, *_NUMBERS, *_SWITCHES))
             problem = f"is unknown here, or not of its kind; it takes {known} (charset is utf8mb4)"
             raise ConnectionSettingRefusedError(where=where, setting=name, problem=problem)
+    if "ssl_ca" in found:
+        # PyMySQL alone would ask for TLS, and take any certificate
+        found.setdefault("ssl_verify_cert", True)
     return found

@@ -35,7 +35,17 @@ def test_a_password_may_have_any_characters(maria: MariaDBWorld, password: str) 
     assert maria.rows() == rows_of(1)
 
 
-def test_a_ca_that_is_named_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("ssl_ca=", (ssl.CERT_REQUIRED, False)),
+        ("ssl_verify_identity=true&ssl_ca=", (ssl.CERT_REQUIRED, True)),
+        ("ssl_verify_cert=false&ssl_ca=", (ssl.CERT_NONE, False)),
+    ],
+)
+def test_a_ca_that_is_named_is_asked(
+    settings: str, expected: tuple[Any, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """docs/sinks-databases.md: ``mysql+pymysql://user:password@host/database?ssl_ca=…``"""
     made: list[Any] = []
 
@@ -45,10 +55,12 @@ def test_a_ca_that_is_named_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pymysql.connections.Connection, "connect", lambda self, sock=None: connect(self))
 
-    sink = SqlSink("orders", url=f"mysql://me:pw@127.0.0.1/shop?ssl_ca={certifi.where()}").bind(SinkContext("j", "s"))
+    sink = SqlSink("orders", url=f"mysql://me:pw@127.0.0.1/shop?{settings}{certifi.where()}").bind(
+        SinkContext("j", "s")
+    )
     with suppress(CkptError):
         sink.last_released()
-    assert made[0].verify_mode == ssl.CERT_REQUIRED
+    assert (made[0].verify_mode, made[0].check_hostname) == expected
 
 
 def test_ssl_of_a_connection_may_be_json_as_airflows_hook_takes_it(
