@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from airflow_provider_ckpt.storage.redaction import as_printed, redact, secrets_
 _TEXTS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "unix_socket")
 _NUMBERS = ("connect_timeout", "read_timeout", "write_timeout")
 _SWITCHES = ("ssl_disabled", "ssl_verify_cert", "ssl_verify_identity")
+_TLS = frozenset({"ca", "capath", "cert", "key", "password", "cipher", "check_hostname", "verify_mode"})
+"""Of ``ssl``: what the driver reads; it passes over others without a word."""
 _AIRFLOWS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_local_infile", "client"})
 """Of a connection's extra, besides those above: what Airflow's own hook reads."""
 
@@ -49,7 +52,7 @@ class Address:
             "password": parsed.password,
             "database": parsed.database,
         }
-        return cls("mysql", {**_given(given), **_settings("url", parsed.query)})
+        return cls("mysql", {**_given("url", given), **_settings("url", parsed.query)})
 
     @classmethod
     def of_connection(cls, connection: Connection) -> Address:
@@ -69,10 +72,10 @@ class Address:
             "user": connection.login,
             "password": connection.password,
             "database": connection.schema,
-            "ssl": connection.extra.get("ssl"),
+            "ssl": _tls(where, connection.extra.get("ssl")),
         }
         extra = {name: value for name, value in connection.extra.items() if name not in _AIRFLOWS}
-        return cls("mysql", {**_given(given), **_settings(where, extra)})
+        return cls("mysql", {**_given(where, given), **_settings(where, extra)})
 
     @classmethod
     def _of_file(cls, where: str, path: str | None, settings: Iterable[str]) -> Address:
@@ -108,8 +111,28 @@ def _parsed(url: str) -> URL | None:
         return None
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _given(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    for name in ("host", "user", "password", "database"):
+        if any("\ud800" <= one <= "\udfff" for one in values[name] or ""):
+            problem = "has half of a character (a surrogate), which no server can be told"
+            raise ConnectionSettingRefusedError(where=where, setting=name, problem=problem)
     return {name: value for name, value in values.items() if value not in (None, "")}
+
+
+def _tls(where: str, given: Any) -> dict[str, Any] | None:
+    """``ssl`` of an extra; in a connection that is a URI it is JSON, as for Airflow's own hook."""
+    found = _read_json(given) if isinstance(given, str) and given else given or None
+    if found is None or (isinstance(found, dict) and set(found) <= _TLS):
+        return found
+    problem = f"is no JSON object of {', '.join(sorted(_TLS))}"
+    raise ConnectionSettingRefusedError(where=where, setting="ssl", problem=problem)
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _settings(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,6 +151,9 @@ def _settings(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
             known = ", ".join((*_TEXTS, *_NUMBERS, *_SWITCHES))
             problem = f"is unknown here, or not of its kind; it takes {known} (charset is utf8mb4)"
             raise ConnectionSettingRefusedError(where=where, setting=name, problem=problem)
+    if found.get("ssl_verify_identity") and "ssl_ca" not in found:
+        problem = "needs ssl_ca, without which the driver compares no host"
+        raise ConnectionSettingRefusedError(where=where, setting="ssl_verify_identity", problem=problem)
     if "ssl_ca" in found:
         # PyMySQL alone would ask for TLS, and take any certificate
         found.setdefault("ssl_verify_cert", True)

@@ -55,6 +55,8 @@ class Database:
                 connection.commit()
         except DBAPIError as error:
             failure = self._failure(error.orig, doing, failures, refused)
+        except OSError as error:  # of certificates: what the network says is the driver's error
+            failure = failures.unfit(f"its TLS settings cannot be used here: {error.strerror or type(error).__name__}")
         else:
             return
         raise failure from None  # the driver's error holds values of rows

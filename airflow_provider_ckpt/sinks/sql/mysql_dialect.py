@@ -54,7 +54,11 @@ class MySQLDialect(MySQLCatalog, Dialect):
     ddl_commits = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
+        given = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
+        if isinstance(given.get("password"), str):
+            # as servers have it; of a text the driver would make latin1
+            given["password"] = given["password"].encode()
+        return given
 
     def connect(self, **parameters: Any) -> Any:
         return pymysql.connect(**parameters)

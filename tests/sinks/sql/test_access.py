@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,15 +15,18 @@ import certifi
 import pymysql
 import pytest
 
+from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError, TableMismatchError
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnfitError, DatabaseUnreachableError, TableMismatchError
 from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.sinks.sql.address import Address
+from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.world import rows_of, staged
 
 
-@pytest.mark.parametrize("password", ["pässwört", "пароль密码"])
+@pytest.mark.parametrize("password", ["pässwört", "пароль密码", "plain"])
 def test_a_password_may_have_any_characters(maria: MariaDBWorld, password: str) -> None:
     maria.table()
     with suppress(Exception):
@@ -63,17 +67,34 @@ def test_a_ca_that_is_named_is_asked(
     assert (made[0].verify_mode, made[0].check_hostname) == expected
 
 
-def test_ssl_of_a_connection_may_be_json_as_airflows_hook_takes_it(
-    maria: MariaDBWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MySqlHook: a text is JSON; a connection as a URI has nothing else."""
-    fields = f"mysql://airflow:s3cr3tPW@127.0.0.1:{maria.server.port}/mysql?ssl=" + quote('{"ca": "/no/such/file"}')
-    monkeypatch.setenv("AIRFLOW_CONN_SHOP", fields)
-    sink = SqlSink("orders", conn_id="shop").bind(SinkContext("j", "s"))
-    try:
-        sink.last_released()
-    except (CkptError, OSError):
-        pass  # not AttributeError: 'str' object has no attribute 'get'
+@pytest.mark.parametrize("extra", ['{"ca": "/a.pem"}', {"ca": "/a.pem"}])
+def test_ssl_of_a_connection_may_be_json_as_airflows_hook_takes_it(extra: Any) -> None:
+    address = Address.of_connection(Connection("shop", "mysql", "h", extra={"ssl": extra}))
+    assert address.parameters["ssl"] == {"ca": "/a.pem"}
+
+
+@pytest.mark.parametrize(
+    "extra", ["{", "REQUIRED", "[]", ["a"], {"ssl_mode": "VERIFY_IDENTITY"}, '{"ca": "a", "x": 1}']
+)
+def test_another_ssl_is_refused_by_name(extra: Any) -> None:
+    with pytest.raises(ConnectionSettingRefusedError, match=r"'ssl' is no JSON object of ca, .*verify_mode"):
+        Address.of_connection(Connection("shop", "mysql", "h", extra={"ssl": extra}))
+
+
+@pytest.mark.parametrize("content", [None, "no PEM"])
+def test_a_ca_that_cannot_be_read_is_told(maria: MariaDBWorld, tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "ca.pem").write_text(content)
+    url = maria.url.replace("ssl_disabled=true", f"ssl_ca={tmp_path}/ca.pem")
+    with pytest.raises(DatabaseUnfitError, match="TLS settings cannot be used here"):
+        maria.bind(url=url).last_released()
+
+
+@pytest.mark.parametrize("name", ["host", "login", "password", "schema"])
+def test_half_a_character_is_refused_by_name(name: str) -> None:
+    setting = {"host": "host", "login": "user", "password": "password", "schema": "database"}[name]
+    with pytest.raises(ConnectionSettingRefusedError, match=f"'{setting}' has half of a character"):
+        Address.of_connection(Connection("shop", "mysql", **{name: "a\ud800"}))
 
 
 @pytest.fixture

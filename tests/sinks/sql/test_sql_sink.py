@@ -74,6 +74,7 @@ def test_databases_and_drivers_for_which_it_is_not_known_to_be_right_are_refused
         ("sqlite:////a.db?mode=memory", "'mode' is none for a file"),
         ("mysql://h/d?init_command=x", "'init_command' is unknown here"),
         ("mysql://h/d?charset=latin1", "'charset' is unknown here, or not of its kind"),
+        ("mysql://h/d?ssl_verify_identity=true", "'ssl_verify_identity' needs ssl_ca"),
         ("mysql://h/d?ssl_disabled=perhaps", "'ssl_disabled' is unknown here, or not of its kind"),
     ],
 )
