@@ -34,6 +34,8 @@ _SETTLE = (
     "completion_type = 0",
     # 10 s for a row or a table that another one holds
     "SET SESSION innodb_lock_wait_timeout = 10, lock_wait_timeout = 10",
+    # 8 h: an executor's waits for Spark's next rows, and holds nothing meanwhile
+    "SET SESSION wait_timeout = 28800",
     # others' commits are seen behind a lock
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 )
