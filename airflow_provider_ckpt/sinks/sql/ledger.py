@@ -20,6 +20,7 @@ from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
+from airflow_provider_ckpt.sinks.sql.portions import portions
 from airflow_provider_ckpt.sinks.sql.tables import LedgerTables
 
 VERSION = 1
@@ -100,9 +101,11 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(asked.with_for_update(read=not alone)).all()
 
     def released(self, connection: Connection, handles: Sequence[str]) -> set[str]:
-        table = self.tables.released
-        asked = select(table.c.handle).where(self._mine(table), table.c.handle.in_(list(handles)))
-        return set(connection.execute(asked).scalars())
+        table, found = self.tables.released, set[str]()
+        for some in portions(handles):
+            asked = select(table.c.handle).where(self._mine(table), table.c.handle.in_(some))
+            found |= set(connection.execute(asked).scalars())
+        return found
 
     def note_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
         if handles:

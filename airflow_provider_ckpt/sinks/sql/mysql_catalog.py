@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Table, bindparam, text
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sql.mysql_types import NOT_NULL_TIMESTAMP
+from airflow_provider_ckpt.sinks.sql.portions import portions
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = {True: (10, 5), False: (8, 0, 19)}
@@ -78,9 +79,10 @@ class MySQLCatalog:
         return "its server does not tell upper and lower case of tables apart", "Write the name in lower case"
 
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
-        if not names:
-            return {}
-        return {name: int(size) for name, size in connection.execute(_SIZES, {"s": schema, "n": list(names)})}
+        found = {}
+        for some in portions(list(names)):
+            found |= {name: int(size) for name, size in connection.execute(_SIZES, {"s": schema, "n": some})}
+        return found
 
     def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
         return sorted(row[0] for row in connection.execute(_ENGINES, {"s": schema, "n": list(names)}))
