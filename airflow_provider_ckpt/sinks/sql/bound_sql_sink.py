@@ -123,16 +123,16 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         table = self._dialect.read_table(connection, self._table)
         if table is None:
             self._check_creatable(connection)
-            create_target(connection, self._table, columns, self._settings.key, self._made_types(columns))
+            create_target(connection, self._table, columns, self._settings.key, self._made_types(connection, columns))
             table = self._dialect.read_table(connection, self._table)
             assert table is not None
         self._refuse(self._problems_of(connection, columns, table))
         return table
 
-    def _made_types(self, columns: Columns) -> dict[str, str]:
+    def _made_types(self, connection: Connection, columns: Columns) -> dict[str, str]:
         made = {}
         for name, kind in columns:
-            found = self._dialect.made_for(kind, is_key=name in self._settings.key)
+            found = self._dialect.made_for(connection, kind, is_key=name in self._settings.key)
             if found is None:
                 problem = f"no column of {self._dialect.name} can be made for column {name!r}"
                 raise self._failures.mismatch(problem, "Cast it in the job, or make the table yourself")

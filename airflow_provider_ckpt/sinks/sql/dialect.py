@@ -96,7 +96,7 @@ class Dialect(ABC):
     def fits(self, kind: Any, column: str) -> bool: ...
 
     @abstractmethod
-    def made_for(self, kind: Any, *, is_key: bool) -> str | None:
+    def made_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
         """The type of a column that is made for such values; None if there is none."""
 
     @abstractmethod

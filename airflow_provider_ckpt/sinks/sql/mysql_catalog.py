@@ -64,6 +64,11 @@ class MySQLCatalog:
             return "its server has binlog_format = STATEMENT, which refuses READ COMMITTED; set it to ROW or MIXED"
         return None
 
+    def exact_collation(self, connection: Connection) -> str:
+        """Which tells texts apart by each character, and by blanks at their end, too (unlike ``utf8mb4_bin``)."""
+        is_maria = bool(getattr(connection.dialect, "is_mariadb", False))
+        return "utf8mb4_nopad_bin" if is_maria else "utf8mb4_0900_bin"
+
     def schema_problem(self, connection: Connection, schema: str) -> Problem | None:
         if not schema:
             return "its connection names no database, and its table none either", "Write table='database.table'"

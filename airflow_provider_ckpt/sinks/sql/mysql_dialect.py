@@ -99,8 +99,8 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def fits(self, kind: Any, column: str) -> bool:
         return fits(kind, column)
 
-    def made_for(self, kind: Any, *, is_key: bool) -> str | None:
-        return made_for(kind, is_key=is_key)
+    def made_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
+        return made_for(kind, self.exact_collation(connection), is_key=is_key)
 
     def insert(self, table: Table) -> Insert:
         return mysql.insert(table)

@@ -67,13 +67,13 @@ def _is_whole(kind: str, base: str, size: str | None) -> bool:
     return scale >= wanted[1] and digits - scale >= wanted[0] - wanted[1]
 
 
-def made_for(kind: Any, *, is_key: bool) -> str | None:
-    """The type of a column that is made for such values; None if there is none."""
+def made_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
+    """The type of a column that is made for such values; None if there is none. ``collation``: of texts."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return "json" if fits_in_json(kind) and not is_key else None
     if is_text(kind):
-        return "varchar(255)" if is_key else "longtext"
+        return f"{'varchar(255)' if is_key else 'longtext'} CHARACTER SET utf8mb4 COLLATE {collation}"
     if kind == "binary":
         return "varbinary(255)" if is_key else "longblob"
     if kind == "timestamp" and is_key:

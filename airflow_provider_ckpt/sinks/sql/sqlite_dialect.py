@@ -68,7 +68,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     def fits(self, kind: Any, column: str) -> bool:
         return fits(kind, column)
 
-    def made_for(self, kind: Any, *, is_key: bool) -> str | None:
+    def made_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
         return made_for(kind)
 
     def insert(self, table: Table) -> Insert:
