@@ -15,7 +15,7 @@ from tests.sinks.sql.world import COLUMNS, Rows, rows_of, stage, staged
 
 WINDOWS = (("at", "timestamp"), ("city", "string"))
 TYPES = [pyarrow.timestamp("us", "UTC"), pyarrow.string()]
-WINDOW = datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.UTC)
+WINDOW = datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.timezone.utc)
 
 
 def upsert_twice(maria: MariaDBWorld, **given: Any) -> list[Any]:
@@ -58,7 +58,7 @@ def test_what_the_server_is_set_to_changes_nothing(
 ) -> None:
     setting(name, value)
     maria.table("id int NOT NULL PRIMARY KEY, city text")
-    given = {"mode": mode, **({"key": ["id"]} if mode == "upsert" else {})}
+    given: dict[str, Any] = {"mode": mode, **({"key": ["id"]} if mode == "upsert" else {})}
     sink = maria.new(**given)
     handles = [staged(sink, number) for number in (1, 2, 3)]
     sink.release(handles[:2], 1)

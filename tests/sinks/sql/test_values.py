@@ -14,8 +14,8 @@ from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.world import Rows, World, rows_of, stage, staged
 
 D = decimal.Decimal
-UTC = datetime.UTC
-VALUES = {
+UTC = datetime.timezone.utc
+VALUES: dict[str, tuple[Any, list[Any]]] = {
     "byte": (pyarrow.int8(), [-128, 127, 0]),
     "short": (pyarrow.int16(), [-32768, 32767]),
     "integer": (pyarrow.int32(), [-(2**31), 2**31 - 1]),
@@ -82,7 +82,7 @@ def test_values_read_back_as_they_were(world: World, kind: str, key: bool) -> No
         return
     arrow, values = VALUES[kind]
     columns = (("n", "integer"), ("v", kind))
-    given = {"mode": "upsert", "key": ["n", "v"]} if key else {}
+    given: dict[str, Any] = {"mode": "upsert", "key": ["n", "v"]} if key else {}
     sink = world.bind(create=True, **given)
     sink.check_rows(SinkInput("lake", columns))
     sink.prepare()
@@ -141,7 +141,7 @@ NAMES = [
 def test_tables_and_columns_may_have_such_names(world: World, name: str, mode: str) -> None:
     columns = ((name, "integer"), ("v " + name[:3] + "x", "string"))
     table = '"' + name.replace('"', '""') + '"'
-    given = {"mode": "upsert", "key": [name]} if mode == "upsert" else {}
+    given: dict[str, Any] = {"mode": "upsert", "key": [name]} if mode == "upsert" else {}
     sink = world.bind(table=table, create=True, **given)
     sink.check_rows(SinkInput("lake", columns))
     sink.prepare()
@@ -172,7 +172,8 @@ def test_a_table_with_everything(maria: MariaDBWorld) -> None:
         f"CREATE TRIGGER {maria.schema}t AFTER INSERT ON {maria.schema}orders FOR EACH ROW "
         f"INSERT INTO {maria.schema}audit VALUES (NEW.id)"
     )
-    for mode, given in (("append", {}), ("upsert", {"key": ["id"]}), ("replace", {})):
+    modes: tuple[tuple[str, dict[str, Any]], ...] = (("append", {}), ("upsert", {"key": ["id"]}), ("replace", {}))
+    for mode, given in modes:
         sink = maria.new(mode, mode=mode, **given)
         sink.release([staged(sink, 1 if mode != "append" else 2)], 1)
     assert [row[:3] for row in maria.rows()] == [(id_, city, 2 * id_) for id_, city in rows_of(1)]
