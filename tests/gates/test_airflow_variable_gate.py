@@ -40,7 +40,7 @@ class Server:
                     return self.answer(401, '{"detail": "Not authenticated"}')
                 key = self.path.rpartition("/")[2]
                 if key not in server.variables:
-                    return self.answer(404, '{"detail": "The Variable was not found"}')
+                    return self.answer(404, json.dumps({"detail": f"The Variable with key: `{key}` was not found"}))
                 return self.answer(200, json.dumps({"key": key, "value": server.variables[key]}))
 
             def do_POST(self) -> None:
@@ -151,6 +151,7 @@ def test_a_key_that_cannot_be_one_is_refused_where_it_is_given(key: Any) -> None
         (500, '{"detail": "no database"}', {}),
         (403, '{"detail": "Forbidden"}', {}),
         (404, "<html>not Airflow at all</html>", {}),
+        (404, '{"detail": "Not Found"}', {}),
         (200, "<html>a login page</html>", {}),
         (200, '{"key": "approved", "value": true}', {}),
         (200, '["true"]', {}),
