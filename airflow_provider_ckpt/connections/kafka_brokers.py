@@ -75,7 +75,7 @@ class KafkaBrokers:
         return {f"kafka.{name}": text for name, text in java.items()}
 
     def _sasl(self) -> dict[str, str]:
-        mechanism = self.settings.get("sasl.mechanism", "PLAIN")
+        mechanism = self.settings["sasl.mechanism"]
         module = _LOGIN_MODULES.get(mechanism)
         if module is None:
             problem = (
@@ -142,6 +142,9 @@ def _problem_of(connection: Connection) -> str | None:
     protocol = given.get("security.protocol", "PLAINTEXT")
     if protocol not in _PROTOCOLS:
         return f"its security.protocol is none of {', '.join(_PROTOCOLS)}"
+    if protocol.startswith("SASL") and not given.get("sasl.mechanism"):
+        # left to the clients a source and a sink of one connection would log in by different ones
+        return f"its security.protocol is {protocol}, and sasl.mechanism in its extra says no mechanism (PLAIN, …)"
     has_login = bool(given.get("sasl.username") or given.get("sasl.password"))
     if has_login and not protocol.startswith("SASL"):
         return "it has a login or a password, which would not be used: security.protocol in its extra says no SASL"

@@ -44,7 +44,9 @@ def test_a_login_becomes_that_of_either_client() -> None:
 
 
 def test_a_password_cannot_end_its_quotes() -> None:
-    found = brokers(login="me", password='a"; evil="\\', extra={"security.protocol": "SASL_PLAINTEXT"})
+    found = brokers(
+        login="me", password='a"; evil="\\', extra={"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    )
     config = found.reader_options()["kafka.sasl.jaas.config"]
     assert config.endswith(' password="a\\"; evil=\\"\\\\";')
 
@@ -80,6 +82,7 @@ def test_host_and_port_name_brokers_too() -> None:
         ({"conn_type": "http"}, "of the type 'http'"),
         ({"extra": {"bootstrap.servers": " "}}, "names no brokers"),
         ({"extra": {"bootstrap.servers": ["b"]}}, "bootstrap.servers in its extra is no text"),
+        ({"login": "me", "extra": {"security.protocol": "SASL_SSL"}}, "sasl.mechanism in its extra says no mechanism"),
         ({"extra": {"security.protocol": "TLS"}}, "security.protocol is none of"),
         ({"login": "me", "password": SECRET}, "says no SASL"),
         ({"extra": {"sasl.oauthbearer.config": SECRET}}, "sasl.oauthbearer.config in its extra is not supported"),
@@ -110,7 +113,7 @@ def test_both_find_the_connection_in_the_environment(monkeypatch: pytest.MonkeyP
     sink.validate()
     with pytest.raises(ConnectionMissingError):
         sink.bind(SinkContext("orders", "lake"))
-    extra = {"bootstrap.servers": "b:9093", "security.protocol": "SASL_SSL"}
+    extra = {"bootstrap.servers": "b:9093", "security.protocol": "SASL_SSL", "sasl.mechanisms": "PLAIN"}
     connection = {"conn_type": "kafka", "login": "me", "password": SECRET, "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps(connection))
     assert kafka_options("shop")["kafka.bootstrap.servers"] == "b:9093"
