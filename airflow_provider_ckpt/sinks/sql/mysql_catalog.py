@@ -84,7 +84,7 @@ class MySQLCatalog:
         return "its server does not tell upper and lower case of tables apart", "Write the name in lower case"
 
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
-        found = {}
+        found = dict[str, int]()
         for some in portions(list(names)):
             found |= {name: int(size) for name, size in connection.execute(_SIZES, {"s": schema, "n": some})}
         return found

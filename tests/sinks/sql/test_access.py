@@ -7,7 +7,6 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -94,8 +93,9 @@ def test_a_ca_that_cannot_be_read_is_told(maria: MariaDBWorld, tmp_path: Path, c
 @pytest.mark.parametrize("name", ["host", "login", "password", "schema"])
 def test_half_a_character_is_refused_by_name(name: str) -> None:
     setting = {"host": "host", "login": "user", "password": "password", "schema": "database"}[name]
+    given: dict[str, Any] = {name: "a\ud800"}
     with pytest.raises(ConnectionSettingRefusedError, match=f"'{setting}' has half of a character"):
-        Address.of_connection(replace(Connection("shop", "mysql"), **{name: "a\ud800"}))
+        Address.of_connection(Connection("shop", "mysql", **given))
 
 
 @pytest.fixture
