@@ -1,0 +1,81 @@
+"""What is told of a transaction is what its sinks know: never a count for a checkpoint that a sink has not heard of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.jobmaster.together_releases import TogetherReleases
+from airflow_provider_ckpt.journal.events import CheckpointReleased, SinkReleased
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
+from airflow_provider_ckpt.sinks.sink import Share
+from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
+from tests.sinks.sql.world import World, rows_of, staged
+
+NAMES = ("lines", "orders")
+
+
+@pytest.fixture
+def sinks(world: World) -> dict[str, BoundSqlSink]:
+    for name in NAMES:
+        world.table("id int NOT NULL PRIMARY KEY, city text", name)
+    return {name: world.new(uid=name, table=name) for name in NAMES}
+
+
+def release(sinks: dict[str, BoundSqlSink], checkpoint: int, *handles: Any) -> Mapping[str, Mapping[str, int]]:
+    shares = [Share(sink, list(one)) for sink, one in zip(sinks.values(), handles or ([], []), strict=True)]
+    return dict(zip(NAMES, shares[0].sink.release_together(shares, checkpoint), strict=True))
+
+
+def test_r9_a_job_goes_on_when_the_reply_of_a_commit_was_lost_and_the_next_checkpoint_was_empty(
+    world: World, sinks: dict[str, BoundSqlSink]
+) -> None:
+    handles = [[staged(sink, 1)] for sink in sinks.values()]
+    together, state = TogetherReleases(), JobState("orders")
+
+    def loses_the_reply() -> Any:
+        release(sinks, 5, *handles)
+        raise DatabaseUnreachableError(sink="lines", job="orders", doing="release checkpoint 5", cause="2013")
+
+    with pytest.raises(DatabaseUnreachableError):
+        together.carry_out("lines", 5, loses_the_reply)  # asked again in a second
+    counts = together.carry_out("orders", 5, lambda: release(sinks, 5, *handles))
+    SinkReleased("orders", 5, 0.0, counts).apply(state)
+    # checkpoint 6 is completed meanwhile, and has no rows
+    told = {name: together.carry_out(name, 6, lambda: release(sinks, 6, handles[0], [])) for name in NAMES}
+    CheckpointReleased(6, 0.0, told).apply(state)
+    assert [world.rows(name) for name in NAMES] == [rows_of(1)] * 2
+    refuse_lost_output(state, sinks)  # as the next start does
+
+
+def test_r9_a_job_goes_on_twice_when_a_driver_has_died_between_the_answers_of_two_sinks(
+    world: World, sinks: dict[str, BoundSqlSink]
+) -> None:
+    handles = [[staged(sink, 1)] for sink in sinks.values()]
+    state, first = JobState("orders"), TogetherReleases()
+    SinkReleased("lines", 5, 0.0, first.carry_out("lines", 5, lambda: release(sinks, 5, *handles))).apply(state)
+    # killed. The next driver asks for what the journal lacks: orders, checkpoint 5
+    refuse_lost_output(state, sinks)
+    second = TogetherReleases()
+    told = {"orders": second.carry_out("orders", 5, lambda: release(sinks, 5, [], handles[1]))}
+    CheckpointReleased(5, 0.0, told).apply(state)
+    # checkpoint 6 has no rows
+    told = {name: second.carry_out(name, 6, lambda: release(sinks, 6)) for name in NAMES}
+    CheckpointReleased(6, 0.0, told).apply(state)
+    refuse_lost_output(state, sinks)  # as the next start does
+
+
+def test_r9_the_same_when_one_is_asked_for_a_newer_checkpoint_as_its_gate_was_asked_later(
+    world: World, sinks: dict[str, BoundSqlSink]
+) -> None:
+    handles = [[staged(sink, 1)] for sink in sinks.values()]
+    state, together = JobState("orders"), TogetherReleases()
+    told = together.carry_out("lines", 5, lambda: release(sinks, 5, *handles))
+    SinkReleased("lines", 5, 0.0, told).apply(state)
+    told = together.carry_out("orders", 6, lambda: release(sinks, 6, [], handles[1]))
+    SinkReleased("orders", 6, 0.0, told).apply(state)
+    refuse_lost_output(state, sinks)
