@@ -53,12 +53,13 @@ def test_a_zombie_that_goes_on_at_any_step_shows_nothing_twice(world: World) -> 
     try:
         for step, when in ZOMBIES:
             told.append(f"stopped {when} {step}")
-            zombie = world.until_step(step, after=when == "after")
+            zombie = world.until_step(step, after=when == "after", host="another-host")
             successor = world.start({})
             world.put_live()
             world.until_all_is_released(successor)
             go_on(zombie)
-            assert zombie.wait() == ExitCode.FENCED, zombie.tail()
+            assert zombie.wait() == ExitCode.FENCED.coarse, zombie.tail()
+            assert "was taken over" in zombie.tail()
             world.put_live()
             world.until_all_is_released(successor)
             check_nothing_twice(world)

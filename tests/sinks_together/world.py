@@ -21,7 +21,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from tests.kafka.broker import Broker
 from tests.kafka.jars import connector_jars
 from tests.kafka.topics import Topics
-from tests.sinks_together.steps import SINKS, environ
+from tests.sinks_together.steps import HOST, SINKS, environ
 from tests.spark.harness import World as Files
 from tests.support.mariadb import PASSWORD, MariaDB
 from tests.support.postgres import PostgreSQL
@@ -106,9 +106,10 @@ class World:
         self.drivers.append(driver)
         return driver
 
-    def until_step(self, step: str, *, after: bool, times: int = 1) -> Process:
+    def until_step(self, step: str, *, after: bool, times: int = 1, host: str | None = None) -> Process:
         """A driver that stands still there. It has to come there: rows are given to it, until it does."""
-        driver = self.start(environ(step, after=after, times=times))
+        elsewhere = {} if host is None else {HOST: host}
+        driver = self.start({**environ(step, after=after, times=times), **elsewhere})
 
         def there() -> bool:
             assert driver.exit_code is None, driver.tail()
