@@ -29,7 +29,7 @@ $(STAMP): requirements-dev.lock setup.cfg pyproject.toml .ci/setup
 	@touch $@
 
 .PHONY: test
-test: setup ## the fast tests (Spark and Airflow included; a quarter of an hour on two cores)
+test: setup ## the fast tests (Spark and Airflow included)
 	$(PYTEST) -n $(TEST_JOBS) --dist loadfile
 
 .PHONY: slow
@@ -108,7 +108,7 @@ tables: setup ## sinks of tables beside Spark with Delta's own jar (needs mvn; d
 	$(PYTEST) -m tables --timeout 1800
 
 .PHONY: sinks
-sinks: setup ## every sink on its real target, and jobs with all of them killed at each step (an hour and a half)
+sinks: setup ## every sink on its real target, and jobs with all of them killed at each step (hours)
 	CKPT_SLOW=all $(PYTEST) tests/sinks tests/lakes -n $(TEST_JOBS) --dist loadfile
 	$(PYTEST) tests/lakes -m tables --timeout 1800
 	$(PYTEST) tests/kafka -m kafka --timeout 1800

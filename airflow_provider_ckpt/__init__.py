@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.sinks.kafka.kafka_sink import KafkaSink
     from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
     from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
-    from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContext, SinkInput, StageRequest
+    from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, Sink, SinkContext, SinkInput, StageRequest
     from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
     from airflow_provider_ckpt.spark.query.persisted import read_persisted
     from airflow_provider_ckpt.storage.errors import NoRootError
@@ -155,6 +155,7 @@ __all__ = [
     "RequestOvertakenError",
     "RequestResult",
     "ResultNotPersistedError",
+    "Share",
     "Sink",
     "SinkContext",
     "SinkInput",
@@ -245,6 +246,7 @@ _MODULES = {
     "RequestOvertakenError": "client.errors",
     "RequestResult": "model.request_outcome",
     "ResultNotPersistedError": "jobmaster.errors",
+    "Share": "sinks.sink",
     "Sink": "sinks.sink",
     "SinkContext": "sinks.sink",
     "SinkInput": "sinks.sink",

@@ -9,6 +9,7 @@ Life of a sink, and who calls what::
     Job.validate()      Sink.validate()              wherever the job is submitted; no I/O
                         Sink.spark_folders({})       the same; asked again in the driver, with the root's options
                         Sink.at_odds(other)          the same; of two sinks with a folder in common
+                        Sink.not_released_with(...)  the same; of two sinks that name one transaction
     query analysed      Sink.check_input(...)        the driver, before anything is written; no I/O
     every start         Sink.definition()            the driver, compared with what the journal recorded
     driver starts       Sink.bind(context)           every process that hosts the sink, once
@@ -17,6 +18,7 @@ Life of a sink, and who calls what::
                         BoundSink.prepare()          the process about to stage, before the first batch
     foreachBatch        BoundSink.stage(...)         the Spark driver, once a batch and attempt of it
     checkpoint done     BoundSink.release(...)       any process that hosts the sink; needs no Spark (R16)
+                        BoundSink.release_together() instead, of sinks that share a transaction
     attempt fenced      BoundSink.collect_garbage()  any process that hosts the sink
     ckpt gc             BoundSink.staged()           the same; then BoundSink.delete_staged()
 

@@ -38,7 +38,7 @@ class Owner:
 def test_r3_a_follower_that_has_read_the_claim_only_is_passed() -> None:
     """It has nothing to look for that a compaction deletes: the claim stays. It takes the job for one that has just
     been claimed, at up to fifteen looks more."""
-    storage = open_storage("memory:///rev-claim-only")
+    storage = open_storage("memory:///followers-claim-only")
     owner = Owner(storage, "a", random.Random(0))
     follower = Journal(storage, "job")
     follower.refresh()
@@ -56,7 +56,7 @@ def test_r3_a_follower_is_passed_at_any_request(seed: int, how: str) -> None:
     while True:
         at += 1
         rng = random.Random(seed)
-        storage = open_storage(f"memory:///rev-follow-{how}-{seed}-{at}")
+        storage = open_storage(f"memory:///followers-follow-{how}-{seed}-{at}")
         owners = [Owner(storage, "a", rng)]
         owners[0].live(2)
         hit = []
@@ -90,7 +90,7 @@ def test_r3_a_zombie_sleeps_anywhere_in_its_compaction(seed: int) -> None:
     while True:
         at += 1
         rng = random.Random(seed)
-        storage = open_storage(f"memory:///rev-sleep-{seed}-{at}")
+        storage = open_storage(f"memory:///followers-sleep-{seed}-{at}")
         hit = []
         found = []
 
@@ -126,7 +126,7 @@ def test_r3_a_compaction_that_dies_anywhere(seed: int) -> None:
     while True:
         at += 1
         rng = random.Random(seed)
-        storage = open_storage(f"memory:///rev-jdie-{seed}-{at}")
+        storage = open_storage(f"memory:///followers-jdie-{seed}-{at}")
         Owner(storage, "a", rng).live(rng.randrange(1, 12))
         crashing = CrashingStorage(storage)
         owner = Owner(crashing, "b", rng)

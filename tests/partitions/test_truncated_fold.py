@@ -26,7 +26,7 @@ SEEDS = range(100)
 class World:
     def __init__(self, seed: int, storage: Storage | None = None) -> None:
         self.rng = random.Random(seed)
-        self.storage = storage or open_storage(f"memory:///rev-fold-{seed}")
+        self.storage = storage or open_storage(f"memory:///fold-fold-{seed}")
         self.all: list[Numbered] = []
         self.barriers: list[int] = []
         self.epoch, self.batch, self.ck = 0, 0, 0
@@ -154,6 +154,14 @@ class World:
             assert want == [x for x in live(kept) if x[0] >= self.released and isinstance(x[1], Batch)]
 
 
+def lived(seed: int, name: str) -> World:
+    world = World(seed, open_storage(f"memory:///fold-{name}"))
+    for _ in range(30):
+        world.step()
+    assert world.history, "nothing was checkpointed: take another seed"
+    return world
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_r7_a_truncated_log_folds_to_what_the_whole_one_does(seed: int) -> None:
     world = World(seed)
@@ -168,11 +176,7 @@ def test_r7_two_truncations_at_every_interleaving(seed: int) -> None:
     at = 0
     while True:
         at += 1
-        world = World(seed, open_storage(f"memory:///rev-two-{seed}-{at}"))
-        for _ in range(30):
-            world.step()
-        if not world.history:
-            return
+        world = lived(seed, f"two-{seed}-{at}")
         hit = []
 
         def other() -> None:
@@ -199,11 +203,7 @@ def test_r7_a_truncation_that_dies_anywhere(seed: int) -> None:
     at = 0
     while True:
         at += 1
-        world = World(seed, open_storage(f"memory:///rev-die-{seed}-{at}"))
-        for _ in range(30):
-            world.step()
-        if not world.history:
-            return
+        world = lived(seed, f"die-{seed}-{at}")
         try:
             world.truncate(CrashingStorage(world.storage, at, world.rng.choice(["before", "after"])))
         except SimulatedCrash:
@@ -225,11 +225,7 @@ def test_r3_who_reads_while_somebody_truncates_sees_the_same(seed: int) -> None:
     at = 0
     while True:
         at += 1
-        world = World(seed, open_storage(f"memory:///rev-read-{seed}-{at}"))
-        for _ in range(30):
-            world.step()
-        if not world.history:
-            return
+        world = lived(seed, f"read-{seed}-{at}")
         hit = []
 
         def other() -> None:

@@ -1,4 +1,4 @@
-"""Which of the tests that are marked ``slow`` run: none of them by default, as they take an hour.
+"""Which of the tests that are marked ``slow`` run: none of them by default.
 
 ``CKPT_SLOW``: "none", "all" (with the others), "only" (without the others), or "1/4": without the others, of them those
 that ``CKPT_SLOW_SEED`` (default: 1) draws. A test that is named by its id on the command line runs.
