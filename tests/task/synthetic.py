@@ -245,6 +245,8 @@ class SyntheticJob:
     ) -> None:
         self.world = World(graph, rows, name=name, aligned=False, splits=splits)
         self.graph, self._mode, self._seed, self._far_apart = graph, mode, seed, far_apart
+        self._begins = threading.Lock()
+        """Who collects garbage asks every log for its fence: none is opened anew meanwhile."""
         self._sinks: dict[str, BoundSink] = {
             uid: RowSink(self.world, uid) for vertex in graph.vertices for uid in vertex.sinks
         }
@@ -320,9 +322,10 @@ class SyntheticJob:
         if log.state.closed:
             return None
         by_split = self.graph.vertex(subtask.vertex).splits
-        log.open(attempt, continues_at(log, batch=self._mode == "batch", by_split=by_split))
-        now.logs[subtask] = log
-        self._collect()
+        with self._begins:
+            log.open(attempt, continues_at(log, batch=self._mode == "batch", by_split=by_split))
+            now.logs[subtask] = log
+            self._collect()
         return self._task(subtask, attempt, plan)
 
     def rescale(self, uid: str, parallelism: int) -> str:
