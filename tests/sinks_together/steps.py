@@ -23,6 +23,7 @@ RECORDS = {
     "first-released": r'"type": "SinkReleased"',
     "all-released": r'"type": "CheckpointReleased"',
 }
+_installed: list[str] = []
 STEPS = (*(f"{what} {sink}" for what in ("stage", "release", "inside") for sink in SINKS), *RECORDS)
 """``stage`` and ``release``: around the whole call. ``inside``: around what makes the release count in that target. The
 others: around what is recorded in the journal or in a subtask's log."""
@@ -34,11 +35,13 @@ def environ(step: str | None, *, after: bool = False, times: int = 1) -> dict[st
 
 
 def stop_at_step() -> None:
-    """Called by the job's file, in every process that loads it, before the job is claimed. ``HOST``: whoever takes over
+    """Called by the job's file, in every process that loads it, before the job is claimed; a process that loads it
+    again stops no second time. ``HOST``: whoever takes over
     from the driver finds a claim by a host that is out of its reach, so only the fence holds it (R8)."""
     if HOST in os.environ:
         socket.gethostname = lambda: os.environ[HOST]
-    if VARIABLE in os.environ:
+    if VARIABLE in os.environ and not _installed:
+        _installed.append(VARIABLE)
         _Stop(*json.loads(os.environ[VARIABLE])).install()
 
 

@@ -136,7 +136,11 @@ class World:
 
     def finish(self) -> None:
         """One more run, to the end."""
+        before = self.state().epoch
         driver = self.start({})
+        wait_until(
+            lambda: self.state().epoch > before, driver.tail
+        )  # all may be there already; a request is of an epoch
         self.until_all_is_released(driver)
         self.files.request("drain")
         assert driver.wait(SECONDS) == 0, driver.tail()
