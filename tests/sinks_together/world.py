@@ -140,7 +140,7 @@ class World:
         driver = self.start({})
         wait_until(
             lambda: self.state().epoch > before, driver.tail
-        )  # all may be there already; a request is of an epoch
+        )  # its request is of its epoch
         self.until_all_is_released(driver)
         self.files.request("drain")
         assert driver.wait(SECONDS) == 0, driver.tail()
