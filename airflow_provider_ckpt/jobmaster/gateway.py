@@ -20,8 +20,9 @@ class TaskGateway(Protocol):
     def start(self) -> None:
         """Get ready to deploy tasks. Called once, before anything else."""
 
-    def send(self, command: Command) -> None:
-        """Have a task carry out a command. One that is over, or of another attempt, takes none: dropped in silence."""
+    def send(self, *commands: Command) -> None:
+        """Have tasks carry out commands, in their order; barriers that follow one another may be put at the same time.
+        A task that is over, or of another attempt, takes none: dropped in silence."""
 
     def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
         """``attempt``, made for a RestartSubtask, has opened the subtask's log (SubtaskOpened): from here on commands

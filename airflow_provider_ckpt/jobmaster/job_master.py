@@ -6,14 +6,15 @@ long (a release, a query's restart) runs elsewhere and answers with a message. T
 
 from __future__ import annotations
 
+import itertools
 import logging
 import queue
 import threading
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
@@ -242,14 +243,16 @@ class JobMaster:
     # ---- effects
 
     def _carry_out(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Append):
-                self._journal.write(effect.event)
-                self._status.event(effect.event, self._journal.state)
-            elif isinstance(effect, _COMMANDS):
-                self._gateway.send(effect)
-            else:
-                _EFFECTS[type(effect)](self, effect)
+        for are_commands, group in itertools.groupby(effects, lambda effect: isinstance(effect, _COMMANDS)):
+            if are_commands:
+                self._gateway.send(*cast(Iterable[Command], group))
+                continue
+            for effect in group:
+                if isinstance(effect, Append):
+                    self._journal.write(effect.event)
+                    self._status.event(effect.event, self._journal.state)
+                else:
+                    _EFFECTS[type(effect)](self, effect)
 
     def _release(self, effect: Release) -> None:
         state = self._journal.state

@@ -94,13 +94,14 @@ class RemoteGateway:
     def start(self) -> None:
         self._thread.start()
 
-    def send(self, command: Command) -> None:
+    def send(self, *commands: Command) -> None:
         """To whoever has begun the attempt. One that nobody has begun, or that nobody runs any more, hears nothing: its
         next one is told anew."""
         with self._lock:
-            host = self._host_of.get((command.subtask, command.attempt))
-            if host is not None:
-                self._correspondence.post(host, replace(command, epoch=self._deployment))
+            for command in commands:
+                host = self._host_of.get((command.subtask, command.attempt))
+                if host is not None:
+                    self._correspondence.post(host, replace(command, epoch=self._deployment))
         self._wake.set()
 
     def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:

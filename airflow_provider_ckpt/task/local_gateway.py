@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.task.restarts import Restarts
+from airflow_provider_ckpt.task.side_by_side import SideBySide
 from airflow_provider_ckpt.task.task import Task
 
 log = logging.getLogger(__name__)
@@ -36,7 +38,10 @@ again, and nothing is interrupted."""
 class LocalGateway:
     """The local form of the JobMaster's gateway. ``tasks``: by subtask, the unfinished ones. ``on_crash``: told what a
     task has raised; any thread. ``restarts``: makes the next attempts of those that failed. A command for another
-    epoch, or for another attempt of its subtask, is not carried out (R22)."""
+    epoch, or for another attempt of its subtask, is not carried out (R22).
+
+    Barriers are put side by side: each costs a sync of the disk, or a request, and the checkpoint waits for all.
+    """
 
     def __init__(
         self,
@@ -48,13 +53,23 @@ class LocalGateway:
         self._epoch, self._restarts = epoch, restarts
         self._tasks, self._on_crash = dict(tasks), on_crash
         self._replaced: list[Task] = []
+        self._side_by_side = SideBySide("ckpt-barriers")
         self._crashed: list[Task] = []
         """Those whose failure was told from here: once, however long the run takes to come to its end."""
 
     def start(self) -> None:
         """Nothing: tasks start when they are deployed."""
 
-    def send(self, command: Command) -> None:
+    def send(self, *commands: Command) -> None:
+        for are_barriers, group in itertools.groupby(commands, lambda one: isinstance(one, TriggerBarrier)):
+            each = [functools.partial(self._send, command) for command in group]
+            if are_barriers:
+                self._side_by_side.run(each)
+            else:
+                for one in each:
+                    one()
+
+    def _send(self, command: Command) -> None:
         if isinstance(command, RestartSubtask):
             self._restart(command)
             return
@@ -112,15 +127,16 @@ class LocalGateway:
             before.stop()
 
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
-        for subtask in consumers:
-            task = self._tasks.get(subtask)
-            if task is not None:
-                self._guard(task, task.pull_inputs)
+        self._pull_inputs([self._tasks[subtask] for subtask in dict.fromkeys(consumers) if subtask in self._tasks])
+
+    def _pull_inputs(self, tasks: Iterable[Task]) -> None:
+        self._side_by_side.run([functools.partial(self._guard, task, task.pull_inputs) for task in tasks])
 
     def look_around(self) -> None:
         """Read on in the logs, and see to it that every task is well."""
-        for task in list(self._tasks.values()):
-            self._guard(task, task.pull_inputs)
+        tasks = list(self._tasks.values())
+        self._pull_inputs(tasks)
+        for task in tasks:
             self._guard(task, functools.partial(self._check, task))
 
     def _check(self, task: Task) -> None:
@@ -139,6 +155,7 @@ class LocalGateway:
         for task in dict.fromkeys((*self._replaced, *self._tasks.values(), *made)):
             task.stop()
             task.close()
+        self._side_by_side.close()
 
     def _wait_for_batches(self, until: float) -> None:
         for task in self._tasks.values():

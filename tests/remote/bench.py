@@ -43,8 +43,8 @@ class Recorder:
         self.stopped: bool | None = None
 
     def start(self) -> None: ...
-    def send(self, command: cm.Command) -> None:
-        self.sent.append(command)
+    def send(self, *commands: cm.Command) -> None:
+        self.sent += commands
 
     def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None: ...
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None: ...

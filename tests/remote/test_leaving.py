@@ -38,7 +38,8 @@ class FailingGateway:
 
     def start(self) -> None: ...
 
-    def send(self, command: Command) -> None:
+    def send(self, *commands: Command) -> None:
+        (command,) = commands
         assert isinstance(command, RestartSubtask)
         assert self.worker is not None
         self.restarts += 1

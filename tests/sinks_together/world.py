@@ -138,9 +138,7 @@ class World:
         """One more run, to the end."""
         before = self.state().epoch
         driver = self.start({})
-        wait_until(
-            lambda: self.state().epoch > before, driver.tail
-        )  # its request is of its epoch
+        wait_until(lambda: self.state().epoch > before, driver.tail)  # its request is of its epoch
         self.until_all_is_released(driver)
         self.files.request("drain")
         assert driver.wait(SECONDS) == 0, driver.tail()

@@ -489,7 +489,7 @@ class NoTasks:
     def start(self) -> None:
         pass
 
-    def send(self, command: object) -> None:
+    def send(self, *commands: object) -> None:
         pass
 
     def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:

@@ -29,8 +29,8 @@ def over_json(message: Any) -> Any:
 class OverJson(SparkGateway):
     """Commands go through JSON on their way to the tasks."""
 
-    def send(self, command: Command) -> None:
-        super().send(over_json(command))
+    def send(self, *commands: Command) -> None:
+        super().send(*map(over_json, commands))
 
 
 @pytest.fixture

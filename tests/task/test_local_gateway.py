@@ -194,6 +194,72 @@ COMMANDS = {
 }
 
 
+class Meeting(Noting):
+    """Goes on when all have come."""
+
+    def __init__(self, subtask: SubtaskId, together: threading.Barrier, heard: list[tuple[str, str]]) -> None:
+        super().__init__(A, heard)
+        self.subtask, self._together = subtask, together
+
+    def _note(self, what: str) -> None:
+        self._together.wait(30)
+        super()._note(what)
+
+
+def meeting(count: int, heard: list[tuple[str, str]]) -> dict[SubtaskId, Meeting]:
+    together = threading.Barrier(count)
+    subtasks = [SubtaskId(f"v/{number}") for number in range(count)]
+    return {one: Meeting(one, together, heard) for one in subtasks}
+
+
+SIDE_BY_SIDE: dict[str, Callable[[LocalGateway, Iterable[SubtaskId]], None]] = {
+    "barriers": lambda gateway, all_: gateway.send(*(TriggerBarrier(2, one, A, 7) for one in all_)),
+    "inputs": lambda gateway, all_: gateway.pull_inputs(all_),
+    "a look": lambda gateway, all_: gateway.look_around(),
+}
+
+
+@pytest.mark.parametrize("call", SIDE_BY_SIDE.values(), ids=SIDE_BY_SIDE)
+def test_barriers_are_put_side_by_side(call: Callable[[LocalGateway, Iterable[SubtaskId]], None]) -> None:
+    """One after the other, each would wait for the next one."""
+    heard: list[tuple[str, str]] = []
+    tasks = meeting(5, heard)
+    gateway = LocalGateway(2, tasks, unexpected, NO_RESTARTS)
+    call(gateway, tasks)
+    assert len(heard) == 5
+    gateway.stop(after_batch=False)
+    assert not [one for one in threading.enumerate() if one.name.startswith("ckpt-barriers")]
+
+
+def test_other_commands_keep_their_order_among_barriers() -> None:
+    heard: list[tuple[str, str]] = []
+    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, NO_RESTARTS)
+    gateway.send(DeploySubtask(2, V, A, VertexPlan(3, ())), TriggerBarrier(2, V, A, 7), DrainSubtask(2, V, A))
+    assert [what for _, what in heard] == ["deploy 3", "trigger", "drain"]
+
+
+def test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done() -> None:
+    """Nothing is appended behind the back of a loop that has ended."""
+    ended = threading.Event()
+    heard: list[tuple[str, str]] = []
+
+    class Slow(Noting):
+        subtask = SubtaskId("w/0")
+
+        def trigger(self, checkpoint: int) -> None:
+            super().trigger(0 if ended.wait(0.3) else checkpoint)
+            heard.append(("the loop", "has ended" if ended.is_set() else "waits"))
+
+    tasks = {V: Noting(A, [], fenced=AttemptId(3, 0, "c")), Slow.subtask: Slow(A, heard)}
+    gateway = LocalGateway(2, tasks, unexpected, NO_RESTARTS)
+    try:
+        with pytest.raises(LogFencedError):
+            gateway.send(*(TriggerBarrier(2, one, A, 7) for one in tasks))
+    finally:
+        ended.set()
+    assert heard == [(str(A), "trigger"), ("the loop", "waits")]
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
 def test_a_command_reaches_the_task_as_what_it_is(command: Command) -> None:
     heard: list[tuple[str, str]] = []
