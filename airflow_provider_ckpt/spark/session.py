@@ -45,8 +45,9 @@ PREFERRED = {
     # SPARK-58241: in 4.2.0 a Python UDF right behind a scan that gives column batches waits for ever. Result partitions
     # are Parquet: a job that runs in one query would stand still, in silence, once it is cut in two
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
-    # a look at what is new takes 3 to 4 ms of a core, and Spark's own 10 ms keep an idle query at 0.2 to 0.4 of one
-    "spark.sql.streaming.pollingDelay": "50ms",
+    # a look at what is new takes 1 to 4 ms of a core: with Spark's own 10 ms an idle query keeps 0.1 to 0.4 of one
+    # busy. A row is to be seen within 100 ms
+    "spark.sql.streaming.pollingDelay": "90ms",
 }
 ON_LOCAL_DISKS = {
     # Spark's own choice asks a `readlink` or `stat` process of the system for each file that it looks at: 48 a
