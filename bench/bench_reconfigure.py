@@ -1,6 +1,6 @@
 """A query of a running job is changed: by a reconfiguration, against a stop with a savepoint and a new run.
 
-    python bench/bench_reconfigure.py [--rounds 3] [--keys 100000] [--bytes 100] [--only logic …]
+    python bench/bench_reconfigure.py [--rounds 3] [--keys 100000] [--bytes 100] [--only logic …] [--plots docs/images]
 
 Two queries over one live feed, each with a sink: ``marked`` keeps no state, ``keyed`` remembers a payload of so many
 bytes for each of so many keys, filled before the clock runs (after Trisk's own micro-benchmark).
@@ -11,10 +11,13 @@ pace    marked: another trigger interval  cut     keyed: its state in 8 parts in
 ours     `JobClient.reconfigure` while the job runs
 restart  `JobClient.stop`, and as soon as it has stopped the job is begun again with what is changed (a new JVM). A
          state cannot be cut so at all: there the restart changes nothing, and stands for what one costs.
+nothing  nobody asks for anything: what the gaps are without it
 
 gap      the longest time between two published batches of the query that is changed, from the request on
 other    the same of the other query; usual: the median of those times before the request
 took     from the request to its answer (to RUNNING)
+latency  how old the oldest row of a batch was when it was published: the longest from the request on, of the query that
+         is changed. ``--plots``: a chart of it over time for each kind of change, of the last round
 
 Targets: gap at most 0.3 of the restart's (0.6 with 1 GB of state), other at most 1.2 of usual, logic of marked 1 s.
 """
@@ -22,6 +25,7 @@ Targets: gap at most 0.3 of the restart's (0.6 with 1 GB of state), other at mos
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import shutil
@@ -41,11 +45,15 @@ from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.job.options import RunOptions
 from bench import data, plans
+from bench.line_chart import Line, charts
 from bench.one_run import CONF, JOB_ID
+from bench.row_latency import latencies
 
 VARIABLE = "CKPT_BENCH_RECONFIGURE"
 BEFORE, AFTER = 8, 6
 """Published batches of each query before the request, and of both behind it."""
+SHOWN_BEFORE = 10.0
+"""Seconds of a chart in front of the request."""
 HOME = str(Path(__file__).resolve().parent.parent)
 KINDS = {"logic": "marked", "pace": "marked", "state": "keyed", "cut": "keyed"}
 """Of a change -> the query that it is of."""
@@ -73,9 +81,10 @@ def build(given: dict[str, Any]) -> Any:
     @job.transform(inputs=[fill], output_mode="update")
     def keyed(rows: Any) -> Any:
         payload = F.repeat(F.substring(F.sha2(F.col("order_id").cast("string"), 256), 1, 50), given["bytes"] // 50)
-        counted = rows.groupBy("customer").agg(F.count("*").alias("n"), F.max(payload).alias("payload"))
+        last = F.max("order_id").alias("order_id")
+        counted = rows.groupBy("customer").agg(F.count("*").alias("n"), F.max(payload).alias("payload"), last)
         added = F.col("n") + (0 if version == "one" else 1_000_000)
-        return counted.select("customer", added.alias("n"), "payload")
+        return counted.select("customer", added.alias("n"), "payload", "order_id")
 
     job.sink("out_marked", marked, FileSink(str(work / "out_marked")))
     job.sink("out_keyed", keyed.uid, FileSink(str(work / "out_keyed")))
@@ -94,6 +103,7 @@ class Figures:
     other: float
     usual: float
     took: float
+    latency: float
 
 
 class Case:
@@ -109,6 +119,8 @@ class Case:
             f"job = b.build(json.loads(os.environ['{VARIABLE}']))\n"
         )
         self._process: subprocess.Popen[bytes] | None = None
+        self.curves: dict[str, Line] = {}
+        """Of each query, seconds since the request -> latency."""
 
     def start(self, reference: str | None = None, **more: Any) -> None:
         options = RunOptions(
@@ -135,7 +147,8 @@ class Case:
             self.start()
             try:
                 self._wait(lambda: min(len(self.published(one)) for one in ("marked", "keyed")) >= BEFORE)
-                return self._changed(KINDS[kind], lambda: self._ours(kind) if how == "ours" else self._restart(kind))
+                ways = {"ours": self._ours, "restart": self._restart, "nothing": self._nothing}
+                return self._changed(KINDS[kind], functools.partial(ways[how], kind))
             finally:
                 assert self._process is not None
                 self._process.kill()
@@ -159,7 +172,13 @@ class Case:
         took = time.time() - at
         self._wait(lambda: all(sum(one > at + took for one in self.published(v)) >= AFTER for v in (uid, other)))
         usual = statistics.median(b - a for a, b in pairwise(one for one in self.published(other)[2:] if one <= at))
-        return Figures(self._longest(uid, at), self._longest(other, at), usual, took)
+        self.client.answer(self.client.stop(), 300)  # all that is published is released then
+        for vertex in ("marked", "keyed"):
+            log = self.work / "ckpt" / JOB_ID / "vertices" / vertex / "0" / "log"
+            found = latencies(log, self.work / "live", self.work / f"out_{vertex}", "order_id")
+            self.curves[vertex] = [(when - at, age) for when, age in found[2:] if when - at > -SHOWN_BEFORE]
+        latency = max(age for when, age in self.curves[uid] if when > 0)
+        return Figures(self._longest(uid, at), self._longest(other, at), usual, took, latency)
 
     def _longest(self, vertex: str, at: float) -> float:
         found = self.published(vertex)
@@ -185,6 +204,9 @@ class Case:
         self.start(f"{self.version}:job" if kind in ("logic", "state") else None, **more)
         self._wait(lambda: self.client.look().status == "RUNNING")
 
+    def _nothing(self, kind: str) -> None:
+        """What the job does by itself."""
+
     def published(self, vertex: str) -> list[float]:
         """When each batch was published: when its entry came into being."""
         log = self.work / "ckpt" / JOB_ID / "vertices" / vertex / "0" / "log"
@@ -206,29 +228,48 @@ class Case:
             time.sleep(0.02)
 
 
+def plot(file: Path, kind: str, curves: dict[str, dict[str, Line]]) -> None:
+    changed = KINDS[kind]
+    panels = {
+        f"the query that is changed ({changed}: {kind})" if uid == changed else f"the other one ({uid})": {
+            how: of_queries[uid] for how, of_queries in curves.items()
+        }
+        for uid in sorted(("marked", "keyed"), key=lambda uid: uid != changed)
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(charts(panels, "seconds since the request", "latency, s", "asked for"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--bytes", type=int, default=100)
+    parser.add_argument("--plots", type=Path)
     parser.add_argument("--only", nargs="*", default=list(KINDS), choices=list(KINDS))
     args = parser.parse_args()
     base = data.scratch() / "reconfigure"
     for kind in args.only:
-        found: dict[str, list[Figures]] = {"ours": [], "restart": []}
+        found: dict[str, list[Figures]] = {"ours": [], "restart": [], "nothing": []}
+        curves: dict[str, dict[str, Line]] = {}
         for _ in range(args.rounds):
             for how, rounds in found.items():
-                rounds.append(Case(base / how, args.keys, args.bytes).measure(kind, how))
+                case = Case(base / how, args.keys, args.bytes)
+                rounds.append(case.measure(kind, how))
+                curves[how] = case.curves
         for how, rounds in found.items():
             middle = {n: statistics.median(getattr(one, n) for one in rounds) for n in Figures.__dataclass_fields__}
             gaps = ", ".join(f"{one.gap:.2f}" for one in rounds)
             print(
                 f"{kind:6} {how:8} gap {middle['gap']:.2f} s ({gaps}); other {middle['other']:.2f} s, usual "
-                f"{middle['usual']:.2f} s; took {middle['took']:.2f} s; load {os.getloadavg()[0]:.1f}",
+                f"{middle['usual']:.2f} s; took {middle['took']:.2f} s; latency {middle['latency']:.2f} s; "
+                f"load {os.getloadavg()[0]:.1f}",
                 flush=True,
             )
         ratio = statistics.median(a.gap / b.gap for a, b in zip(found["ours"], found["restart"], strict=True))
         print(f"{kind:6} gap ours / restart {ratio:.2f}", flush=True)
+        if args.plots is not None:
+            plot(args.plots / f"reconfigure-{kind}.svg", kind, curves)
     shutil.rmtree(base)
 
 

@@ -116,5 +116,10 @@ class LiveFeed:
             number += 1
 
 
+def live_file_of(order_id: int) -> int:
+    """The number of the live feed's file that has the row; below 0 for a row of another source."""
+    return (order_id - _LIVE_FROM) // LIVE_ROWS
+
+
 if __name__ == "__main__":
     print(history(Path(sys.argv[1]) if len(sys.argv) > 1 else scratch()))
