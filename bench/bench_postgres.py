@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
-import statistics
-import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -22,11 +18,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import psycopg
 import pyarrow as pa
 from pyarrow import csv
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.testing.staging import stage
+from bench.table_race import race, rows, session, stopwatch
 from tests.support.postgres import NOT_INSTALLED, PostgreSQL, initdb
 
 DRIVER = "org.postgresql:postgresql:42.7.4"
@@ -34,32 +31,10 @@ TABLE = "id bigint, shop int, city text, amount numeric(12,2), price double prec
 GOALS = {"jdbc, defaults": 1.7, "jdbc, tuned": 0.85, "bare COPY": 0.55}
 
 
-def driver_jar() -> Path:
-    folder = Path.home() / ".cache" / "airflow-provider-ckpt" / "jars"
-    jar = folder / f"postgresql-{DRIVER.rpartition(':')[2]}.jar"
-    if not jar.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={DRIVER}", f"-DoutputDirectory={folder}"]
-        subprocess.run(command, check=True, timeout=600, stdin=subprocess.DEVNULL)
-    return jar
-
-
-def rows(spark: SparkSession, count: int) -> DataFrame:
-    return spark.range(count, numPartitions=4).selectExpr(
-        "id",
-        "cast(id % 1000 as int) AS shop",
-        "concat('city ', id % 5000) AS city",
-        "cast(id % 100000 / 100 as decimal(12,2)) AS amount",
-        "id * 1.5D AS price",
-        "timestamp_seconds(1700000000 + id) AS at",
-    )
-
-
 class Ways:
     def __init__(self, spark: SparkSession, url: str, jdbc: str, count: int) -> None:
         self.url, self._jdbc, self._count = url, jdbc, count
-        self._rows = rows(spark, count).cache()
-        self._rows.count()
+        self._rows = rows(spark, count)
         found = pa.table(self._rows.toArrow())
         at = found.schema.get_field_index(
             "at"
@@ -98,9 +73,7 @@ class Ways:
             connection.execute("DROP TABLE IF EXISTS public.target")
             connection.execute(f"CREATE TABLE public.target ({TABLE})".encode())
             connection.execute("CHECKPOINT")
-            begun = time.monotonic()
-            way()
-            seconds = time.monotonic() - begun
+            seconds = stopwatch(way)
             assert connection.execute("SELECT count(*) FROM public.target").fetchone() == (self._count,)
         return seconds
 
@@ -112,32 +85,11 @@ def main() -> None:
     args = parser.parse_args()
     if initdb() is None:
         sys.exit(NOT_INSTALLED)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars", str(driver_jar()))
-        .config("spark.driver.memory", "2g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = session(DRIVER)
     with PostgreSQL(fsync="on", max_wal_size="4GB") as server:
         place = f"127.0.0.1:{server.port}/postgres"
         ways = Ways(spark, f"postgresql://airflow@{place}", f"jdbc:postgresql://{place}", args.rows)
-        times: dict[str, list[float]] = {name: [] for name in ways.all()}
-        for number in range(args.rounds + 1):
-            for name, way in ways.all().items():
-                seconds = ways.timed(way)
-                if number:
-                    times[name].append(seconds)
-        print(f"{'':22}{'s (median)':>12}{'rows/s':>12}{'released is':>14}{'goal':>8}")
-        ours = times["staged and released"]
-        for name, found in times.items():
-            ratio = statistics.median(theirs / mine for theirs, mine in zip(found, ours, strict=True))
-            goal = f"{GOALS[name]:.2f}" if name in GOALS else ""
-            median = statistics.median(found)
-            print(f"{name:22}{median:12.2f}{args.rows / median:12,.0f}{ratio:13.2f}x{goal:>8}")
+        race(ways.all(), ways.timed, args.rounds, args.rows, GOALS)
     spark.stop()
 
 
