@@ -259,8 +259,7 @@ class Worker:
 
     def _introduce(self, epoch: int, gateway: TaskGateway) -> None:
         """Another JobMaster has the job: tell it which attempts are here."""
-        if self._epoch:
-            self._correspondence.forget(master_name(self._epoch))
+        self._correspondence.speak_to(epoch)
         self._epoch = epoch
         for hosted in self._hosted.values():
             if not hosted.is_opened:

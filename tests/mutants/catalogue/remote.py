@@ -4,7 +4,27 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+_OVERTAKEN = "tests/remote/test_overtaken.py::test_w27_"
+
 REMOTE = (
+    Mutant(
+        "remote-buried-by-the-overtaken",
+        "W27",
+        "remote/remote_gateway.py",
+        "        self._check_fenced()\n",
+        "",
+        (f"{_OVERTAKEN}the_last_word_of_a_worker_to_its_successor_stays",),
+        "a JobMaster that was paused deletes what a worker has said to its successor",
+    ),
+    Mutant(
+        "remote-one-name-for-all-jobmasters",
+        "W27",
+        "remote/worker.py",
+        "        self._correspondence.speak_to(epoch)\n",
+        "        self._correspondence.forget(master_name(self._epoch))\n",
+        (f"{_OVERTAKEN}stopped_right_before_a_deletion_it_deletes_nothing_of_its_successor_s",),
+        "a JobMaster that was paused behind its last look deletes what a worker has said to its successor",
+    ),
     Mutant(
         "remote-partitions-outlive-their-job",
         "R16",
@@ -362,7 +382,7 @@ REMOTE = (
         "remote-buried-unheard",
         "W15",
         "remote/remote_gateway.py",
-        "            if host.shown is not None:\n",
+        "            if host.shown is not None and host.attempts:\n",
         "            if host.shown is None:\n",
         (
             "tests/remote/test_remote_gateway.py::"
