@@ -19,6 +19,9 @@ class Edited(Counted):
         super().__init__(base)
         self.job = Path(shutil.copy(JOB, base))
 
+    def __enter__(self) -> Edited:
+        return self
+
     def edit(self, mark: str) -> None:
         before, behind = JOB.read_text().split('F.lit("one")')
         self.job.write_text(f'{before}F.lit("{mark}"){behind}')
