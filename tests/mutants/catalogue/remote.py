@@ -10,6 +10,18 @@ _REFUSED = "tests/workers/test_refusals.py::test_"
 
 REMOTE = (
     Mutant(
+        "spares-take-half-each",
+        "W14",
+        "remote/worker.py",
+        "        self._begin_first(1, gateway)\n",
+        "        self._begin_first(len(self._not_begun), gateway)\n",
+        (
+            "tests/remote/test_equal_spares.py::"
+            "test_w14_each_of_two_that_opens_another_log_first_leaves_one_of_them_at_work",
+        ),
+        "two workers that stand by for the same subtasks each take some from the other, and leave, again and again",
+    ),
+    Mutant(
         "worker-runs-other-code",
         "W28",
         "spark/worker_run.py",
