@@ -39,6 +39,7 @@ from airflow_provider_ckpt.job.sink_transactions import check_transactions
 from airflow_provider_ckpt.job.splits import split_source
 from airflow_provider_ckpt.job.units import Duration, Size
 from airflow_provider_ckpt.job.validation import check_job
+from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.storage.location import Location
 
 Function = Callable[..., Any]
@@ -64,6 +65,8 @@ class Job:
         self._registry = OperatorRegistry()
         self._params = current_params()
         self._root: Location | None = None
+        self.code: JobCode | None = None
+        """What a driver has read of the file that defines the job; None: nobody has, or there is no source."""
 
     @overload
     def param(self, name: str) -> str: ...

@@ -21,6 +21,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
+from airflow_provider_ckpt.job.syntax import digest_of
+
 PREFIX = "_ckpt_logic_"
 _NUMBERS = itertools.count(1)
 
@@ -52,7 +54,14 @@ class ModuleSpace(MetaPathFinder):
             raise
 
     def digest(self) -> str:
-        """Of the sources that were read by now."""
+        """Of the code that was read by now, without comments, docstrings and layout."""
+        found = hashlib.sha256()
+        for name, source in sorted(self._sources.items()):
+            found.update(f"{name}\0{digest_of([ast.parse(source)])}\0".encode("utf-8", "surrogatepass"))
+        return found.hexdigest()[:16]
+
+    def digest_of_sources(self) -> str:
+        """What :meth:`digest` was in the first releases that had one: of each letter."""
         found = hashlib.sha256()
         for name, source in sorted(self._sources.items()):
             found.update(f"{name}\0{len(source)}\0{source}\0".encode("utf-8", "surrogatepass"))

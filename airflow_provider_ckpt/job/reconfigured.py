@@ -45,7 +45,7 @@ def of_vertex(operators: Operators, vertex: JobVertex, settings: VertexSettings,
     found: dict[str, Operator] = {}
     for uid, reference in settings.logic.items():
         if uid in operators:  # else the job has it no longer
-            others = _loaded(uid, reference, lambda: logic(reference, settings.digests.get(uid)))  # noqa: B023
+            others = loaded(uid, reference, lambda: logic(reference, settings.digests.get(uid)))  # noqa: B023
             found[uid] = _with_logic(operators[uid], reference, others)
     limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
     if limits != SourceOptions():
@@ -61,11 +61,11 @@ def read_anew(operators: Operators, settings: VertexSettings, logic: Logic) -> V
     found = dict(settings.digests)
     for uid, reference in settings.logic.items():
         if uid in operators and uid not in found:
-            found[uid] = _loaded(uid, reference, lambda: logic.read(reference))  # noqa: B023
+            found[uid] = loaded(uid, reference, lambda: logic.read(reference))  # noqa: B023
     return replace(settings, digests=found)
 
 
-def _loaded(uid: str, reference: str, load: Callable[[], T]) -> T:
+def loaded(uid: str, reference: str, load: Callable[[], T]) -> T:
     """Whoever runs the job again knows its own file, and not that an operator was given another one."""
     try:
         return load()

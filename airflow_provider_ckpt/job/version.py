@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from types import ModuleType
@@ -28,11 +28,17 @@ from airflow_provider_ckpt.job.params import Params, giving
 @dataclass(frozen=True)
 class Version:
     """``package``: the functions of all modules below it are pickled by value, as no executor can import them;
-    ``digest``: of the sources that were read, those of the modules that came with it included."""
+    ``digest``: of the code that was read, that of the modules that came with it included; ``first_digest``: as the
+    first releases that had one worked it out."""
 
     job: Job
     package: ModuleType
     digest: str
+    first_digest: str
+
+    def is_of(self, digest: str | None) -> bool:
+        """Whether it is what was read with that digest; None: any is."""
+        return digest in (None, self.digest, self.first_digest)
 
 
 def load_version(reference: str, params: Mapping[str, str] | None = None) -> Version:
@@ -59,11 +65,16 @@ def load_version(reference: str, params: Mapping[str, str] | None = None) -> Ver
                     raise no_module(reference, missing) from error
             raise import_error(reference, error, "" if path is None else os.path.dirname(path) + os.sep) from error
         check_job(reference, module, name, given)
-    return Version(getattr(module, name), space.package, space.digest())
+    return Version(getattr(module, name), space.package, space.digest(), space.digest_of_sources())
 
 
 def _of_folder(folder: str) -> ModuleSpace:
-    """As when a file is run as a script, its folder comes first, but for what Python itself has."""
+    return ModuleSpace([folder], owned_by(folder))
+
+
+def owned_by(folder: str) -> Callable[[str], bool]:
+    """Whether a module or package, by its name without a dot, is a job file's own that lies in ``folder``. As when a
+    file is run as a script, its folder comes first, but for what Python itself has."""
 
     def owns(name: str) -> bool:
         if name in sys.stdlib_module_names or name in sys.builtin_module_names:
@@ -79,7 +90,7 @@ def _of_folder(folder: str) -> ModuleSpace:
         elsewhere = PathFinder.find_spec(name)  # a folder without __init__.py gives way to a package of its name
         return elsewhere is None or elsewhere.loader is None
 
-    return ModuleSpace([folder], owns)
+    return owns
 
 
 def _of_package(reference: str, target: str) -> ModuleSpace:

@@ -9,7 +9,9 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import JobCreated, PlanRecorded
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.vertex_settings import Settings
 
 
 def record_plan(
@@ -20,14 +22,18 @@ def record_plan(
     schemas: Mapping[str, str],
     options: Mapping[str, object],
     rescaled: Mapping[str, int] | None = None,
+    settings: Settings | None = None,
+    code: JobCode | None = None,
 ) -> None:
     """``schemas``: of each vertex's output, as Spark writes them; ``options``: of the run, without secrets;
-    ``rescaled``: see :class:`PlanRecorded`."""
+    ``rescaled``, ``code``: see :class:`PlanRecorded`; ``settings``: those of the journal, with what was read for them;
+    None: as they are there."""
     now = time.time()
     state = journal.state
     if state.created is None:
         journal.write(JobCreated(job_id, graph, definition.mode, SubmittedOptions(options), now))
     before = state.definition
     kept = definition if before is None else definition.keeping(before)
-    settings = {uid: one for uid, one in state.settings.items() if uid in {vertex.uid for vertex in graph.vertices}}
-    journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}, settings))
+    known = {vertex.uid for vertex in graph.vertices}
+    there = {uid: one for uid, one in (settings or state.settings).items() if uid in known}
+    journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}, there, code))

@@ -17,6 +17,7 @@ def master_name(epoch: int) -> str:
 
 
 def worker_name(nonce: str) -> str:
+    """Of a worker that no JobMaster has been told of yet, see :meth:`Correspondence.speak_to`."""
     return f"worker-{nonce}"
 
 
@@ -39,7 +40,9 @@ class Correspondence:
         clock: Callable[[], float],
         subtasks: Iterable[SubtaskId] | None = None,
     ) -> None:
-        self.name = name
+        self.name = self._own_name = name
+        self._former: list[str] = []
+        """Names under which it has written, and does no longer."""
         self._storage, self._folder = storage, deployment_path(job_id, deployment)
         self._process, self._clock = process, clock
         self._subtasks = None if subtasks is None else frozenset(subtasks)
@@ -49,6 +52,16 @@ class Correspondence:
         self._beat = 0
         self._left: str | None = None
         self._is_changed, self._due = True, 0.0
+
+    def speak_to(self, epoch: int) -> None:
+        """The JobMaster of ``epoch`` has the job by now: this process writes under a name that did not exist before it
+        had, and nothing any more for the ones before. So what one of these deletes yet, having looked for the last
+        time whether it has the job, is of no use to its successors."""
+        self._queues.clear()
+        if self._beat:
+            self._former.append(self.name)
+        self.name = f"{self._own_name}-{epoch:04d}"
+        self._is_changed = True
 
     def post(self, receiver: str, message: Message) -> None:
         number = self._posted.get(receiver, 0) + 1
@@ -63,7 +76,9 @@ class Correspondence:
 
     def bury(self, sender: str) -> None:
         """It writes no more, as far as is known, and all that it had to say was read: delete it, as one that dies every
-        hour would be read for ever else. One that lives after all comes back with its next beat."""
+        hour would be read for ever else. One that lives after all comes back with its next beat. By a JobMaster that
+        has seen, after it had read it, that it has the job still: whatever is written for a later one has a name that
+        came later (:meth:`speak_to`)."""
         self.forget(sender)
         self._read.pop(sender, None)
         self._storage.delete(f"{self._folder}/{sender}.json")
@@ -94,8 +109,13 @@ class Correspondence:
     def deliver(self) -> None:
         """Write the outbox if it says something new, or the beat is due. Raises the storage's errors: then it is still
         to be delivered."""
-        if not self._is_changed and self._clock() < self._due:
-            return
+        if self._is_changed or self._clock() >= self._due:
+            self._write()
+        while self._former:  # behind what is written in its place: who misses the one looks for others
+            self._storage.delete(f"{self._folder}/{self._former[-1]}.json")
+            self._former.pop()
+
+    def _write(self) -> None:
         self._beat += 1
         messages = {receiver: tuple(queue) for receiver, queue in self._queues.items() if queue}
         outbox = Outbox(self._process, self._beat, messages, dict(self._read), self._left, self._subtasks)

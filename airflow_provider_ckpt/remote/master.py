@@ -216,10 +216,11 @@ class Master:
             slots=max(1, len(graph.subtasks)),
             is_awaiting=True,
         )
-        return job_master(owned, self._gateway(state, inbox), self._status, inbox, self._remote.turns)
+        return job_master(owned, self._gateway(journal, inbox), self._status, inbox, self._remote.turns)
 
-    def _gateway(self, state: JobState, inbox: Inbox) -> RemoteGateway:
-        timing, name = self._remote.timing, master_name(state.epoch)
+    def _gateway(self, journal: OwnedJournal, inbox: Inbox) -> RemoteGateway:
+        state, timing = journal.state, self._remote.timing
+        name = master_name(state.epoch)
         unfinished = [one for one in state.graph().subtasks if one not in state.finished]
         tell = functools.partial(self._tell_vacant, state)
         in_batch = state.definition is not None and state.definition.mode == "batch"
@@ -234,6 +235,7 @@ class Master:
             lost_after=timing.lost_after,
             previous_after=self._remote.options.previous_worker_timeout if in_batch else None,
             vacancies=self._vacancies,
+            check_fenced=journal.check_fenced,
             turns=self._remote.turns,
         )
 

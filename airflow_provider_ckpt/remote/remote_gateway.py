@@ -58,7 +58,8 @@ class RemoteGateway:
     ``longest_interval``, if that is longer; ``lost_after``: seconds without a sign of life after
     which nobody runs what a worker ran; ``previous_after``: until the first one of a worker that was there already,
     if that is another time. Whether anybody begins it again is not for here: it need not be the same
-    process; ``vacancies`` tells of it. ``turns``: entered for each look. ``clock``: seconds that never go back.
+    process; ``vacancies`` tells of it. ``check_fenced``: the journal's, asked before anything is deleted, which a later
+    JobMaster may have to read. ``turns``: entered for each look. ``clock``: seconds that never go back.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class RemoteGateway:
         look_interval: float,
         lost_after: float,
         vacancies: Vacancies,
+        check_fenced: Callable[[], None],
         previous_after: float | None = None,
         longest_interval: float = 0.0,
         turns: AbstractContextManager[object] | None = None,
@@ -81,6 +83,7 @@ class RemoteGateway:
         self._longest = max(look_interval, longest_interval)
         self._previous_after = previous_after
         self._vacancies, self._turns = vacancies, turns or nullcontext()
+        self._check_fenced = check_fenced
         self._hosts: dict[str, _Host] = {}
         self._host_of: dict[tuple[SubtaskId, AttemptId], str] = {}
         self._listed_at = -math.inf
@@ -174,10 +177,12 @@ class RemoteGateway:
         with self._lock:
             outbox, messages = self._correspondence.receive(host.name)
         if outbox is None:
-            # A JobMaster that does not know yet that it was overtaken may have buried it, its last word unread here.
-            # One that lives comes back with its next beat; one that does not is silent
-            if host.shown is not None:
+            # Somebody has deleted it, or it writes under another name by now. One that lives comes back with its next
+            # beat; one that does not is silent
+            if host.shown is not None and host.attempts:
                 self._judge(host, host.shown)
+            else:
+                del self._hosts[host.name]
             return False
         host.shown = outbox
         for message in messages:
@@ -216,6 +221,9 @@ class RemoteGateway:
             self._bury(host)  # others run by now what it ran
 
     def _bury(self, host: _Host) -> None:
+        """Behind the last look at what it shows: if this JobMaster has the job still, that was not for a later one, and
+        what will be has another name. Raises FencedError."""
+        self._check_fenced()
         with self._lock:
             self._correspondence.bury(host.name)
             self._host_of = {task: name for task, name in self._host_of.items() if name != host.name}

@@ -94,6 +94,7 @@ class Worker:
         self._beat: tuple[int, int] = (0, 0)
         self._next_look = 0.0
         self._make_nonce = make_nonce
+        self._not_begun: list[SubtaskId] = []
         self._begun_with: dict[SubtaskId, VertexPlan] = {}
         """The plan of the last attempt that was begun here."""
         self._nonces: set[str] = set()
@@ -145,10 +146,18 @@ class Worker:
     # -- the loop
 
     def _begin(self, gateway: TaskGateway) -> None:
+        """The first of the subtasks by itself: of two processes that are given the same ones only who has the log of
+        that goes on to the others. They would each have some of them otherwise, and leave for those that they have not,
+        again and again."""
         gateway.start()
-        for subtask, attempt in self._part.attempts.items():
+        self._not_begun = sorted(self._part.attempts)
+        self._begin_first(1, gateway)
+
+    def _begin_first(self, count: int, gateway: TaskGateway) -> None:
+        begun, self._not_begun = self._not_begun[:count], self._not_begun[count:]
+        for subtask in begun:
             plan = self._begun_with[subtask] = self._part.plans[subtask]
-            gateway.send(RestartSubtask(self._part.deployment, subtask, attempt, 0.0, plan))
+            gateway.send(RestartSubtask(self._part.deployment, subtask, self._part.attempts[subtask], 0.0, plan))
 
     def _step(self, gateway: TaskGateway) -> None:
         self._take_reports(gateway)
@@ -205,6 +214,7 @@ class Worker:
         if isinstance(report, SubtaskOpened):
             hosted.is_opened = True
             gateway.begun(report.subtask, report.attempt)
+        self._begin_first(len(self._not_begun), gateway)
         if isinstance(report, SubtaskPaused) and hosted.resumes_with is not None:
             self._resume(hosted, hosted.resumes_with, gateway)  # nobody asks for that pause any more
             return
@@ -259,8 +269,7 @@ class Worker:
 
     def _introduce(self, epoch: int, gateway: TaskGateway) -> None:
         """Another JobMaster has the job: tell it which attempts are here."""
-        if self._epoch:
-            self._correspondence.forget(master_name(self._epoch))
+        self._correspondence.speak_to(epoch)
         self._epoch = epoch
         for hosted in self._hosted.values():
             if not hosted.is_opened:

@@ -128,3 +128,24 @@ class OtherPlanError(InvalidInputError):
         "given the definition, the parameters and the settings of then. To run the job as it is now, stop it and begin "
         "again with `ckpt master`"
     )
+
+
+class OtherCodeError(InvalidInputError):
+    """A worker, or one that stands by, has another version of the job's file than whoever prepared the job."""
+
+    template = (
+        "{file}, of this worker, is not what job {job_id!r} was prepared with (deployment {deployment}). What differs, "
+        "but for comments and layout: {differs}. Its subtasks would go on with other code than the rest of the job: "
+        "give this worker the file of then, and what it imports. To run the job as it is now, stop it and begin again "
+        "with `ckpt master`"
+    )
+
+
+class OtherLogicError(InvalidInputError):
+    """The same of a function that an operator was given while the job ran."""
+
+    template = (
+        "{file}, of this worker, is not what {uid!r} of job {job_id!r} was given while the job ran (digest {found} "
+        "instead of {given}; comments and layout do not count): give this worker the file of then, and what it "
+        "imports, or assign the file of now to {uid!r} once more"
+    )

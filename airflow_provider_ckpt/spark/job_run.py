@@ -235,7 +235,9 @@ class _Execution:
             journal.write(restored_event(start.restore, journal.state, time.time()))
         idle = [] if prepared.anew is not None else sinks_without_rows(self._as_reset(journal.state), plan.graph)
         schemas, given, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
-        record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled)
+        settings = prepared.logic.as_read(journal.state.settings) if self._for_workers else None
+        code = prepared.job.code
+        record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled, settings, code)
         self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
         for other in prepared.logic.changed:
             self._status.say(LineKind.WARNING, str(other), journal.state)

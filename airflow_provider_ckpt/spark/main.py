@@ -25,6 +25,7 @@ if __name__ == "__main__" and not __package__:
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
+from airflow_provider_ckpt.job.code import code_of
 from airflow_provider_ckpt.job.errors import JobImportError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
@@ -108,6 +109,7 @@ def _started(options: RunOptions, location: Location, on_status: OnStatus, work:
 
 def _run(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
     loaded = load_with_spark(options.job, options.job_id, options.conf, options.params)
+    loaded.job.code = code_of(loaded, options.job)
     ship_functions(loaded)
     loaded.job.validate()
     check_job_id(options.job_id)

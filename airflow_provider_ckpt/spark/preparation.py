@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,11 +58,20 @@ class PreparedJob:
         return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
 
 
-def prepare(job: Job, options: RunOptions, storage: Storage, location: Location, decision: Decision) -> PreparedJob:
-    """Plan what was decided. Raises InvalidInputError, and what the sinks raise."""
+def prepare(
+    job: Job,
+    options: RunOptions,
+    storage: Storage,
+    location: Location,
+    decision: Decision,
+    check: Callable[[LogicLoader], None] = lambda logic: None,
+) -> PreparedJob:
+    """Plan what was decided. ``check``: called before any function of the job is, and may raise. Raises
+    InvalidInputError, and what the sinks raise."""
     job.runs_under(location)
     spark = build_session(options.job_id, options.conf, storage.uri)
     logic = LogicLoader(options.params, location)
+    check(logic)
     settings = decision.state.settings
     declared = job.operators
     job = job.with_operators(reconfigured(job.operators, decision.graph.vertices, settings, logic))

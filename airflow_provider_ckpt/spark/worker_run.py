@@ -43,6 +43,7 @@ from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task_making import make_factory
 from airflow_provider_ckpt.spark.warm_up import begin_warm_up
+from airflow_provider_ckpt.spark.worker_code import check_code, check_logic
 from airflow_provider_ckpt.spark.worker_end import told, told_failed, told_late
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
@@ -90,7 +91,7 @@ class WorkerRun:
             )
             return ExitCode.FAILED
         subtasks = chosen(state, self.asked)
-        prepared = prepare_again(job, options, storage, location, state)
+        prepared = prepare_again(job, options, storage, location, state, subtasks)
         if self.standby:
             return self._stand_by(prepared, storage, journal, subtasks, on_status)
         return self._run(prepared, storage, journal, subtasks, on_status, self.on_worker)
@@ -156,6 +157,7 @@ class WorkerRun:
         on_worker: OnWorker,
     ) -> ExitCode:
         state, job_id = journal.state, prepared.options.job_id
+        check_logic(prepared.logic, state, subtasks)  # one that stood by may have read another file, or none, since
         application = prepared.spark.sparkContext.applicationId
         status = StatusReporter(on_status, job_id, application)
         logs: dict[SubtaskId, SubtaskLog] = {}
@@ -237,16 +239,26 @@ def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def prepare_again(job: Job, options: RunOptions, storage: Storage, location: Location, state: JobState) -> PreparedJob:
-    """The plan that was recorded, with its queries. It is not worked out anew: what comes to another one is refused.
-    Raises OtherPlanError, and what :func:`prepare` raises."""
+def prepare_again(
+    job: Job,
+    options: RunOptions,
+    storage: Storage,
+    location: Location,
+    state: JobState,
+    subtasks: Collection[SubtaskId],
+) -> PreparedJob:
+    """The plan that was recorded, with its queries. It is not worked out anew: what comes to another one is refused,
+    and so is other code of ``subtasks``. Raises OtherPlanError, OtherCodeError, OtherLogicError, and what
+    :func:`prepare` raises."""
     assert state.plan is not None
     assert state.definition is not None
     if dict(options.params) != dict(state.definition.params):  # before Spark starts: the likeliest one to be forgotten
         raise OtherPlanError(job_id=options.job_id, what="the parameters", deployment=state.deployment)
+    check_code(job, options.job, state, subtasks)
     as_it_goes_on = replace(options, restore=RunOptions.restore)
     reach_root(job, options, storage, location)
-    prepared = prepare(job, as_it_goes_on, storage, location, decide(storage, as_it_goes_on, state))
+    check = functools.partial(check_logic, state=state, subtasks=subtasks)
+    prepared = prepare(job, as_it_goes_on, storage, location, decide(storage, as_it_goes_on, state), check)
     if prepared.refused is not None:
         raise prepared.refused
     differs = [

@@ -105,6 +105,15 @@ class AttemptFolders:
         return f"{self._path}/{attempt}.json"
 
 
+def delete_trials_before(storage: Storage, path: str, attempt: AttemptId) -> None:
+    """``path``: the folder of what attempts have tried, ``<attempt>-<number>`` each. Those of earlier ones, which may
+    have died in it. What a later one tries by now stays: this attempt may have been overtaken since it looked."""
+    for name in storage.list(path):
+        other = AttemptId.find(name.rpartition("-")[0])
+        if other is not None and other < attempt:
+            storage.delete_tree(f"{path}/{name}")
+
+
 def published_last(records: list[Numbered]) -> AttemptId | None:
     """The attempt that published the last batch."""
     opened = found = None

@@ -63,10 +63,11 @@ class Bench:
         self.happened(DeploymentPrepared(1, 1.0))
         split = frozenset({"v"} if by_split else ())
         part = WorkerPart(1, {V: AttemptId.first(1, "n0")}, {V: PLAN}, split, restarts)
+        self.says = self._correspondence("worker-w")
         self.worker = Worker(
             "job",
             part,
-            self._correspondence("worker-w"),
+            self.says,
             lambda: self.state,
             self._check_owned,
             look_interval=0.1,
@@ -102,12 +103,12 @@ class Bench:
             if isinstance(one, rp.TaskReport):
                 self.worker.post(one)
             else:
-                self.master.post("worker-w", one)
+                self.master.post(self.says.name, one)
         if self.epoch > 1:
             self.master.deliver()
         self.clock.now += 1.0
         self.worker._step(self.gateway)
-        return self.master.receive("worker-w")[1] if self.epoch > 1 else []
+        return self.master.receive(self.says.name)[1] if self.epoch > 1 else []
 
     def told(self) -> list[cm.Command]:
         """What the tasks were told since this was asked last."""

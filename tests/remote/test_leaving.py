@@ -111,6 +111,7 @@ def test_the_jobmaster_hears_of_the_failure_and_that_another_worker_is_to_come(s
         look_interval=0.01,
         lost_after=30.0,
         vacancies=Vacancies([V], lambda subtasks: None, 0.0),
+        check_fenced=lambda: None,
     )
     gateway.look()
     failures = [one for one in heard if isinstance(one, SubtaskFailed)]

@@ -51,6 +51,7 @@ class Bench:
             lost_after=10.0,
             previous_after=previous_after,
             vacancies=Vacancies([V], lambda subtasks: None, self.clock()),
+            check_fenced=lambda: None,
             clock=self.clock,
         )
 

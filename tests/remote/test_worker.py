@@ -226,7 +226,7 @@ def test_it_is_not_overtaken_by_itself(bench: Bench) -> None:
 def test_w7_it_leaves_when_no_jobmaster_gives_a_sign_of_life(bench: Bench) -> None:
     deployed(bench, RUNNING)
     for _ in range(30):
-        bench.master.post("worker-w", cm.TriggerBarrier(1, V, SECOND, 3))
+        bench.master.post(bench.says.name, cm.TriggerBarrier(1, V, SECOND, 3))
         bench.turn()
     assert bench.worker._end is None
     for _ in range(21):
@@ -252,7 +252,7 @@ def test_it_leaves_when_it_is_asked_to_and_says_so(bench: Bench) -> None:
     assert bench.worker._end is WorkerEnd.ASKED
     bench.worker.post(AT_END)
     bench.worker._close(bench.gateway, "it was told to")
-    outbox, last = bench.master.receive("worker-w")
+    outbox, last = bench.master.receive(bench.says.name)
     assert outbox is not None
     assert (bench.gateway.stopped, outbox.left, last) == (True, "it was told to", [AT_END])
 
@@ -283,7 +283,7 @@ def test_what_is_stopped_with_it_has_not_failed(bench: Bench) -> None:
     bench.worker.post(rp.SubtaskFailed(*WORLD, "interrupted"))
     bench.worker.post(end)
     bench.worker._close(bench.gateway, "it was told to")
-    outbox, heard = bench.master.receive("worker-w")
+    outbox, heard = bench.master.receive(bench.says.name)
     assert heard == [end]
     assert outbox is not None
     assert outbox.left == "it was told to"

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Open
-from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, delete_trials_before
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -91,3 +91,14 @@ def test_r21_a_copy_to_try_a_query_on_forgets_all_that_was_planned_while_it_was_
     copy.forget_planned()
     copy.plan_empty_batch()
     assert (copy.newest_commit(), copy.newest_offsets()) == (0, 1)
+
+
+def test_r8_one_that_was_overtaken_before_it_cleaned_up_deletes_nothing_that_a_later_attempt_tries(
+    storage: Storage,
+) -> None:
+    """It was stopped behind its last look at the log."""
+    attempts = [AttemptId(1, number, f"n{number}") for number in range(4)]
+    for attempt in attempts:
+        storage.create(f"v/trial/{attempt}-1/metadata", b"x")
+    delete_trials_before(storage, "v/trial", attempts[2])
+    assert storage.list("v/trial") == sorted(f"{attempt}-1" for attempt in attempts[2:])

@@ -37,6 +37,7 @@ class Here:
             look_interval=1.0,
             lost_after=LOST_AFTER,
             vacancies=Vacancies([A], self.waiting.append, self.now),
+            check_fenced=lambda: None,
             clock=lambda: self.now,
         )
 

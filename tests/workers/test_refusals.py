@@ -2,18 +2,64 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from airflow_provider_ckpt import Job
+from airflow_provider_ckpt.job.code import code_of
+from airflow_provider_ckpt.job.errors import UnfitLogicError
+from airflow_provider_ckpt.job.loading import load
 from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.journal.events import PlanRecorded
+from airflow_provider_ckpt.job.version import load_version
+from airflow_provider_ckpt.journal.events import DeploymentPrepared, PlanRecorded, Reconfigured
+from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition
-from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.spark.errors import OtherPlanError
-from airflow_provider_ckpt.spark.worker_run import prepare_again
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.spark.errors import OtherCodeError, OtherLogicError, OtherPlanError
+from airflow_provider_ckpt.spark.query.logic import LogicLoader
+from airflow_provider_ckpt.spark.worker_code import check_code, check_logic
+from airflow_provider_ckpt.spark.worker_run import WorkerRun, prepare_again
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.memory import MemoryStorage
 from airflow_provider_ckpt.storage.opening import open_storage
+
+LIVE, LARGE = map(SubtaskId, ("live/0", "large/0"))
+GRAPH = JobGraph(
+    (
+        JobVertex("live", ("live",), ("live",), (), (), bounded=False),
+        JobVertex("large", ("large",), (), (), ("lake",), bounded=False),
+    ),
+    (JobEdge("live__large", "live", "large", "large", "all_to_all"),),
+)
+FILE = """
+from airflow_provider_ckpt import FileSink, Job
+
+job = Job("orders")
+
+
+@job.source
+def live(read):
+    return read.json("in")
+
+
+@job.transform(inputs=[live])
+def large(rows):
+    return rows.where("amount >= 100")
+
+
+job.sink("lake", large, FileSink("out"))
+"""
+OTHER = FILE.replace("100", "200")
 
 
 @pytest.mark.parametrize(("planned", "given"), [({"day": "1"}, {}), ({}, {"day": "1"}), ({"day": "1"}, {"day": "2"})])
@@ -24,4 +70,171 @@ def test_a_worker_with_other_parameters_is_refused(planned: dict[str, str], give
     PlanRecorded(JobGraph((), ()), {}, 1.0, definition).apply(state)
     options = RunOptions(job="job.py:job", root="memory://refusals", job_id="orders", params=given)
     with pytest.raises(OtherPlanError, match="the parameters of job 'orders' are not what it was prepared with"):
-        prepare_again(Job("orders"), options, open_storage(options.root), Location(options.root), state)
+        prepare_again(Job("orders"), options, open_storage(options.root), Location(options.root), state, ())
+
+
+class Prepared:
+    """A job whose file is ``orders.py`` in ``folder``, prepared for workers, and its journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.storage = MemoryStorage("refusals")
+        self.journal = Journal(self.storage, "orders")
+        self.journal.claim("plans", Worker(), 1.0)
+        definition = JobDefinition("streaming", {}, {}, {})
+        self.journal.write(PlanRecorded(GRAPH, {}, 1.0, definition, code=self.load(FILE).code))
+        self.journal.write(DeploymentPrepared(1, 2.0))
+
+    def write(self, text: str, name: str = "orders") -> str:
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / f"{name}.py").write_text(text)
+        return f"{self.folder}/{name}.py:job"
+
+    def load(self, text: str) -> Job:
+        """As a process does whose file holds that."""
+        reference = self.write(text)
+        loaded = load(reference)
+        loaded.job.code = code_of(loaded, reference)
+        return loaded.job
+
+    def given(self, **logic: str) -> None:
+        """``large`` was given another function while the job ran."""
+        digests = {uid: load_version(reference).digest for uid, reference in logic.items()}
+        self.journal.write(Reconfigured(1, {"large": VertexSettings(logic=logic, digests=digests)}, 3.0))
+
+    def state(self) -> JobState:
+        """As another process reads it."""
+        return Journal(self.storage, "orders").replay()
+
+    def check_logic(self, *subtasks: SubtaskId) -> None:
+        check_logic(LogicLoader({}, Location("memory://refusals")), self.state(), subtasks)
+
+    def comes(self, text: str, *subtasks: SubtaskId) -> None:
+        check_code(self.load(text), f"{self.folder}/orders.py:job", self.state(), subtasks)
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> Iterator[Prepared]:
+    path, modules = list(sys.path), set(sys.modules)
+    yield Prepared(tmp_path / "job")
+    sys.path[:] = path
+    for name in sys.modules.keys() - modules:
+        if name.startswith(("_ckpt_job_", "_ckpt_logic_")):
+            del sys.modules[name]
+
+
+def test_a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_written(prepared: Prepared) -> None:
+    options = RunOptions(job=f"{prepared.folder}/orders.py:job", root="memory://refusals", job_id="orders")
+    before = list(prepared.storage.files(""))
+    with pytest.raises(OtherCodeError) as refused:
+        prepare_again(
+            prepared.load(OTHER), options, prepared.storage, Location(options.root), prepared.state(), (LIVE, LARGE)
+        )
+    assert str(refused.value).startswith(
+        f"{prepared.folder}/orders.py, of this worker, is not what job 'orders' was prepared with (deployment 1). What "
+        "differs, but for comments and layout: the function of 'large'. "
+    )
+    assert list(prepared.storage.files("")) == before
+
+
+def test_what_a_worker_does_not_run_may_be_edited(prepared: Prepared) -> None:
+    prepared.comes(OTHER, LIVE)
+    with pytest.raises(OtherCodeError):
+        prepared.comes(OTHER, LARGE)
+
+
+def test_comments_and_the_place_of_the_file_make_no_difference(prepared: Prepared) -> None:
+    prepared.folder = prepared.folder.parent / "elsewhere"
+    prepared.comes(f"# the second one\n{FILE}", LIVE, LARGE)
+
+
+def test_a_journal_that_does_not_tell_refuses_nothing(prepared: Prepared) -> None:
+    prepared.journal.write(PlanRecorded(GRAPH, {}, 4.0, JobDefinition("streaming", {}, {}, {})))
+    prepared.comes(OTHER, LARGE)
+
+
+def test_a_job_that_was_planned_again_is_run_as_it_is_now(prepared: Prepared) -> None:
+    definition, code = JobDefinition("streaming", {}, {}, {}), prepared.load(OTHER).code
+    prepared.journal.write(PlanRecorded(GRAPH, {}, 4.0, definition, code=code))
+    prepared.comes(OTHER, LARGE)
+    with pytest.raises(OtherCodeError):
+        prepared.comes(FILE, LARGE)
+
+
+def test_r21_of_an_operator_that_was_given_another_function_that_one_counts(prepared: Prepared) -> None:
+    """Whether the job's own file has it by now, or not yet."""
+    prepared.given(large=prepared.write(OTHER, "two"))
+    prepared.comes(FILE, LIVE, LARGE)
+    prepared.comes(OTHER, LIVE, LARGE)
+    prepared.check_logic(LARGE)
+    with pytest.raises(OtherCodeError, match="layout: the function of 'live'"):
+        prepared.comes(OTHER.replace('json("in")', 'json("other")'), LIVE, LARGE)
+
+
+def test_r21_a_worker_whose_file_of_that_function_is_another_one_is_refused(prepared: Prepared) -> None:
+    prepared.given(large=prepared.write(OTHER, "two"))
+    prepared.write(f"{OTHER}\n# 200\n", "two")
+    prepared.check_logic(LARGE)
+    prepared.write(OTHER.replace("200", "300"), "two")
+    prepared.check_logic(LIVE)
+    with pytest.raises(
+        OtherLogicError, match=r"two\.py, of this worker, is not what 'large' of job 'orders' was given"
+    ):
+        prepared.check_logic(LARGE)
+
+
+def test_r21_it_is_refused_before_any_function_is_called(prepared: Prepared) -> None:
+    prepared.given(large=prepared.write(OTHER, "two"))
+    prepared.write(OTHER.replace("200", "300"), "two")
+    options = RunOptions(job=f"{prepared.folder}/orders.py:job", root="memory://refusals", job_id="orders")
+    location = Location(options.root)
+    with pytest.MonkeyPatch.context() as without_spark:
+        without_spark.setattr("airflow_provider_ckpt.spark.worker_run.reach_root", lambda *given: None)
+        without_spark.setattr("airflow_provider_ckpt.spark.preparation.build_session", lambda *given: None)
+        with pytest.raises(OtherLogicError):
+            prepare_again(prepared.load(FILE), options, prepared.storage, location, prepared.state(), (LARGE,))
+
+
+def test_r21_one_that_stood_by_while_the_function_was_given_looks_before_it_takes_anything(prepared: Prepared) -> None:
+    """When it planned, the operator had the function of the job's file."""
+    prepared.given(large=prepared.write(OTHER, "two"))
+    prepared.write(OTHER.replace("200", "300"), "two")
+    journal = Journal(prepared.storage, "orders")
+    journal.replay()
+    before = list(prepared.storage.files(""))
+    planned: Any = SimpleNamespace(
+        options=RunOptions(job="orders.py:job", root="memory://refusals", job_id="orders"),
+        logic=LogicLoader({}, Location("memory://refusals")),
+    )
+    run = WorkerRun(("large",), Timing(0.1), standby=True)
+    with pytest.raises(OtherLogicError):
+        run._run(planned, prepared.storage, journal, (LARGE,), lambda line: None, lambda worker: None)
+    assert list(prepared.storage.files("")) == before
+
+
+def test_r21_so_is_one_that_has_no_such_file(prepared: Prepared) -> None:
+    prepared.given(large=prepared.write(OTHER, "two"))
+    (prepared.folder / "two.py").unlink()
+    with pytest.raises(UnfitLogicError, match="cannot be loaded, and large was given it while the job ran"):
+        prepared.check_logic(LARGE)
+
+
+def test_r21_a_digest_of_an_earlier_release_is_understood(prepared: Prepared) -> None:
+    """Of each letter of the file."""
+    reference = prepared.write(OTHER, "two")
+    settings = VertexSettings(logic={"large": reference}, digests={"large": load_version(reference).first_digest})
+    prepared.journal.write(Reconfigured(1, {"large": settings}, 3.0))
+    prepared.check_logic(LARGE)
+
+
+def test_r21_who_plans_anew_tells_what_it_has_read(prepared: Prepared) -> None:
+    """A file that is another one by then: the run goes by what is there now, and its workers with it."""
+    reference = prepared.write(OTHER, "two")
+    prepared.given(large=reference)
+    prepared.write(OTHER.replace("200", "300"), "two")
+    logic = LogicLoader({}, Location("memory://refusals"))
+    logic(reference, prepared.state().settings["large"].digests["large"])
+    found = logic.as_read(prepared.state().settings)
+    assert found["large"].digests == {"large": load_version(reference).digest}
+    prepared.journal.write(Reconfigured(2, found, 4.0))
+    prepared.check_logic(LARGE)

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.journal.kinds.requests import take_again
 from airflow_provider_ckpt.journal.kinds.splits import forget_assigned, give_up_splits, rewind_splits
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -86,6 +87,9 @@ class PlanRecorded(JournalEvent):
     holds for later runs as long as the job declares the ``parallelism`` that it did then."""
     settings: Mapping[str, VertexSettings] = field(default_factory=dict, metadata=LATER)
     """What somebody has changed while the job ran, by vertex: it holds until it is changed again."""
+    code: JobCode | None = field(default=None, metadata=LATER)
+    """Of the job's file, as whoever has planned read it: its workers have to run the same. None in journals that do not
+    tell, and where there was no source."""
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:

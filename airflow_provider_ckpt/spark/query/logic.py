@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark import cloudpickle
 
 from airflow_provider_ckpt.job.loading import LoadedJob
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.version import Version, load_version
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 from airflow_provider_ckpt.storage.location import Location
 
 
@@ -45,15 +46,35 @@ class LogicLoader:
     def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
         """The operators of what was read with that digest; what is there now if this process has read nothing of the
         kind. Raises what loading a job's file raises."""
+        return self._version(reference, digest).job.operators
+
+    def found(self, reference: str, digest: str | None) -> str:
+        """The digest of what a call gives: another one if that is not what was read with ``digest``. Raises as a call
+        does."""
+        version = self._version(reference, digest)
+        return str(digest) if digest is not None and version.is_of(digest) else version.digest
+
+    def as_read(self, settings: Settings) -> dict[str, VertexSettings]:
+        """``settings`` with the digests of what this process has read for them: by which others are to go, too."""
+        return {uid: replace(one, digests=self._digests(one)) for uid, one in settings.items()}
+
+    def _digests(self, settings: VertexSettings) -> dict[str, str]:
+        read = dict(settings.digests)
+        for uid, reference in settings.logic.items():
+            if (version := self._versions.get((reference, read.get(uid)))) is not None:
+                read[uid] = version.digest
+        return read
+
+    def _version(self, reference: str, digest: str | None) -> Version:
         version = self._versions.get((reference, digest))
         if version is None:
             found = self._read(reference)
             with self._lock:
                 is_first = (reference, digest) not in self._versions
                 version = self._versions.setdefault((reference, digest), found)
-                if is_first and digest not in (None, version.digest):
+                if is_first and not version.is_of(digest):
                     self.changed.append(OtherContents(reference, str(digest), version.digest))
-        return version.job.operators
+        return version
 
     def read(self, reference: str) -> str:
         """Read what is there now, whatever was read before, and return its digest. Raises as a call does."""

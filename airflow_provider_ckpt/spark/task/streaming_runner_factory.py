@@ -37,7 +37,12 @@ from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.state_cut import cut_anew
 from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.spark.task.trials import Trials
-from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before, published_last
+from airflow_provider_ckpt.sparkfiles.attempt_folders import (
+    AttemptFolders,
+    before,
+    delete_trials_before,
+    published_last,
+)
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed, data_folder, feed_folder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
@@ -121,8 +126,8 @@ class StreamingRunnerFactory:
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
         widen = functools.partial(self._widen, subtask, publisher.inputs)
-        context.storage.delete_tree(f"{home}/trial")  # of one that died in it
-        # one that is overtaken cleans up yet: not what this attempt tries
+        # of one that died in it; who is overtaken cleans up yet: not what a later attempt tries
+        delete_trials_before(context.storage, f"{home}/trial", attempt)
         trials = Trials(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
             context, publisher, functools.partial(self._builder, vertex, edges), trials, forget_earlier, widen

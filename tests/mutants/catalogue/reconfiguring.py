@@ -149,7 +149,7 @@ RECONFIGURING = (
         "read-again-for-each-attempt",
         "R21",
         "spark/query/logic.py",
-        "        return version.job.operators\n",
+        "        return self._version(reference, digest).job.operators\n",
         "        return self._read(reference).job.operators\n",
         _LOGIC,
         "an attempt runs what its file has become since, which nobody has tried",

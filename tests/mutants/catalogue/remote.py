@@ -4,7 +4,86 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+_OVERTAKEN = "tests/remote/test_overtaken.py::test_w27_"
+
+_REFUSED = "tests/workers/test_refusals.py::test_"
+
 REMOTE = (
+    Mutant(
+        "spares-take-half-each",
+        "W14",
+        "remote/worker.py",
+        "        self._begin_first(1, gateway)\n",
+        "        self._begin_first(len(self._not_begun), gateway)\n",
+        (
+            "tests/remote/test_equal_spares.py::"
+            "test_w14_each_of_two_that_opens_another_log_first_leaves_one_of_them_at_work",
+        ),
+        "two workers that stand by for the same subtasks each take some from the other, and leave, again and again",
+    ),
+    Mutant(
+        "worker-runs-other-code",
+        "W28",
+        "spark/worker_run.py",
+        "    check_code(job, options.job, state, subtasks)\n",
+        "",
+        (f"{_REFUSED}a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_written",),
+        "one subtask goes on with another function than the rest of its vertex",
+    ),
+    Mutant(
+        "worker-calls-other-logic",
+        "W28",
+        "spark/preparation.py",
+        "    check(logic)\n",
+        "",
+        (f"{_REFUSED}r21_it_is_refused_before_any_function_is_called",),
+        "a worker goes on with another function than its operator was given",
+    ),
+    Mutant(
+        "standby-runs-other-logic",
+        "W28",
+        "spark/worker_run.py",
+        "        check_logic(prepared.logic, state, subtasks)  #",
+        "        #",
+        (f"{_REFUSED}r21_one_that_stood_by_while_the_function_was_given_looks_before_it_takes_anything",),
+        "one that stood by goes on with another function than its operator was given meanwhile",
+    ),
+    Mutant(
+        "worker-refused-for-what-others-run",
+        "W28",
+        "spark/worker_code.py",
+        "if uid not in given]",
+        "if uid]",
+        (f"{_REFUSED}r21_of_an_operator_that_was_given_another_function_that_one_counts",),
+        "a job that was given a function while it ran cannot have it in its file: each worker that comes is refused",
+    ),
+    Mutant(
+        "plan-tells-the-digest-of-then",
+        "W28",
+        "spark/query/logic.py",
+        "                read[uid] = version.digest\n",
+        "                pass\n",
+        (f"{_REFUSED}r21_who_plans_anew_tells_what_it_has_read",),
+        "no worker comes to run a job whose function was edited between two runs",
+    ),
+    Mutant(
+        "remote-buried-by-the-overtaken",
+        "W27",
+        "remote/remote_gateway.py",
+        "        self._check_fenced()\n",
+        "",
+        (f"{_OVERTAKEN}the_last_word_of_a_worker_to_its_successor_stays",),
+        "a JobMaster that was paused deletes what a worker has said to its successor",
+    ),
+    Mutant(
+        "remote-one-name-for-all-jobmasters",
+        "W27",
+        "remote/worker.py",
+        "        self._correspondence.speak_to(epoch)\n",
+        "        self._correspondence.forget(master_name(self._epoch))\n",
+        (f"{_OVERTAKEN}stopped_right_before_a_deletion_it_deletes_nothing_of_its_successor_s",),
+        "a JobMaster that was paused behind its last look deletes what a worker has said to its successor",
+    ),
     Mutant(
         "remote-partitions-outlive-their-job",
         "R16",
@@ -362,7 +441,7 @@ REMOTE = (
         "remote-buried-unheard",
         "W15",
         "remote/remote_gateway.py",
-        "            if host.shown is not None:\n",
+        "            if host.shown is not None and host.attempts:\n",
         "            if host.shown is None:\n",
         (
             "tests/remote/test_remote_gateway.py::"

@@ -33,6 +33,18 @@ _FOLDERS = (
         "what a person may want back as it was is deleted by a try that comes to nothing",
     ),
     Mutant(
+        "trials-of-later-attempts-deleted",
+        "R8",
+        "sparkfiles/attempt_folders.py",
+        '        if other is not None and other < attempt:\n            storage.delete_tree(f"{path}/{name}")',
+        '        if other is not None:\n            storage.delete_tree(f"{path}/{name}")',
+        (
+            "tests/spark/test_folder_races.py::"
+            "test_r8_one_that_was_overtaken_before_it_cleaned_up_deletes_nothing_that_a_later_attempt_tries",
+        ),
+        "an overtaken attempt deletes the state on which its successor tries a change",
+    ),
+    Mutant(
         "earlier-folders-deleted-unfenced",
         "R8",
         "sparkfiles/attempt_folders.py",

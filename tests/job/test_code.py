@@ -1,0 +1,155 @@
+"""When the code of a job counts as the same, and when not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.job.code import code_of
+from airflow_provider_ckpt.job.loading import load
+from airflow_provider_ckpt.model.job_code import JobCode
+
+FILE = '''"""Orders."""
+
+from airflow_provider_ckpt import FileSink, Job
+from shapes_of_this_test import tools
+import plain_of_this_test
+
+job = Job("orders")
+LIMIT = 3
+
+
+@job.source
+def live(read):
+    return read.json("in")
+
+
+@job.transform(inputs=[live])
+def large(rows):
+    """Large ones."""
+    from late_of_this_test import late
+
+    return rows.where(f"amount >= {LIMIT}")  # all of them
+
+
+job.sink("lake", large, FileSink("out"))
+'''
+HELPERS = {
+    "shapes_of_this_test/__init__.py": "",
+    "shapes_of_this_test/tools.py": "from . import deep\nfrom .deep import NAME\n",
+    "shapes_of_this_test/deep.py": "NAME = 'one'\n",
+    "plain_of_this_test.py": "import json\n",
+    "late_of_this_test.py": "def late(): ...\n",
+    "unused_of_this_test.py": "NAME = 'one'\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """Nothing of the job's own folder is known to Python afterwards."""
+    path, modules = list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = path
+    for name in sys.modules.keys() - modules:
+        if "of_this_test" in name or name.startswith("_ckpt_job_"):
+            del sys.modules[name]
+
+
+def write(folder: Path, text: str = FILE, **changed: str) -> Path:
+    for name, source in {
+        **HELPERS,
+        **{f"{one.replace('__', '/')}.py": given for one, given in changed.items()},
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    (folder / "orders.py").write_text(text)
+    return folder / "orders.py"
+
+
+def code(path: Path) -> JobCode:
+    for name in [one for one in sys.modules if "of_this_test" in one]:
+        del sys.modules[name]
+    sys.path[:] = [one for one in sys.path if not one.startswith(str(path.parent.parent))]
+    found = code_of(load(f"{path}:job"), f"{path}:job")
+    assert found is not None
+    return found
+
+
+def differences(one: JobCode, other: JobCode) -> list[str]:
+    return one.differences(other, ["live", "large"])
+
+
+def test_what_it_is_made_of(tmp_path: Path) -> None:
+    found = code(write(tmp_path / "a"))
+    assert found.functions.keys() == {"live", "large"}
+    assert found.modules.keys() == {
+        "shapes_of_this_test",
+        "shapes_of_this_test.tools",
+        "shapes_of_this_test.deep",
+        "plain_of_this_test",
+        "late_of_this_test",
+    }
+
+
+def test_comments_docstrings_layout_and_the_place_make_no_difference(tmp_path: Path) -> None:
+    text = FILE.replace('"""Orders."""', "# v2").replace("Large ones.", "Others.").replace("  # all of them", "")
+    text = text.replace('read.json("in")', "read.json(\n        'in',\n    )")
+    helper = {"plain_of_this_test": '"""Plain."""\n\n# json\nimport json\n', "unused_of_this_test": "NAME = 2\n"}
+    other = write(tmp_path / "b", text, **helper).rename(tmp_path / "b" / "orders_of_then.py")
+    assert code(write(tmp_path / "a")) == code(other)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ('json("in")', 'json("other")', ["the function of 'live'"]),
+        ("@job.source\n", "@job.source(max_files_per_trigger=3)\n", ["the function of 'live'"]),
+        ("LIMIT = 3", "LIMIT = 4", ["what stands beside the functions of its operators"]),
+        ('FileSink("out")', 'FileSink("there")', ["what stands beside the functions of its operators"]),
+        ("import plain_of_this_test\n", "", ["what stands beside the functions of its operators"]),
+    ],
+)
+def test_what_is_edited_is_named(tmp_path: Path, before: str, after: str, told: list[str]) -> None:
+    assert before in FILE
+    one, other = code(write(tmp_path / "a")), code(write(tmp_path / "b", FILE.replace(before, after)))
+    assert differences(one, other) == differences(other, one) == told
+    assert one.differences(other, ["large"]) == [each for each in told if "live" not in each]
+
+
+@pytest.mark.parametrize("name", ["shapes_of_this_test.deep", "plain_of_this_test", "late_of_this_test"])
+def test_so_is_a_module_that_it_imports(tmp_path: Path, name: str) -> None:
+    given = {name.replace(".", "__"): "NAME = 'two'\ndef late(): ...\n"}
+    one, other = code(write(tmp_path / "a")), code(write(tmp_path / "b", **given))
+    assert differences(one, other) == [f"module {name!r}"]
+
+
+def test_one_whose_source_is_not_there_is_not_compared(tmp_path: Path) -> None:
+    path = write(tmp_path / "a")
+    loaded = load(f"{path}:job")
+    path.unlink()
+    assert code_of(loaded, f"{path}:job") is None
+
+
+def test_a_module_of_a_package_has_what_its_package_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = FILE.replace("from shapes_of_this_test", "from .shapes_of_this_test")
+    text = text.replace("import plain_of", "from pipelines_of_this_test import plain_of")
+    text = text.replace("from late_of", "from pipelines_of_this_test.late_of")
+    path = write(tmp_path / "pipelines_of_this_test", text)
+    (path.parent / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    reference = "pipelines_of_this_test.orders:job"
+    found = code_of(load(reference), reference)
+    assert found is not None
+    assert {name.removeprefix("pipelines_of_this_test").removeprefix(".") for name in found.modules} == {
+        "",
+        "shapes_of_this_test",
+        "shapes_of_this_test.tools",
+        "shapes_of_this_test.deep",
+        "plain_of_this_test",
+        "late_of_this_test",
+    }
+    assert found.functions.keys() == {"live", "large"}

@@ -1,0 +1,231 @@
+"""Two workers that stand by for the same subtasks find at once that nobody runs them: one of them does, and the other
+goes back to its place, whoever is first at what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.partitions.records import Open
+from tests.remote.jobs import endless
+from tests.remote.process import Process
+from tests.remote.standby_process import StandbyProcess
+from tests.simulation.world import JOB
+
+LOG = SubtaskId("b/0")
+
+
+class Does(Random):
+    """Has a worker do one thing. ``at``: which log it opens next, of several at once."""
+
+    chance, at = 0.0, 0
+
+    def random(self) -> float:
+        return self.chance
+
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        return min(self.at, start - 1)
+
+
+class Spares:
+    """A job whose only worker was killed. ``both`` have stood by for its three subtasks, have found that nobody runs
+    them, and have done nothing about it yet."""
+
+    def __init__(self) -> None:
+        cluster = self.cluster = endless()
+        cluster.supervises, cluster.counts_tries = False, False
+        cluster.planner().run()
+        cluster.add(cluster.master())
+        worker = cluster.add(cluster.worker(cluster.graph.subtasks))
+        cluster.run(lambda: self.state.status is JobStatus.RUNNING and self.state.last_released > 0)
+        worker.kill()
+        cluster.run(lambda: len(cluster.processes) == 1)
+        self.both = cluster.standby(), cluster.standby()
+        for _ in range(200):
+            cluster.clock.now += 0.1
+            for one in self.both:
+                if not one.subtasks:
+                    one.run()
+        assert [one.subtasks for one in self.both] == [cluster.graph.subtasks] * 2
+
+    @property
+    def state(self) -> JobState:
+        return self.cluster._watched.refresh()
+
+    @staticmethod
+    def opens(spare: StandbyProcess, at: int = 0) -> bool:
+        """A log that it is about to open, if there is any."""
+        if not spare._begun:
+            spare.run()
+        if not spare.subtasks or not spare.restarts.waiting:
+            return False
+        spare.random = Does()
+        spare.random.at = at
+        spare.run()
+        return True
+
+    def hears(self, spare: StandbyProcess) -> None:
+        """What has come of that, and whether its logs are its own still."""
+        if spare._begun:
+            spare.random = Does()
+            spare.random.chance = 1.0
+            self.cluster.clock.now += 2.0
+            spare.run()
+
+    def opens_all(self, spare: StandbyProcess) -> None:
+        """As many as it gets."""
+        for _ in range(10):
+            while self.opens(spare):
+                pass
+            if spare in self.at_work() or not spare.subtasks:
+                return
+            self.hears(spare)
+
+    def at_work(self) -> list[StandbyProcess]:
+        """They have opened all of their logs, and know of nobody who has since."""
+        return [one for one in self.both if one.subtasks and one.logs.keys() == set(one.subtasks)]
+
+    def stands_by(self, spare: StandbyProcess) -> bool:
+        return not spare.is_over and not spare.subtasks
+
+    def attempts(self) -> list[AttemptId]:
+        self.cluster.world.look()
+        return [one.attempt for one in self.cluster.world.logs[LOG] if isinstance(one, Open)]
+
+    def settles(self) -> StandbyProcess:
+        """Who runs them, when the other one has found that it does not."""
+        for _ in range(20):
+            for one in self.both:
+                self.opens_all(one)
+                self.hears(one)
+        (winner,) = self.at_work()
+        (loser,) = (one for one in self.both if one is not winner)
+        assert self.stands_by(loser)
+        return winner
+
+    def finish(self, winner: StandbyProcess) -> None:
+        """The winner is killed in its turn, and the other one takes over; each row arrives once."""
+        cluster = self.cluster
+        for one in self.both:
+            one.random = Random(1)
+            cluster.add(one)
+        released = self.state.last_released
+        cluster.run(lambda: self.state.last_released > released)
+        winner.kill()
+        (other,) = (one for one in self.both if one is not winner)
+        cluster.run(lambda: other.subtasks == cluster.graph.subtasks)
+        released = self.state.last_released
+        cluster.run(lambda: self.state.last_released > released)
+        write_request(cluster.world.live, JOB, "drain", self.state.epoch)
+        cluster.finish()
+
+
+@pytest.fixture
+def spares() -> Iterator[Spares]:
+    made = Spares()
+    yield made
+    made.cluster.world.delete()
+
+
+def ordered(spares: Spares, *, is_swapped: bool) -> tuple[StandbyProcess, StandbyProcess]:
+    one, other = spares.both
+    return (other, one) if is_swapped else (one, other)
+
+
+both_orders = pytest.mark.parametrize("is_swapped", [False, True], ids=["one first", "the other first"])
+
+
+@both_orders
+def test_w14_who_opens_the_logs_first_runs_them(spares: Spares, is_swapped: bool) -> None:
+    """Both follow the same attempt, and neither comes after the other: the later one opens nothing."""
+    first, second = ordered(spares, is_swapped=is_swapped)
+    first.run()
+    second.run()
+    before = spares.attempts()
+    spares.opens_all(first)
+    spares.opens_all(second)
+    assert second.tasks == []
+    assert spares.settles() is first
+    assert len(spares.attempts()) == len(before) + 1
+    spares.finish(first)
+
+
+@both_orders
+def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: Spares, is_swapped: bool) -> None:
+    """It has read the log, and is about to write into it."""
+    first, second = ordered(spares, is_swapped=is_swapped)
+    first.run()
+    second.run()
+    opened: list[str] = []
+
+    def at_verb(process: Process, when: str, verb: str, path: str) -> None:
+        if process is second and (when, verb) == ("before", "create") and "/log/" in path and not opened:
+            opened.append(path)
+            spares.opens_all(first)
+
+    spares.cluster.at_verb = at_verb  # type: ignore[method-assign]
+    spares.opens(second)
+    assert opened
+    assert second.tasks == []
+    assert spares.settles() is first
+    spares.finish(first)
+
+
+@both_orders
+def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_them(
+    spares: Spares, is_swapped: bool
+) -> None:
+    """It had found before that nobody runs them, and has slept since. The first one, which runs them by now, writes
+    nothing any more, and goes back to its place."""
+    first, second = ordered(spares, is_swapped=is_swapped)
+    cluster, released = spares.cluster, spares.state.last_released
+    cluster.add(first)
+    cluster.run(lambda: spares.state.last_released > released)
+    cluster.processes.remove(first)
+    spares.opens_all(second)
+    attempts = spares.attempts()
+    refused: list[BaseException] = []
+    written = {one: len(log) for one, log in cluster.world.logs.items()}
+    for task in [one for one in first.tasks if one.can_run]:
+        for _ in range(50):
+            if task.can_run:
+                task.take_step(refused.append)
+    assert {type(one) for one in refused} <= {LogFencedError}
+    for log in first.logs.values():
+        with pytest.raises(LogFencedError):
+            log.end_of_data("finish")
+    cluster.world.look()
+    assert {one: len(log) for one, log in cluster.world.logs.items()} == written
+    assert spares.settles() is second
+    assert spares.attempts() == attempts
+    spares.finish(second)
+
+
+@both_orders
+def test_w14_each_of_two_that_opens_another_log_first_leaves_one_of_them_at_work(
+    spares: Spares, is_swapped: bool
+) -> None:
+    """Step by step together, and in different orders: what each has the other one lacks."""
+    first, second = ordered(spares, is_swapped=is_swapped)
+    for _ in range(20):
+        for one in (first, second):
+            if not one._begun:
+                one.run()
+        for _ in spares.cluster.graph.subtasks:
+            spares.opens(first, 0)
+            spares.opens(second, 2)
+        for one in (first, second):
+            spares.hears(one)
+        if spares.at_work():
+            break
+    (winner,) = spares.at_work()
+    assert winner is spares.settles()
+    spares.finish(winner)

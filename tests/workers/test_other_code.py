@@ -1,0 +1,72 @@
+"""The job's file is edited while workers run it: one that comes with it is refused, and the others do not notice."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from tests.workers.test_reconfiguring import JOB, Counted
+from tests.workers.world import PATIENCE, Member
+
+
+class Edited(Counted):
+    """Its file is a copy, which the test edits."""
+
+    def __init__(self, base: Path) -> None:
+        super().__init__(base)
+        self.job = Path(shutil.copy(JOB, base))
+
+    def __enter__(self) -> Edited:
+        return self
+
+    def edit(self, mark: str) -> None:
+        before, behind = JOB.read_text().split('F.lit("one")')
+        self.job.write_text(f'{before}F.lit("{mark}"){behind}')
+
+    def marking(self, *flags: str) -> Member:
+        return self.start("worker", "--subtask", "live", "--subtask", "marked", *flags)
+
+    def refused(self, *flags: str) -> str:
+        """What a worker that comes is told, without having begun anything."""
+        worker = self.marking(*flags)
+        assert worker.wait(PATIENCE) == 2, worker.tail()
+        assert worker.lines("started", "waiting") == []
+        return str(worker.lines("refused")[-1]["message"])
+
+    def last_mark(self) -> str:
+        self.feed_and_wait()
+        return str({row["id"]: row["by"] for row in self.rows("lake")}[self.live_ids[-1]])
+
+
+@pytest.mark.workers
+@pytest.mark.timeout(1200)
+def test_a_worker_and_one_that_stands_by_with_an_edited_file_are_refused(tmp_path: Path) -> None:
+    with Edited(tmp_path) as world:
+        world.plan()
+        master, marks, _ = world.master(), world.marking(), world.worker("counts")
+        master.wait_for("running")
+        assert world.last_mark() == "one"
+
+        world.edit("two")
+        for flags in ((), ("--standby",)):
+            assert "What differs, but for comments and layout: the function of 'marked'." in world.refused(*flags)
+        assert world.last_mark() == "one"
+        assert marks.exit_code is None, "it was not overtaken"
+
+        change = Reconfiguration().assign_execution_logic("marked", f"{world.job}:job")
+        assert world.outcome(change).startswith("completed: "), marks.tail()
+        assert world.last_mark() == "two"
+        marks.kill()
+        marks = world.marking()
+        marks.wait_for("started")
+        assert world.last_mark() == "two", "the new file is the right one"
+
+        world.edit("three")
+        assert "is not what 'marked' of job 'counted' was given while the job ran" in world.refused()
+        assert world.last_mark() == "two"
+        world.client.drain()
+        assert master.wait(PATIENCE) == 0, master.tail()
+        assert sorted(row["id"] for row in world.rows("lake")) == world.live_ids
