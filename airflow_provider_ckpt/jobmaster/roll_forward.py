@@ -129,7 +129,9 @@ class RollForward:
         policies = ReleasePolicies.of(self._job.sinks)
         releases = SinkReleases(self._job_id, lambda: self._graph, logs, self._sinks, policies)
         counts, failed, held = dict[str, dict[str, int]](), list[Exception](), list[str]()
-        for uid in sorted({uid for vertex in self._graph.vertices for uid in vertex.sinks}):
+        number = state.unreleased[-1]
+        # one that has it was told with its rows: asked again, none would be new
+        for uid in sorted(uid for uid, known in state.released_by_sink().items() if known.checkpoint < number):
             journal.check_fenced()
             try:
                 counts[uid] = self._release_sink(uid, releases, state)
@@ -139,7 +141,6 @@ class RollForward:
                 held.append(uid)
             except Exception as error:
                 failed.append(error)
-        number = state.unreleased[-1]
         if not failed and not held:
             event = CheckpointReleased(number, time.time(), counts)
             journal.write(event)
