@@ -25,7 +25,11 @@ _NOTHING = SinkProgress()
 
 
 class GateClosed(Exception):
-    """The gate of the sink said that they are not to be released yet."""
+    """The gate of ``sink`` said that its rows are not to be released yet, nor those of its transaction."""
+
+    def __init__(self, sink: str) -> None:
+        super().__init__(sink)
+        self.sink = sink
 
 
 class SinkReleases:
@@ -41,13 +45,15 @@ class SinkReleases:
         policies: ReleasePolicies,
     ) -> None:
         self._job_id, self._sinks, self._policies = job_id, sinks, policies
-        self._graph, self._logs, self._counts = graph, logs, ReleaseCounts()
+        self._graph, self._logs = graph, logs
+        self._counts = ReleaseCounts()
         # one for each transaction: one that is slow holds up no other
         self._together = {members: TogetherReleases() for members in policies.transactions.values()}
 
     def carry_out(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, int]:
         """Release what was staged between the last checkpoint that the sink has and this one; what the sink counted,
-        with rows that no answer has told (:class:`ReleaseCounts`). Raises GateClosed, and what the sink, or the gate, fails with."""
+        with rows that no answer has told (:class:`ReleaseCounts`). Raises GateClosed, and what the sink, or the gate,
+        fails with."""
         if uid in self._policies.final_only and not _is_final(completed):
             return {}
         if uid in self._policies.transactions:
@@ -67,7 +73,7 @@ class SinkReleases:
     def _let_pass(self, uid: str, completed: CheckpointCompleted, since: Since) -> list[Handle]:
         handles = self._handles(uid, completed, since.get(uid, _NOTHING))
         if not self._is_open(uid, completed, handles):
-            raise GateClosed
+            raise GateClosed(uid)
         return handles
 
     def _is_open(self, uid: str, completed: CheckpointCompleted, handles: Sequence[Handle]) -> bool:

@@ -194,7 +194,7 @@ def test_a_gate_holds_what_there_is_to_release_and_is_asked_about_nothing_else(l
 
     assert release(log, target, (empty, None), (one, empty), gate=gate) == [
         ReleaseDone(1, 1, "s", {"rows": 0}),
-        ReleaseHeld(1, 2, "s"),
+        ReleaseHeld(1, 2, "s", "s"),
     ]
     assert asked == [PendingRelease("j", "s", 2, 1)]
     is_open[0] = True
@@ -328,7 +328,8 @@ def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -
     publish_both(log, 0)
     one, shop, is_open = completed(log, 1), Shop(), [False]
     asked = ("s", one, None), ("t", one, None)
-    assert together(log, shop, *asked, t=lambda pending: is_open[0]) == [ReleaseHeld(1, 1, "s"), ReleaseHeld(1, 1, "t")]
+    answers = together(log, shop, *asked, t=lambda pending: is_open[0])
+    assert answers == [ReleaseHeld(1, 1, "s", "t"), ReleaseHeld(1, 1, "t", "t")], "whose gate it is"
     assert shop.released == []
     is_open[0] = True
     together(log, shop, *asked, t=lambda pending: is_open[0])
@@ -355,6 +356,16 @@ def test_rows_of_an_earlier_checkpoint_are_told_as_such_with_one_that_gave_the_s
         ReleaseDone(1, 1, "s", {"rows": 1}),
         ReleaseDone(1, 2, "t", {"rows": 1, "earlier_rows": 1}),
     ]
+
+
+def test_rows_that_were_told_are_not_told_again_though_who_asks_next_did_not_know_of_it_yet(log: SubtaskLog) -> None:
+    """The answer for "t" is under way to the coordinator while that asks for "s"."""
+    publish_both(log, 0)
+    first = completed(log, 1)
+    publish_both(log, 1)
+    second, shop = completed(log, 2), Shop()
+    *_, told = together(log, shop, ("s", first, None), ("t", first, None), ("s", second, None), ("t", second, None))
+    assert told == ReleaseDone(1, 2, "t", {"rows": 1})
 
 
 def test_rows_of_a_transaction_whose_reply_was_lost_are_told_by_whatever_is_asked_next(log: SubtaskLog) -> None:
