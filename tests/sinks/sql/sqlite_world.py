@@ -40,6 +40,16 @@ class SQLiteWorld(World):
 
         return lambda **parameters: sqlite3.connect(**parameters, factory=Dying)
 
+    def losing(self) -> Connect:
+        class Losing(RollingBack):
+            def commit(self) -> None:
+                super().commit()
+                error = sqlite3.OperationalError("database is locked")
+                error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+                raise error
+
+        return lambda **parameters: sqlite3.connect(**parameters, factory=Losing)
+
     def watched(self, watch: Watch) -> Connect:
         class Cursor(sqlite3.Cursor):
             def execute(self, statement: str, *values: Any) -> Any:
