@@ -192,7 +192,7 @@ BROKEN = {
 """What is broken -> what of the suite has to notice it, among others."""
 
 
-@pytest.mark.parametrize("call", calls(), ids=str)
+@pytest.mark.parametrize("call", list(calls()), ids=str)
 def test_a_sink_that_keeps_its_promises_passes(call: Call) -> None:
     run(call)
 

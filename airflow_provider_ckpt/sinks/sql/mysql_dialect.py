@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import DropTable
 from sqlalchemy.sql.dml import Insert
 
+from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, connected
@@ -25,8 +26,8 @@ _MODE = (
 )
 """The whole of it: neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES, by which the driver's literals would be read in
 another way; and a 0 is a 0 also where the server gives numbers."""
-_TIMEOUTS = {"connect_timeout": 10, "read_timeout": 3600, "write_timeout": 600}
-"""Seconds. For a statement an hour, as a release moves everything that is staged; none ever would be for ever."""
+_TIMEOUTS = {"connect_timeout": 10, "read_timeout": STATEMENT_TIMEOUT, "write_timeout": 600}
+"""Seconds."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
     # no answer is cut, and none refused for its size; a COMMIT ends no session
@@ -57,6 +58,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         given = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
+        given["write_timeout"] = min(given["write_timeout"], given["read_timeout"])
         if isinstance(given.get("password"), str):
             # as servers have it; of a text the driver would make latin1
             given["password"] = given["password"].encode()

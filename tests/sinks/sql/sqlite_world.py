@@ -44,9 +44,7 @@ class SQLiteWorld(World):
         class Losing(RollingBack):
             def commit(self) -> None:
                 super().commit()
-                error = sqlite3.OperationalError("database is locked")
-                error.sqlite_errorcode = sqlite3.SQLITE_BUSY
-                raise error
+                raise sqlite3.OperationalError("database is locked")
 
         return lambda **parameters: sqlite3.connect(**parameters, factory=Losing)
 

@@ -59,11 +59,9 @@ def test_a_ca_that_is_named_is_asked(
 
     monkeypatch.setattr(pymysql.connections.Connection, "connect", lambda self, sock=None: connect(self))
 
-    sink = SqlSink("orders", url=f"mysql://me:pw@127.0.0.1/shop?{settings}{certifi.where()}").bind(
-        SinkContext("j", "s")
-    )
-    with suppress(CkptError):
-        sink.last_released()
+    with socket.create_server(("127.0.0.1", 0)) as server, suppress(CkptError):
+        url = f"mysql://me:pw@127.0.0.1:{server.getsockname()[1]}/shop?{settings}{certifi.where()}"
+        SqlSink("orders", url=url).bind(SinkContext("j", "s")).last_released()
     assert (made[0].verify_mode, made[0].check_hostname) == expected
 
 
