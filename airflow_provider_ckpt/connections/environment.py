@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from airflow_provider_ckpt.connections.connection import Connection, parse_connection
 from airflow_provider_ckpt.connections.errors import ConnectionMissingError
@@ -20,6 +21,18 @@ def variable_of(conn_id: str) -> str:
 def hand_over(environ: Mapping[str, str]) -> None:
     """To whoever reads connections in this very process: a JobMaster that runs in an Airflow task."""
     _HANDED.update(environ)
+
+
+@contextmanager
+def handed(environ: Mapping[str, str]) -> Iterator[None]:
+    """As :func:`hand_over`, for as long as the block runs: a process that goes on with something else keeps none."""
+    before = dict(_HANDED)
+    _HANDED.update(environ)
+    try:
+        yield
+    finally:
+        _HANDED.clear()
+        _HANDED.update(before)
 
 
 def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> Connection:

@@ -108,7 +108,7 @@ class JobLifecycle:
             self._end_finished()
         elif stop is not None and stop.savepoint is not None and not self.work_is_done:
             self.end(JobStatus.STOPPED, None)
-        elif stop is not None and self.work_is_done and parts.releases.held:
+        elif stop is not None and self.work_is_done and parts.releases.closed_gates:
             # nothing is left to take a savepoint of; whoever stops does not wait for gates, be it at the end of data
             self.end(JobStatus.STOPPED, None)
 
@@ -157,7 +157,7 @@ class JobLifecycle:
             self._answer("drain", RequestOutcome.failed(f"{ending.cause}{goes_on}"), now)
 
     def _but(self) -> str:
-        held = self._parts.releases.held
+        held = self._parts.releases.closed_gates
         return f", but for what the gates of {', '.join(held)} hold: that stays staged for a later run" if held else ""
 
     def _answer(self, mode: str, outcome: RequestOutcome, now: float) -> None:

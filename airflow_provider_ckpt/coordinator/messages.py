@@ -31,11 +31,13 @@ class ReleaseFailed:
 
 @dataclass(frozen=True)
 class ReleaseHeld:
-    """The gate of ``sink`` is closed."""
+    """``sink`` is not released, as a gate is closed."""
 
     epoch: int
     checkpoint: int
     sink: str
+    gate_of: str
+    """The sink whose gate it is: itself, or one that shares its transaction."""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ class ReleaseQueue:
 
     def __init__(self, released: int, completed: int) -> None:
         self.released = released
-        self.is_held = False
-        """Its gate was closed when it was asked last."""
+        self.held_by: str | None = None
+        """The sink whose gate was closed when it was asked last, itself or one of its transaction."""
         self.is_idle = False
         """There was nothing to do for it when it was asked last: it takes what comes with the final checkpoint."""
         self.is_given_up = False
@@ -33,6 +33,10 @@ class ReleaseQueue:
         self._tries = 0
         self._fruitless = 0
         self._retry_at: float | None = None
+
+    @property
+    def is_held(self) -> bool:
+        return self.held_by is not None
 
     @property
     def is_behind(self) -> bool:
@@ -80,7 +84,7 @@ class ReleaseQueue:
         if checkpoint != self._asked or checkpoint <= self.released:
             return False
         self.released = checkpoint
-        self._is_under_way = self.is_held = False
+        self._is_under_way, self.held_by = False, None
         self._tries, self._fruitless, self._retry_at = 0, 0, None
         return True
 
@@ -88,16 +92,16 @@ class ReleaseQueue:
         """False if nobody waits for this answer."""
         if self.under_way != checkpoint:
             return False
-        self._is_under_way = self.is_held = False
+        self._is_under_way, self.held_by = False, None
         self._fruitless += 1
         self._retry_at = now + min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(self._tries - 1, MAX_TRIES))
         return True
 
-    def held(self, checkpoint: int, now: float) -> bool:
+    def held(self, checkpoint: int, gate_of: str, now: float) -> bool:
         """False if nobody waits for this answer."""
         if self.under_way != checkpoint:
             return False
-        self._is_under_way, self.is_held = False, True
+        self._is_under_way, self.held_by = False, gate_of
         self._tries, self._fruitless, self._retry_at = 0, 0, now + GATE_PAUSE
         return True
 

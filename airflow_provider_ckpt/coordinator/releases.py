@@ -39,10 +39,10 @@ class Releases:
         return {uid: at for uid, queue in self._queues.items() if (at := queue.under_way) is not None}
 
     @property
-    def held(self) -> list[str]:
-        """The sinks that lack a completed checkpoint because of their gates."""
-        held = [uid for uid, queue in self._queues.items() if queue.is_held and queue.is_behind]
-        return [uid for uid in held if self._queues[uid].under_way is None]  # else its gate is being asked
+    def closed_gates(self) -> list[str]:
+        """The sinks whose gates keep them, or others of their transaction, from a completed checkpoint."""
+        held = [queue for queue in self._queues.values() if queue.is_behind and queue.under_way is None]
+        return sorted({queue.held_by for queue in held if queue.held_by is not None})  # under way: it is being asked
 
     @property
     def next_try(self) -> float | None:

@@ -50,11 +50,13 @@ class Releasing:
 
     def held(self, message: ReleaseHeld, now: float) -> bool:
         queue = self._releases[message.sink]
-        was_held = queue.is_held
-        if not queue.held(message.checkpoint, now):
+        before = queue.held_by
+        if not queue.held(message.checkpoint, message.gate_of, now):
             return False
-        if not was_held:
-            text = f"the gate of {message.sink!r} holds its releases, from checkpoint {message.checkpoint} on"
+        if before != message.gate_of:
+            its = message.gate_of == message.sink
+            held = "its releases" if its else f"those of {message.sink!r}, which shares its transaction"
+            text = f"the gate of {message.gate_of!r} holds {held}, from checkpoint {message.checkpoint} on"
             self._parts.out.append(Notice(f"{text}; checkpoints go on, and what they cover stays staged", True))
         return True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from airflow.sdk.log import amask_secret, mask_secret
 
 from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.hooks.connection_settings import settings
+from airflow_provider_ckpt.hooks.driver_connections import connections_here
 from airflow_provider_ckpt.hooks.errors import (
     InvalidCkptConnectionError,
     NoCheckpointRootError,
@@ -201,11 +202,13 @@ class CheckpointHook(BaseHook):
         discard_unreleased: bool = False,
         keep_staged: bool = False,
         persisted: bool = False,
+        conn_ids: Iterable[str] = (),
     ) -> DeletedJob:
         """Delete what a job that is over has under the root, and what it has staged; never what it released. The
-        arguments are those of :meth:`JobClient.delete`. Raises NoSuchJobError, JobNotOverError, UnreleasedOutputError,
-        PersistedResultsError, StagedOutputLeftError."""
-        with self._no_root_no_job(job_id):
+        arguments are those of :meth:`JobClient.delete`, and ``conn_ids``: Airflow connections that the sinks of ``job``
+        use. Raises NoSuchJobError, JobNotOverError, UnreleasedOutputError, PersistedResultsError,
+        StagedOutputLeftError, DriverConnectionMissingError."""
+        with connections_here(conn_ids), self._no_root_no_job(job_id):
             return self.client(job_id).delete(
                 job,
                 unfinished=unfinished,

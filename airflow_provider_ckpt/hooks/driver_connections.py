@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,8 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airflow_provider_ckpt.connections.connection import parse_connection
-from airflow_provider_ckpt.connections.environment import variable_of
+from airflow_provider_ckpt.connections.environment import handed, variable_of
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.errors import DriverConnectionMissingError, InvalidTaskArgumentError
 from airflow_provider_ckpt.storage.redaction import redact
 
@@ -54,3 +56,26 @@ def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
     for secret in secrets:
         mask_secret(secret)
     return DriverConnections(environ, tuple(secrets))
+
+
+@contextmanager
+def connections_here(conn_ids: Iterable[str]) -> Iterator[None]:
+    """Sinks that are bound in the block, in this very process, find these connections as they do in a driver. An error
+    of ours that leaves the block shows none of their secrets, whatever a sink put into it. Raises as
+    :func:`driver_connections`."""
+    connections = driver_connections(conn_ids)
+    try:
+        with handed(connections.environ):
+            yield
+    except CkptError as error:
+        shown = _redacted(error, connections)
+        if shown is error:
+            raise
+        raise shown from None  # what it came from holds the secret
+
+
+def _redacted(error: CkptError, connections: DriverConnections) -> CkptError:
+    if connections.redact(str(error)) == str(error):
+        return error
+    texts = {name: connections.redact(value) for name, value in error.data.items() if isinstance(value, str)}
+    return type(error)(**{**error.data, **texts})

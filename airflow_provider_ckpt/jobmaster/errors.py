@@ -60,11 +60,12 @@ class GateFailedError(TransientError):
 
 
 class ReleaseHeldError(TransientError):
-    """``data``: job, sinks, checkpoint."""
+    """``data``: job, sinks, gates, checkpoint. ``gates``: whose they are; a closed one holds all of its
+    transaction."""
 
     template = (
-        "what job {job!r} has completed up to checkpoint {checkpoint} is not released in {sinks}: the gates there are "
-        "closed. The rows stay staged; release again when the gates let them pass"
+        "what job {job!r} has completed up to checkpoint {checkpoint} is not released in {sinks}: the gates of {gates} "
+        "are closed. The rows stay staged; release again when the gates let them pass"
     )
 
 

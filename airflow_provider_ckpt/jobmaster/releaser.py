@@ -50,8 +50,8 @@ class Releaser:
         try:
             self._check_fenced()
             counts = self._releases.carry_out(sink, completed, since)
-        except GateClosed:
-            self._post(ReleaseHeld(self._epoch, number, sink))
+        except GateClosed as closed:
+            self._post(ReleaseHeld(self._epoch, number, sink, closed.sink))
         except CkptError as error:
             self._post(ReleaseFailed(self._epoch, number, sink, str(error), terminal=not error.retryable))
         except BaseException as error:  # a sink may raise anything: the coordinator decides, and waits for an answer

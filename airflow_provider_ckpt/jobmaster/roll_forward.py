@@ -128,25 +128,29 @@ class RollForward:
         check_whole(state, logs)
         policies = ReleasePolicies.of(self._job.sinks)
         releases = SinkReleases(self._job_id, lambda: self._graph, logs, self._sinks, policies)
-        counts, failed, held = dict[str, dict[str, int]](), list[Exception](), list[str]()
-        for uid in sorted({uid for vertex in self._graph.vertices for uid in vertex.sinks}):
+        counts, failed, held = dict[str, dict[str, int]](), list[Exception](), dict[str, str]()
+        number = state.unreleased[-1]
+        # one that has it was told with its rows: asked again, none would be new
+        for uid in sorted(uid for uid, known in state.released_by_sink().items() if known.checkpoint < number):
             journal.check_fenced()
             try:
                 counts[uid] = self._release_sink(uid, releases, state)
             except OvertakenError:
                 raise
-            except GateClosed:
-                held.append(uid)
+            except GateClosed as closed:
+                held[uid] = closed.sink
             except Exception as error:
                 failed.append(error)
-        number = state.unreleased[-1]
         if not failed and not held:
             event = CheckpointReleased(number, time.time(), counts)
             journal.write(event)
             return [event]
         for uid, found in counts.items():
             journal.write(SinkReleased(uid, number, time.time(), found))
-        raise failed[0] if failed else ReleaseHeldError(job=self._job_id, sinks=", ".join(held), checkpoint=number)
+        if failed:
+            raise failed[0]
+        gates = ", ".join(sorted({*held.values()}))
+        raise ReleaseHeldError(job=self._job_id, sinks=", ".join(held), gates=gates, checkpoint=number)
 
     def _release_sink(self, uid: str, releases: SinkReleases, state: JobState) -> dict[str, int]:
         """Up to the newest completed checkpoint."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.gate import Gate, PendingRelease
 from airflow_provider_ckpt.jobmaster.errors import GateAnswerError, GateFailedError, SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.release_counts import ReleaseCounts
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.together_releases import TogetherReleases
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
@@ -24,7 +25,11 @@ _NOTHING = SinkProgress()
 
 
 class GateClosed(Exception):
-    """The gate of the sink said that they are not to be released yet."""
+    """The gate of ``sink`` said that its rows are not to be released yet, nor those of its transaction."""
+
+    def __init__(self, sink: str) -> None:
+        super().__init__(sink)
+        self.sink = sink
 
 
 class SinkReleases:
@@ -41,31 +46,34 @@ class SinkReleases:
     ) -> None:
         self._job_id, self._sinks, self._policies = job_id, sinks, policies
         self._graph, self._logs = graph, logs
+        self._counts = ReleaseCounts()
         # one for each transaction: one that is slow holds up no other
         self._together = {members: TogetherReleases() for members in policies.transactions.values()}
 
     def carry_out(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, int]:
-        """Release what was staged between the last checkpoint that the sink has and this one; what the sink counted.
-        Raises GateClosed, and what the sink, or the gate, fails with."""
+        """Release what was staged between the last checkpoint that the sink has and this one; what the sink counted,
+        with rows that no answer has told (:class:`ReleaseCounts`). Raises GateClosed, and what the sink, or the gate,
+        fails with."""
         if uid in self._policies.final_only and not _is_final(completed):
             return {}
         if uid in self._policies.transactions:
             together = self._together[self._policies.transactions[uid]]
             return together.carry_out(uid, completed.checkpoint, lambda: self._release_all(uid, completed, since))
-        return self._sinks[uid].release(self._let_pass(uid, completed, since), completed.checkpoint)
+        handles = self._let_pass(uid, completed, since)
+        return self._counts.of(uid, handles, self._sinks[uid].release(handles, completed.checkpoint))
 
     def _release_all(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, dict[str, int]]:
         """Of all sinks that share its transaction, once the gate of each lets its rows pass."""
         members = self._policies.transactions[uid]
         shares = [Share(self._sinks[one], self._let_pass(one, completed, since)) for one in members]
         counts = self._sinks[uid].release_together(shares, completed.checkpoint)
-        told = {one for one in members if since.get(one, _NOTHING).checkpoint >= completed.checkpoint}
-        return {one: {"rows": 0} if one in told else found for one, found in zip(members, counts, strict=True)}
+        found = zip(members, shares, counts, strict=True)
+        return {one: self._counts.of(one, share.handles, count) for one, share, count in found}
 
     def _let_pass(self, uid: str, completed: CheckpointCompleted, since: Since) -> list[Handle]:
         handles = self._handles(uid, completed, since.get(uid, _NOTHING))
         if not self._is_open(uid, completed, handles):
-            raise GateClosed
+            raise GateClosed(uid)
         return handles
 
     def _is_open(self, uid: str, completed: CheckpointCompleted, handles: Sequence[Handle]) -> bool:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
 from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, connections_here
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import job_of_task
+from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
 
 
@@ -30,10 +34,14 @@ class CheckpointedJobCleanupOperator(BaseOperator):
 
     Returns (XCom) ``{job_id, status, was, files, bytes, staged, left}``: ``status`` DELETED, or None if there was no
     job; ``was``: the job's status before; what was deleted now under the root; ``staged``: by sink, the batches deleted
-    in its target; ``left``: sinks whose target was not looked at, as they are no file sinks.
+    in its target; ``left``: sinks whose target was not looked at: they are no file sinks, and ``job`` is not given.
 
     :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}``, or the id given to it. (templated)
     :param job_task_id: instead: id of the task of this Dag that runs the job. Not for a mapped task.
+    :param job: its definition as it ran, ``"path/to/file.py:job"`` or ``"package.module:job"``: with it what is
+        staged in databases, Kafka and tables is deleted, too. Its code is run in this task. (templated)
+    :param job_params: what ``job.param`` answers, as the job ran with. (templated)
+    :param conn_ids: Airflow connections that the sinks of ``job`` use. (templated)
     :param unfinished: also a job that is STOPPED or FAILED; what the next run would go on with is lost.
     :param abandoned: also one that is RESTARTING (its task failed, and nobody is going to try again), or whose driver
         was lost. One whose driver is seen alive is refused.
@@ -45,7 +53,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
     :param root: root URI, goes before the connection's. (templated)
     """
 
-    template_fields: Sequence[str] = ("job_id", "ckpt_conn_id", "root")
+    template_fields: Sequence[str] = ("job_id", "job", "job_params", "conn_ids", "ckpt_conn_id", "root")
     ui_color = "#e2d4f0"
 
     def __init__(
@@ -53,6 +61,9 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         *,
         job_id: str | None = None,
         job_task_id: str | None = None,
+        job: str | None = None,
+        job_params: Mapping[str, str] | None = None,
+        conn_ids: Sequence[str] = (),
         unfinished: bool = False,
         abandoned: bool = False,
         discard_unreleased: bool = False,
@@ -66,8 +77,16 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         if (job_id is None) == (job_task_id is None):
             problem = "say which job: one of job_id and job_task_id"
             raise InvalidTaskArgumentError(argument="job_id", value=job_id, problem=problem)
+        check_conn_ids(conn_ids)
+        for argument, value in (("job_params", job_params), ("conn_ids", conn_ids)):
+            if value and job is None:
+                problem = "it is for the sinks of a job; give job, too: the journal does not tell of them"
+                raise InvalidTaskArgumentError(argument=argument, value=value, problem=problem)
         self.job_id = job_id
         self.job_task_id = job_task_id
+        self.job = job
+        self.job_params = job_params
+        self.conn_ids = conn_ids
         self.unfinished = unfinished
         self.abandoned = abandoned
         self.discard_unreleased = discard_unreleased
@@ -91,14 +110,21 @@ class CheckpointedJobCleanupOperator(BaseOperator):
             return _result(job_id, deleted)
 
     def _delete(self, job_id: str) -> DeletedJob:
-        return CheckpointHook(self.ckpt_conn_id, root=self.root).delete(
-            job_id,
-            unfinished=self.unfinished,
-            abandoned=self.abandoned,
-            discard_unreleased=self.discard_unreleased,
-            keep_staged=self.keep_staged,
-            persisted=self.persisted,
-        )
+        with connections_here(self.conn_ids):  # also for the job's file, which may ask for one
+            return CheckpointHook(self.ckpt_conn_id, root=self.root).delete(
+                job_id,
+                self._definition(),
+                unfinished=self.unfinished,
+                abandoned=self.abandoned,
+                discard_unreleased=self.discard_unreleased,
+                keep_staged=self.keep_staged,
+                persisted=self.persisted,
+            )
+
+    def _definition(self) -> Job | None:
+        if self.job is None:
+            return None
+        return load_job(resolve_job(self.job, job_folders(self)), self.job_params)
 
     def _job_id(self, context: Context) -> str | None:
         """None: the task has not begun in this Dag run, or not since it was cleared. Raises

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+
+
+def job_folders(task: BaseOperator) -> list[Path]:
+    """Where a task looks for a job's file that is named by a relative path."""
+    beside_the_dag = [Path(task.dag.fileloc).parent] if task.has_dag() else []  # type: ignore[no-untyped-call]
+    return [*beside_the_dag, Path.cwd()]
 
 
 def resolve_job(reference: str, folders: Iterable[Path]) -> str:

@@ -34,7 +34,7 @@ from airflow_provider_ckpt.operators.arguments import (
 )
 from airflow_provider_ckpt.operators.beginning import find_beginning
 from airflow_provider_ckpt.operators.deferrable_submit import DeferrableSubmitOperator
-from airflow_provider_ckpt.operators.job_file import resolve_job
+from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
 from airflow_provider_ckpt.operators.links import LINKS, LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.task_run import TaskRun
@@ -305,5 +305,4 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return ["--options", json.dumps(options.to_json())]
 
     def _job_folders(self) -> list[Path]:
-        beside_the_dag = [Path(self.dag.fileloc).parent] if self.has_dag() else []  # type: ignore[no-untyped-call]
-        return [*beside_the_dag, Path.cwd()]
+        return job_folders(self)

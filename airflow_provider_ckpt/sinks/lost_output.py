@@ -15,9 +15,14 @@ def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
     released (R9). Asked before a job that has run goes on; nothing is written. A release that brought no rows need not
     be recorded by a sink, and those that the journal no longer remembers are not asked for."""
     for uid, sink in sinks.items():
-        with_rows = [n for n, event in state.releases.items() if event.sinks.get(uid, {}).get("rows")]
+        with_rows = [n for n, event in state.releases.items() if _has_rows(event.sinks.get(uid, {}))]
         if with_rows and (known := sink.last_released()) < max(with_rows):
             raise OutputLostError(sink=uid, known=known or "nothing", released=max(with_rows))
+
+
+def _has_rows(counts: Mapping[str, int]) -> bool:
+    """Of its own: ``earlier_rows`` the sink knows by an earlier checkpoint."""
+    return counts.get("rows", 0) > counts.get("earlier_rows", 0)
 
 
 def refuse_older_journal(journal: Journal, sinks: Mapping[str, BoundSink]) -> None:

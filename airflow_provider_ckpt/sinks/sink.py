@@ -231,7 +231,9 @@ class BoundSink(ABC):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         """Make the rows of ``handles`` visible, as checkpoint ``checkpoint``; return counts of what became visible.
 
-        ``rows`` is needed: by it the next start knows whether the target has lost a release. Others are for display.
+        ``rows`` is needed, the sum of ``rows`` of the handles that became visible: by it the next start knows whether
+        the target has lost a release. Others are for display. Of handles that an earlier call has released, and its
+        answer was lost, the caller counts the rows itself (``earlier_rows``).
 
         Called after the checkpoint has completed, until it succeeds, in any process that hosts the sink,
         without Spark. The handles are in the order in which they were staged (per subtask).

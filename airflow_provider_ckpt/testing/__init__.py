@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         WrappedStorage,
         crash_points,
     )
+    from airflow_provider_ckpt.testing.group_conformance import SinkGroup
     from airflow_provider_ckpt.testing.sink_conformance import SinkConformance, SinkTarget
     from airflow_provider_ckpt.testing.staging import stage
     from airflow_provider_ckpt.testing.storage_conformance import StorageConformance
@@ -35,6 +36,7 @@ __all__ = [
     "LossyStorage",
     "SimulatedCrash",
     "SinkConformance",
+    "SinkGroup",
     "SinkTarget",
     "StorageConformance",
     "WrappedStorage",
@@ -47,6 +49,7 @@ _MODULES = {
     "LossyStorage": "crash",
     "SimulatedCrash": "crash",
     "SinkConformance": "sink_conformance",
+    "SinkGroup": "group_conformance",
     "SinkTarget": "sink_conformance",
     "StorageConformance": "storage_conformance",
     "WrappedStorage": "crash",
@@ -55,7 +58,8 @@ _MODULES = {
 }
 
 # Before they are imported: a suite's failures show values, as those of a test file do.
-pytest.register_assert_rewrite(f"{__name__}.sink_conformance", f"{__name__}.storage_conformance")
+_SUITES = ("group_conformance", "sink_conformance", "storage_conformance")
+pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 
 
 def __getattr__(name: str) -> Any:

@@ -7,11 +7,10 @@ A sink's test class inherits :class:`SinkConformance` and overrides the fixture 
 from __future__ import annotations
 
 import json
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -19,11 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from airflow_provider_ckpt.testing.group_conformance import NO_GROUP, GroupConformance, SinkGroup
+from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row, at_once, expected, ids_of, steps
 from airflow_provider_ckpt.testing.staging import stage
-
-SCHEMA = "id int, city string"
-Row = tuple[int, str]
-Damage = Literal["cut", "deleted"]
 
 
 class SinkTarget(ABC):
@@ -61,8 +58,12 @@ class SinkTarget(ABC):
     def staged(self) -> list[str]:
         """Ids of what is staged in the target by all jobs and sinks, sorted, by looking into it."""
 
+    def group(self) -> SinkGroup | None:
+        """Two sinks of this kind that share a transaction; None if ``Sink.not_released_with`` lets none do that."""
+        return None
 
-class SinkConformance:
+
+class SinkConformance(GroupConformance):
     """Inherit it in a test class, and override :meth:`target`."""
 
     @pytest.fixture
@@ -75,8 +76,9 @@ class SinkConformance:
         sink.prepare()
         return sink
 
-    def frame(self, spark: SparkSession, *ids: int) -> DataFrame:
-        return spark.createDataFrame(expected(ids), SCHEMA).repartition(2)
+    @pytest.fixture
+    def group(self, target: SinkTarget) -> SinkGroup:
+        return group_of(target)
 
     def staged(self, spark: SparkSession, sink: BoundSink, batch_id: int, attempt: str = "a1") -> Handle:
         """Batch *b* holds the rows 10 b and 10 b + 1."""
@@ -297,23 +299,19 @@ class SinkConformance:
         assert target.rows(spark) == expected(ids_of(1, 2, 3, 4))
 
 
+def group_of(target: SinkTarget) -> SinkGroup:
+    """Its group, prepared; skips the test if it has none."""
+    group = target.group()
+    if group is None:
+        pytest.skip(NO_GROUP)
+    for sink in group.bind():
+        sink.prepare()
+    return group
+
+
 def ready(sink: BoundSink) -> BoundSink:
     sink.prepare()
     return sink
-
-
-def ids_of(*batches: int) -> list[int]:
-    return [number for batch in batches for number in (10 * batch, 10 * batch + 1)]
-
-
-def expected(ids: Iterable[int]) -> list[Row]:
-    return [(number, f"city {number}") for number in ids]
-
-
-def steps() -> Iterable[int]:
-    """More than any release of two small batches takes; the tests leave when no crash came any more."""
-    yield from range(1, 50)
-    raise AssertionError("a release has no end")
 
 
 def crashes(sink: BoundSink, handles: list[Handle], checkpoint: int) -> bool:
@@ -325,21 +323,4 @@ def crashes(sink: BoundSink, handles: list[Handle], checkpoint: int) -> bool:
 
 
 def together(sinks: list[BoundSink], handles: list[Handle], checkpoint: int) -> None:
-    start, failures = threading.Barrier(len(sinks)), []
-
-    def run(sink: BoundSink) -> None:
-        start.wait()
-        try:
-            sink.release(handles, checkpoint)
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(sink,)) for sink in sinks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for failure in failures:
-        # The loser of a race may see a file vanish between two looks; it has to try again, not to give up.
-        if not getattr(failure, "retryable", False):
-            raise failure
+    at_once([lambda sink=sink: sink.release(handles, checkpoint) for sink in sinks])  # type: ignore[misc]

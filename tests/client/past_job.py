@@ -68,7 +68,9 @@ class PastJob:
         """Two checkpoints, of which so many are ``released``, and a batch behind them that no checkpoint covers."""
         job = cls(folder)
         journal = job.claimed("shop~t1", worker)
-        definition = JobDefinition("streaming", {}, {}, {"lake": SinkDefinition("checkpoint", job.sink.definition())})
+        definition = JobDefinition(
+            "streaming", {}, {}, {"lake": SinkDefinition("every_checkpoint", job.sink.definition())}
+        )
         journal.write(ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0))
         journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, definition))
         journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))

@@ -157,8 +157,8 @@ class Harness:
     def release_failed(self, sink: str = "sink", *, terminal: bool = False) -> list[Effect]:
         return self.handle(ReleaseFailed(self.epoch, self.c.releasing.get(sink, 0), sink, "no answer", terminal))
 
-    def held(self, sink: str = "sink") -> list[Effect]:
-        return self.handle(ReleaseHeld(self.epoch, self.c.releasing.get(sink, 0), sink))
+    def held(self, sink: str = "sink", gate_of: str | None = None) -> list[Effect]:
+        return self.handle(ReleaseHeld(self.epoch, self.c.releasing.get(sink, 0), sink, gate_of or sink))
 
     def end_of_data(self, subtask: str = "v/0") -> list[Effect]:
         return self.handle(SubtaskAtEndOfData(**self.world(subtask)))

@@ -55,6 +55,19 @@ def test_r16_a_stop_at_the_end_of_data_does_not_wait_for_a_gate(leaves: bool, mo
     assert "gates of b" in str(answer)
 
 
+def test_r16_the_answer_names_the_gate_and_not_the_sinks_that_share_its_transaction() -> None:
+    h = Harness(TWO, interval=1e6)
+    h.at(1e6)
+    h.ack()
+    for sink in ("a", "b"):
+        h.held(sink, gate_of="b")
+    h.request("stop", "r")
+    h.ack()
+    stays_closed(h)
+    [*_, answer] = h.answers("r")
+    assert "the gates of b hold" in str(answer)
+
+
 def test_r16_nor_does_one_that_was_there_when_the_data_ended() -> None:
     h = Harness(BOUNDED, timeout=60.0)
     h.request("stop", "r")

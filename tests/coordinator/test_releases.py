@@ -138,6 +138,21 @@ def test_a_gate_holds_the_releases_and_checkpoints_go_on() -> None:
     assert [one.checkpoint for one in events(CheckpointReleased, h.released())] == [newest]
 
 
+def test_the_notice_names_the_sink_whose_gate_it_is_also_if_another_one_was_asked_for() -> None:
+    h = Harness(TWO)
+    complete(h)
+    told = [only(Notice, h.held(sink, gate_of="b")) for sink in ("a", "b")]
+    assert [one.message.partition(", from")[0] for [one] in told] == [
+        "the gate of 'b' holds those of 'a', which shares its transaction",
+        "the gate of 'b' holds its releases",
+    ]
+    h.at(h.now + GATE_PAUSE)
+    assert [only(Notice, h.held(sink, gate_of="b")) for sink in ("a", "b")] == [[], []]
+    h.at(h.now + GATE_PAUSE)
+    [told_of] = only(Notice, h.held("b", gate_of="a"))
+    assert "the gate of 'a' holds those of 'b'" in told_of.message, "it is another one now"
+
+
 def test_a_gate_is_asked_again_after_a_while() -> None:
     h = Harness(ONE, interval=1e9)
     h.at(1e9)

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.sinks.kafka.errors import (
 from airflow_provider_ckpt.sinks.kafka.kafka_sink import KafkaSink
 from airflow_provider_ckpt.sinks.kafka.ledger import ledger_name
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
-from airflow_provider_ckpt.testing.sink_conformance import SCHEMA, expected, ids_of
+from airflow_provider_ckpt.testing.released_rows import SCHEMA, expected, ids_of
 from airflow_provider_ckpt.testing.staging import stage
 from tests.kafka.broker import Broker
 from tests.kafka.target import RowSink, Topic

@@ -430,7 +430,7 @@ class Driver:
         if event is None:
             raise BrokenError(f"release of {checkpoint}, which is not completed")
         if sink in self.world.held and self.faulty:
-            self.inbox.append(ReleaseHeld(self.epoch, checkpoint, sink))
+            self.inbox.append(ReleaseHeld(self.epoch, checkpoint, sink, sink))
             return
         for vertex in self.world.graph.vertices:
             if sink in vertex.sinks and self.world.targets[sink].last_released < checkpoint:

@@ -31,12 +31,16 @@ from tests.support.waiting import wait_until
 GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
 
 
+REPLY_LOST = StorageTransientError(verb="commit", uri="u", reason="the reply was lost")
+
+
 class Target(BoundSink):
     """A sink that is a list."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.released: list[tuple[int, list[str]]] = []
         self.error = error
+        self.losing = 0
 
     def stage(self, frame: object, request: StageRequest) -> Handle:
         return {"id": request.id, "rows": 0}
@@ -44,8 +48,13 @@ class Target(BoundSink):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         if self.error is not None:
             raise self.error
-        self.released.append((checkpoint, [handle["id"] for handle in handles]))
-        return {"rows": len(handles)}
+        known = {one for _, ids in self.released for one in ids}
+        new = [handle["id"] for handle in handles if handle["id"] not in known]
+        self.released.append((checkpoint, new))
+        if self.losing:
+            self.losing -= 1
+            raise REPLY_LOST
+        return {"rows": len(new)}
 
     def last_released(self) -> int:
         return max((checkpoint for checkpoint, _ in self.released), default=0)
@@ -185,7 +194,7 @@ def test_a_gate_holds_what_there_is_to_release_and_is_asked_about_nothing_else(l
 
     assert release(log, target, (empty, None), (one, empty), gate=gate) == [
         ReleaseDone(1, 1, "s", {"rows": 0}),
-        ReleaseHeld(1, 2, "s"),
+        ReleaseHeld(1, 2, "s", "s"),
     ]
     assert asked == [PendingRelease("j", "s", 2, 1)]
     is_open[0] = True
@@ -247,7 +256,7 @@ class Shop:
 
     def __init__(self) -> None:
         self.released: list[tuple[int, dict[str, list[str]]]] = []
-        self.failing = 0
+        self.failing = self.losing = 0
         self.sinks = {uid: Table(uid, self) for uid in ("s", "t")}
 
 
@@ -263,8 +272,12 @@ class Table(Target):
         if self.shop.failing:
             self.shop.failing -= 1
             raise StorageTransientError(verb="commit", uri="u", reason="gone")
-        done = [(share.sink, [handle["id"] for handle in share.handles]) for share in shares]
+        known = {one for _, of in self.shop.released for ids in of.values() for one in ids}
+        done = [(one.sink, [handle["id"] for handle in one.handles if handle["id"] not in known]) for one in shares]
         self.shop.released.append((checkpoint, {sink.uid: ids for sink, ids in done if isinstance(sink, Table)}))
+        if self.shop.losing:
+            self.shop.losing -= 1
+            raise REPLY_LOST
         return [{"rows": len(ids)} for _, ids in done]
 
 
@@ -315,7 +328,8 @@ def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -
     publish_both(log, 0)
     one, shop, is_open = completed(log, 1), Shop(), [False]
     asked = ("s", one, None), ("t", one, None)
-    assert together(log, shop, *asked, t=lambda pending: is_open[0]) == [ReleaseHeld(1, 1, "s"), ReleaseHeld(1, 1, "t")]
+    answers = together(log, shop, *asked, t=lambda pending: is_open[0])
+    assert answers == [ReleaseHeld(1, 1, "s", "t"), ReleaseHeld(1, 1, "t", "t")], "whose gate it is"
     assert shop.released == []
     is_open[0] = True
     together(log, shop, *asked, t=lambda pending: is_open[0])
@@ -332,13 +346,62 @@ def test_a_release_of_several_that_fails_has_reached_none_and_is_tried_by_the_ne
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]})]
 
 
-def test_rows_of_an_earlier_checkpoint_are_not_told_as_those_of_one_that_gave_the_sink_nothing(log: SubtaskLog) -> None:
-    """Its ledger is not at that checkpoint, and the next start would miss it there."""
+def test_rows_of_an_earlier_checkpoint_are_told_as_such_with_one_that_gave_the_sink_nothing(log: SubtaskLog) -> None:
+    """Its ledger is not at that checkpoint, and the next start must not look for it there."""
     publish_both(log, 0)
     first, second = completed(log, 1), completed(log, 2)
     shop = Shop()
-    answers = together(log, shop, ("s", first, None), ("t", second, first))
-    assert answers == [ReleaseDone(1, 1, "s", {"rows": 1}), ReleaseDone(1, 2, "t", {"rows": 0})]
+    answers = together(log, shop, ("s", first, None), ("t", second, None))
+    assert answers == [
+        ReleaseDone(1, 1, "s", {"rows": 1}),
+        ReleaseDone(1, 2, "t", {"rows": 1, "earlier_rows": 1}),
+    ]
+
+
+def test_rows_that_were_told_are_not_told_again_though_who_asks_next_did_not_know_of_it_yet(log: SubtaskLog) -> None:
+    """The answer for "t" is under way to the coordinator while that asks for "s"."""
+    publish_both(log, 0)
+    first = completed(log, 1)
+    publish_both(log, 1)
+    second, shop = completed(log, 2), Shop()
+    *_, told = together(log, shop, ("s", first, None), ("t", first, None), ("s", second, None), ("t", second, None))
+    assert told == ReleaseDone(1, 2, "t", {"rows": 1})
+
+
+def test_rows_of_a_transaction_whose_reply_was_lost_are_told_by_whatever_is_asked_next(log: SubtaskLog) -> None:
+    publish_both(log, 0)
+    first = completed(log, 1)
+    publish_both(log, 1)
+    second, shop = completed(log, 2), Shop()
+    shop.losing = 1
+    lost, *done = together(log, shop, ("s", first, None), ("t", second, None), ("s", second, None))
+    assert isinstance(lost, ReleaseFailed)
+    told = {"rows": 2, "earlier_rows": 1}
+    assert done == [ReleaseDone(1, 2, "t", told), ReleaseDone(1, 2, "s", told)]
+    assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]}), (2, {"s": ["s1"], "t": ["t1"]})]
+
+
+def test_rows_of_a_release_whose_reply_was_lost_are_told_with_the_next_checkpoint(log: SubtaskLog) -> None:
+    publish(log, 0)
+    first = completed(log, 1)
+    publish(log, 1)
+    second, third = completed(log, 2), completed(log, 3)
+    target = Target()
+    target.losing = 1
+    lost, *done = release(log, target, (first, None), (second, None), (third, second))
+    assert isinstance(lost, ReleaseFailed)
+    assert done == [
+        ReleaseDone(1, 2, "s", {"rows": 2, "earlier_rows": 1}),
+        ReleaseDone(1, 3, "s", {"rows": 0}),
+    ]
+    assert target.released == [(1, ["h0"]), (2, ["h1"]), (3, [])]
+
+
+def test_so_are_those_of_a_driver_that_died_before_it_could_tell(log: SubtaskLog) -> None:
+    publish(log, 0)
+    first, second, target = completed(log, 1), completed(log, 2), Target()
+    release(log, target, (first, None))
+    assert release(log, target, (second, None)) == [ReleaseDone(1, 2, "s", {"rows": 1, "earlier_rows": 1})]
 
 
 def test_a_log_that_ends_before_what_a_checkpoint_covers_releases_nothing(log: SubtaskLog) -> None:

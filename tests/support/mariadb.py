@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,16 @@ class MariaDB:
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait(60)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It stands still; its kernel goes on to take connections and acknowledges what is sent."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._process.pid, signal.SIGCONT)
 
     def _is_ready(self) -> bool:
         assert self._process is not None

@@ -10,7 +10,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support.processes import Process
@@ -91,12 +92,28 @@ class PostgreSQL:
     def crash(self) -> None:
         """``kill -9`` of the server, all of its processes at once."""
         assert self._process is not None
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        for pid in (self._process.pid, *map(int, children)):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        children = self._signal(signal.SIGKILL)
         self._process.wait(60)
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), lambda: self._tail())
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """All of its processes stand still; its kernel goes on to take connections and acknowledges what is sent."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> list[int]:
+        """To all of its processes; returns the children."""
+        assert self._process is not None
+        told = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
+        children = [int(pid) for pid in told.split()]
+        for pid in (self._process.pid, *children):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return children
 
     def _is_ready(self) -> bool:
         """As ``pg_ctl --wait`` looks: the last line of its file says so."""

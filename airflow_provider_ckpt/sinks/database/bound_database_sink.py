@@ -107,6 +107,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             )
 
     def prepare(self) -> None:
+        with self._transaction("look at its ledger") as connection:
+            self._check_schema(connection)
         with self._open("make its ledger", self._not_made) as connection:
             self._ledger.make(connection, uuid.uuid4().hex)
             row = self._ledger.row(connection)

@@ -13,11 +13,16 @@ from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
 
 Mode = Literal["append", "upsert", "replace"]
+STATEMENT_TIMEOUT = 3600
+"""Seconds. A statement moves a whole batch, or empties a table: on a server that lives that may take long, and one that
+is cut is cut again at each try. A server that freezes releases nothing anyhow, and holds up no other sink."""
+SHORTEST, LONGEST = 1, 86_400
+"""Seconds."""
 
 
 @dataclass(frozen=True)
 class DatabaseSink(Sink):
-    """For the arguments see the sinks themselves. ``database``: its name for people."""
+    """For the arguments see the sinks themselves. ``database``: its name for people. ``statement_timeout``: seconds."""
 
     table: str
     mode: Mode = "append"
@@ -25,6 +30,7 @@ class DatabaseSink(Sink):
     conn_id: str | None = None
     url: str | None = field(default=None, repr=False)
     create: bool = False
+    statement_timeout: float | None = field(default=None, kw_only=True)
 
     database: ClassVar[str]
     changeable: ClassVar[frozenset[str]] = frozenset({"conn_id", "create"})
@@ -56,9 +62,17 @@ class DatabaseSink(Sink):
         if self.mode not in get_args(Mode):
             raise self.invalid("mode", self.mode, f"is unknown; use one of {', '.join(get_args(Mode))}")
         self._validate_key()
+        self._validate_timeout()
         if (self.conn_id is None) == (self.url is None):
             raise self.invalid("conn_id", self.conn_id, "and url: give one of the two")
         self.validate_place()
+
+    def _validate_timeout(self) -> None:
+        given = self.statement_timeout
+        is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+        if given is not None and not (is_number and SHORTEST <= given <= LONGEST):
+            reason = f"is no number of seconds from {SHORTEST} to {LONGEST}"
+            raise self.invalid("statement_timeout", given, reason)
 
     def _validate_key(self) -> None:
         key = list(self.key)

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.storage.redaction import as_printed, redact
 _LIBPQ = (
     *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslpassword", "channel_binding", "gssencmode"),
     *("connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
+    "tcp_user_timeout",
     *("target_session_attrs", "options", "hostaddr", "passfile", "service", "krbsrvname"),
 )
 """What is taken of a connection's extra. The rest is Airflow's own."""

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.sinks.postgres.database import Database
 from airflow_provider_ckpt.sinks.postgres.ledger import PostgresLedger
 from airflow_provider_ckpt.sinks.postgres.names import staging_table
 from airflow_provider_ckpt.sinks.postgres.releasing import PostgresReleasing
+from airflow_provider_ckpt.sinks.postgres.rights import lacking_on_ledger, lacking_on_schema
 from airflow_provider_ckpt.sinks.postgres.staging import copy_rows, create_staging, create_target
 from airflow_provider_ckpt.sinks.postgres.table_checks import problems
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable, read_table
@@ -48,9 +49,8 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
     def _check_schema(self, connection: Connection) -> None:
         """Of the ledger and the staging tables."""
         schema = self._schema
-        asked = "SELECT has_schema_privilege(oid, 'CREATE, USAGE') FROM pg_catalog.pg_namespace WHERE nspname = %s"
-        may = connection.execute(asked, (schema,)).fetchone()
-        if may is None:
+        lacking = lacking_on_schema(connection, schema)
+        if lacking is None:
             may = connection.execute("SELECT has_database_privilege(current_database(), 'CREATE')").fetchone()
             advice = (
                 f"CREATE SCHEMA {schema} AUTHORIZATION <the user of the connection>, or name another staging_schema"
@@ -59,17 +59,23 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
                 raise self._failures.mismatch(
                     f"schema {schema!r} does not exist, and its user may not create it", advice
                 )
-        elif not may[0]:
-            advice = f"GRANT CREATE, USAGE ON SCHEMA {schema}, or name another staging_schema"
-            raise self._failures.mismatch(f"its user may create no tables in the schema {schema!r}", advice)
+            return
+        if lacking:
+            rights = ", ".join(lacking)
+            advice = f"GRANT {rights} ON SCHEMA {schema}, or name another staging_schema"
+            raise self._failures.mismatch(f"its user lacks {rights} on the schema {schema!r}", advice)
+        for table, rights in lacking_on_ledger(connection, schema):
+            problem = f"its user lacks {rights} on the ledger's table {table} in the schema {schema!r}"
+            raise self._failures.mismatch(
+                problem, f"GRANT {rights} ON {schema}.{table}, or name another staging_schema"
+            )
 
     def _check_creatable(self, connection: Connection) -> None:
         self._refuse_absent()
         schema = self._table.schema
-        asked = "SELECT has_schema_privilege(oid, 'CREATE, USAGE') FROM pg_catalog.pg_namespace WHERE nspname = %s"
-        may = connection.execute(asked, (schema,)).fetchone()
-        if may is None or not may[0]:
-            problem = "does not exist" if may is None else "is not one in which its user may create tables"
+        lacking = lacking_on_schema(connection, schema)
+        if lacking is None or lacking:
+            problem = "does not exist" if lacking is None else "is not one in which its user may create tables"
             raise self._failures.mismatch(f"there is no such table, and its schema {schema!r} {problem}", "Create it")
 
     def _problems(self, connection: Connection, columns: Columns) -> Iterable[Problem] | None:

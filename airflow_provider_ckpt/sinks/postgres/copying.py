@@ -3,7 +3,8 @@ pyarrow where it runs, and nothing of this package."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 _MISSING = (
@@ -12,7 +13,42 @@ _MISSING = (
 )
 
 
-def copier(conninfo: Mapping[str, Any], statements: Sequence[str]) -> Any:
+@contextmanager
+def answered(connection: Any, patience: float) -> Iterator[None]:
+    """The server answers what is asked of it in the block within so many seconds, or the connection is cut. Neither
+    libpq nor psycopg can be told that: ``statement_timeout`` is the server's own, and a server that was frozen carries
+    out nothing, while its kernel acknowledges all that is sent. Raises OperationalError."""
+    import os
+    import socket
+    import threading
+
+    import psycopg
+
+    line, cut = socket.socket(fileno=os.dup(connection.fileno())), threading.Event()
+
+    def give_up() -> None:
+        cut.set()
+        try:
+            line.shutdown(socket.SHUT_RDWR)
+        except OSError:  # it was answered, or lost, in this very moment
+            pass
+
+    timer = threading.Timer(patience, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except psycopg.Error:
+        if not cut.is_set():
+            raise
+        told = f"the server has not answered for {patience:g} s (statement_timeout)"
+        raise psycopg.OperationalError(told) from None
+    finally:
+        timer.cancel()
+        line.close()
+
+
+def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: float) -> Any:
     """``statements``: what a transaction begins with, then the COPY, of the frame's columns, the part
     and the row's number in it."""
 
@@ -37,21 +73,24 @@ def copier(conninfo: Mapping[str, Any], statements: Sequence[str]) -> Any:
                 if connection is None:
                     connection = psycopg.connect(**conninfo, prepare_threshold=None)
                     cursor = connection.cursor()
-                    for statement in statements[:-1]:
-                        cursor.execute(statement.encode())
-                    copy = cursor.copy(statements[-1].encode())
-                    writer = copy.__enter__()
+                    with answered(connection, patience):
+                        for statement in statements[:-1]:
+                            cursor.execute(statement.encode())
+                        copy = cursor.copy(statements[-1].encode())
+                        writer = copy.__enter__()
                 columns = [_as_text(column) for column in batch.columns]
                 columns.append(pyarrow.repeat(pyarrow.scalar(part, pyarrow.int64()), batch.num_rows))
                 columns.append(pyarrow.array(range(rows, rows + batch.num_rows), pyarrow.int64()))
                 names = [str(number) for number in range(len(columns))]
                 text = io.BytesIO()
                 csv.write_csv(pyarrow.RecordBatch.from_arrays(columns, names=names), text, options)
-                writer.write(text.getbuffer())
+                with answered(connection, patience):
+                    writer.write(text.getbuffer())
                 rows += batch.num_rows
             if connection is not None and copy is not None:
-                copy.__exit__(None, None, None)
-                connection.commit()
+                with answered(connection, patience):
+                    copy.__exit__(None, None, None)
+                    connection.commit()
         except psycopg.Error as error:
             return {"part": part, "rows": 0, "error": _told(error)}
         finally:

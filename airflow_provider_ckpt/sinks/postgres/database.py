@@ -9,8 +9,10 @@ from typing import Any
 import psycopg
 from psycopg import IsolationLevel, errors
 
+from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.postgres.address import Address
+from airflow_provider_ckpt.sinks.postgres.copying import answered
 
 OLDEST = 140000
 _PASSING = ("08", "40", "53", "55", "57", "58", "25", "XX")
@@ -46,11 +48,33 @@ def told(error: psycopg.Error) -> str:
     return ", ".join(parts)
 
 
-class Database:
-    """``connect``: psycopg's. One connection for each transaction: none is held while Spark works."""
+_DEAD = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 6, "tcp_user_timeout": 120_000}
+"""Of libpq: a machine that is gone is noticed within two minutes, however long a statement may take."""
 
-    def __init__(self, address: Address, connect: Connect = psycopg.connect) -> None:
-        self.address, self._connect = address, connect
+
+def _cursors(patience: float) -> type[psycopg.Cursor[Any]]:
+    """Whose statements are answered in so many seconds."""
+
+    class Patient(psycopg.Cursor[Any]):
+        def execute(self, *given: Any, **more: Any) -> Any:
+            with answered(self.connection, patience):
+                return super().execute(*given, **more)
+
+        def executemany(self, *given: Any, **more: Any) -> None:
+            with answered(self.connection, patience):
+                super().executemany(*given, **more)
+
+    return Patient
+
+
+class Database:
+    """``connect``: psycopg's. ``patience``: seconds that the server may take for one statement. One connection for each
+    transaction: none is held while Spark works."""
+
+    def __init__(
+        self, address: Address, connect: Connect = psycopg.connect, patience: float = STATEMENT_TIMEOUT
+    ) -> None:
+        self.address, self.patience, self._connect = address, patience, connect
 
     def __repr__(self) -> str:
         return "Database(***)"
@@ -63,14 +87,16 @@ class Database:
         said no to, given what. Raises DatabaseUnreachableError for what may pass: whether a commit whose reply was lost
         is there, the next look at the ledger tells."""
         try:
-            connection = self._connect(**self.parameters("ckpt"), prepare_threshold=None)
+            cursors = _cursors(self.patience)
+            connection = self._connect(**self.parameters("ckpt"), prepare_threshold=None, cursor_factory=cursors)
             try:
                 connection.isolation_level = IsolationLevel.READ_COMMITTED  # others' commits are seen behind a lock
                 self._check_version(connection, failures)
                 for statement in SETTLE:
                     connection.execute(statement)
                 yield connection
-                connection.commit()
+                with answered(connection, self.patience):
+                    connection.commit()
             finally:
                 connection.close()  # what is not committed is undone
         except psycopg.Error as error:
@@ -81,7 +107,7 @@ class Database:
 
     def parameters(self, name: str) -> dict[str, Any]:
         """Of a connection; ``name``: by which ``pg_stat_activity`` shows it."""
-        return {"connect_timeout": 10, **self.address.parameters, "application_name": name}
+        return {"connect_timeout": 10, **_DEAD, **self.address.parameters, "application_name": name}
 
     def _check_version(self, connection: psycopg.Connection[Any], failures: Failures) -> None:
         version = connection.info.server_version

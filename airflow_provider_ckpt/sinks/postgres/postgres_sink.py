@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from airflow_provider_ckpt.connections.environment import read_connection
-from airflow_provider_ckpt.sinks.database.database_sink import DatabaseSink
+from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT, DatabaseSink
 from airflow_provider_ckpt.sinks.database.failures import driver_missing
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
@@ -29,6 +29,9 @@ class PostgresSink(DatabaseSink):
 
     ``staging_schema``: of the ledger and of what is staged; made if it is not there. Executors copy rows into a table
     of its own for each batch; the release moves them.
+
+    ``statement_timeout``: seconds after which a server that has not answered a statement is given up, and asked again
+    later; an hour by default.
     """
 
     staging_schema: str = "ckpt"
@@ -83,4 +86,5 @@ class PostgresSink(DatabaseSink):
                 raise self.invalid("url", "***", "cannot be read: are user and password quoted (%40 for an @)?")
         else:
             address = Address.of_connection(read_connection(str(self.conn_id)))
-        return BoundPostgresSink(self.settings, context, Database(address))
+        database = Database(address, patience=self.statement_timeout or STATEMENT_TIMEOUT)
+        return BoundPostgresSink(self.settings, context, database)

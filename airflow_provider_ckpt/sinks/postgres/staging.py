@@ -60,7 +60,7 @@ def copy_rows(
     written = frame.selectExpr(*(as_written(name, kind, target.columns[name].type) for name, kind in columns))
     command = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(staging, _names([*names, PART, ROW]))
     statements = [*SETTLE, command.as_string(None)]
-    run = copier(database.parameters("ckpt stage"), statements)
+    run = copier(database.parameters("ckpt stage"), statements, database.patience)
     answers: list[dict[str, Any]] = request.over_partitions(written, run)
     failed = [one["error"] for one in answers if "error" in one]
     for error in failed:

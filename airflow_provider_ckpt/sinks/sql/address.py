@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,9 @@ class Address:
     def database(self) -> str:
         """In which a table without a schema is; empty if the address does not say."""
         return "main" if self.kind == "sqlite" else self.parameters.get("database", "")
+
+    def with_statement_timeout(self, seconds: float) -> Address:
+        return self if self.kind == "sqlite" else replace(self, parameters={**self.parameters, "read_timeout": seconds})
 
     def redact(self, text: str) -> str:
         """What a driver said, without secrets, on one line."""

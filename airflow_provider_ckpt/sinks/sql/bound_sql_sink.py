@@ -65,18 +65,22 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             problem = f"the ledger's table {name} has an engine that does not undo what was not committed"
             raise self._failures.mismatch(problem, f"ALTER TABLE {name} ENGINE=InnoDB")
 
-        # a staging table that cannot be dropped would be found when the first release is done
-        if not self._dialect.may_drop(connection, TableName(self._schema, staging_table("", "", ""))):
-            problem = f"its user may drop no tables in the database {self._schema!r}, where rows are staged"
-            raise self._failures.mismatch(problem, f"GRANT CREATE, DROP ON {self._schema}.*, or name a staging_schema")
+        # what is lacking would be found when the first batch is staged; DROP, when the first release is done
+        lacking = ", ".join(self._lacking(connection, self._schema))
+        if lacking:
+            problem = f"its user lacks {lacking} in the database {self._schema!r}, where rows are staged"
+            raise self._failures.mismatch(problem, f"GRANT {lacking} ON {self._schema}.*, or name a staging_schema")
 
-    def prepare(self) -> None:
-        with self._transaction("look at its ledger") as connection:
-            self._check_schema(connection)
-        super().prepare()
+    def _lacking(self, connection: Connection, schema: str) -> list[str]:
+        """Rights on what is staged there; the table that they are tried on is none that is there."""
+        return list(self._dialect.lacking_to_stage(connection, TableName(schema, staging_table("", "", ""))))
 
     def _check_creatable(self, connection: Connection) -> None:
         self._refuse_absent()
+        schema = self._table.schema
+        if "CREATE" in self._lacking(connection, schema):
+            problem = f"there is no such table, and its user may create none in the database {schema!r}"
+            raise self._failures.mismatch(problem, "Create it")
 
     def _problems(self, connection: Connection, columns: Columns) -> Iterable[Problem] | None:
         table = self._dialect.read_table(connection, self._table)

@@ -74,5 +74,7 @@ class Database:
         code = code_of(error)
         if code == 0 or 2000 <= code < 2100:  # nobody answered, or not to the end: no values are in that
             said = " ".join(map(str, error.args[1:])) or type(error).__name__
+            if "timed out" in said and "read_timeout" in self.parameters:
+                said += f" (statement_timeout is {self.parameters['read_timeout']:g} s)"
             return failures.unreachable(doing, self.address.redact(f"error {code}, {said}"))
         return failures.unreachable(doing, told(error)) if self.dialect.is_passing(code) else refused(told(error))

@@ -87,8 +87,8 @@ class Dialect(ABC):
         """Of SELECT, INSERT, UPDATE, DELETE those that the user does not have. Changes nothing."""
 
     @abstractmethod
-    def may_drop(self, connection: Connection, name: TableName) -> bool:
-        """Whether the user may drop tables where that one is. ``name``: of none that is there."""
+    def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
+        """The rights that the user lacks to stage rows where that table would be. ``name``: of none that is there."""
 
     # ---- types and statements
 

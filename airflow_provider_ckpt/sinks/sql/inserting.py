@@ -90,13 +90,53 @@ def _driver_errors(kind: str) -> Any:
 
 
 def connected(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-    """``connect``: of PyMySQL. A server that takes the connection and says nothing is given up like one that does not
-    take it; a statement may take ``read_timeout``."""
-    patience = parameters["read_timeout"]
-    session = connect(**{**parameters, "read_timeout": min(parameters["connect_timeout"], patience)})
-    # there is no public way; each version has asked for it anew with each answer
-    session._read_timeout = patience
+    """``connect``: of PyMySQL. A server that takes the connection and says nothing is given up after
+    ``connect_timeout``, as one that does not take it; a statement may take ``read_timeout``. The driver has one limit
+    for both, so its socket is ours as long as it gets in."""
+    import socket
+    import threading
+
+    if parameters.get("unix_socket"):
+        return connect(**parameters)
+    session, patience = connect(**parameters, defer_connect=True), parameters["connect_timeout"]
+    line = _line(session, patience)
+    watched = line.dup()  # TLS takes the other one over
+
+    def give_up() -> None:
+        try:
+            watched.shutdown(socket.SHUT_RDWR)
+        except OSError:  # it got in, or was lost, in this very moment
+            pass
+
+    timer = threading.Timer(patience, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        session.connect(line)
+    finally:
+        timer.cancel()
+        watched.close()
     return session
+
+
+def _line(session: Any, patience: float) -> Any:
+    """To the server; as the driver's own, and a machine that is gone is noticed within two minutes, however long a
+    statement may take."""
+    import socket
+
+    from pymysql.err import OperationalError
+
+    try:
+        line = socket.create_connection((session.host, session.port), patience)
+    except OSError as error:
+        raise OperationalError(2003, f"Can't connect to MySQL server on {session.host!r} ({error})") from None
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    wanted = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 120_000}
+    for name, value in wanted.items():
+        if hasattr(socket, name):  # of Linux
+            line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return line
 
 
 def _connect(kind: str, parameters: Mapping[str, Any], settle: Sequence[str]) -> Any:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pymysql
-from sqlalchemy import Connection, Engine, Executable, Table, delete, false, select, update
+from sqlalchemy import Connection, Engine, Executable, Table, delete, false, select, text, update
 from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import DropTable
 from sqlalchemy.sql.dml import Insert
 
+from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, connected
@@ -25,8 +26,8 @@ _MODE = (
 )
 """The whole of it: neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES, by which the driver's literals would be read in
 another way; and a 0 is a 0 also where the server gives numbers."""
-_TIMEOUTS = {"connect_timeout": 10, "read_timeout": 3600, "write_timeout": 600}
-"""Seconds. For a statement an hour, as a release moves everything that is staged; none ever would be for ever."""
+_TIMEOUTS = {"connect_timeout": 10, "read_timeout": STATEMENT_TIMEOUT, "write_timeout": 600}
+"""Seconds."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
     # no answer is cut, and none refused for its size; a COMMIT ends no session
@@ -47,7 +48,7 @@ _RESOURCES = (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)
 _OPERATOR = (1290, 1317, 1792, 1836, 1969, 3024)
 """A server that is read-only for now, a statement that was ended, a time limit."""
 _PASSING = frozenset((*_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
-_DENIED = (1142, 1143)
+_DENIED, _ABSENT = (1142, 1143), (1146,)
 
 
 class MySQLDialect(MySQLCatalog, Dialect):
@@ -57,6 +58,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         given = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
+        given["write_timeout"] = min(given["write_timeout"], given["read_timeout"])
         if isinstance(given.get("password"), str):
             # as servers have it; of a text the driver would make latin1
             given["password"] = given["password"].encode()
@@ -93,8 +95,21 @@ class MySQLDialect(MySQLCatalog, Dialect):
             if right in needed and not _is_allowed(connection, statement):
                 yield right
 
-    def may_drop(self, connection: Connection, name: TableName) -> bool:
-        return _is_allowed(connection, DropTable(known_table(name, []), if_exists=True))
+    def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
+        """The server looks at rights before it looks for the table: nothing is made of one that is not there."""
+        table = known_table(name, ["id"])
+        tried: dict[str, Executable] = {
+            "SELECT": select(table.c.id).where(false()),
+            "INSERT": mysql.insert(table).values(id=0),
+            "UPDATE": update(table).values(id=0).where(false()),
+            "DELETE": delete(table).where(false()),
+            "DROP": DropTable(table, if_exists=True),
+        }
+        lacking = [right for right, statement in tried.items() if not _is_allowed(connection, statement)]
+        # LIKE wants SELECT, too, and would be refused for that: it is told first then
+        if "SELECT" not in lacking and not _is_allowed(connection, _made_like_none(name)):
+            lacking.append("CREATE")
+        yield from lacking
 
     def fits(self, kind: Any, column: str) -> bool:
         return fits(kind, column)
@@ -123,12 +138,19 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES "
 
 
+def _made_like_none(name: TableName) -> Executable:
+    quote = mysql.dialect().identifier_preparer.format_table
+    new, none = (quote(known_table(one, [])) for one in (name, TableName(name.schema, f"{name.name}_none")))
+    return text(f"CREATE TABLE {new} LIKE {none}".replace(":", "\\:"))
+
+
 def _is_allowed(connection: Connection, statement: Executable) -> bool:
     """``statement``: one that changes nothing."""
     try:
         connection.execute(statement)
     except DBAPIError as error:
-        if code_of(error.orig) not in _DENIED:
+        code = code_of(error.orig)
+        if code not in (*_DENIED, *_ABSENT):
             raise
-        return False
+        return code in _ABSENT
     return True

@@ -32,6 +32,9 @@ class SqlSink(DatabaseSink):
 
     ``staging_schema``: the database of the ledger and of what is staged, which has to be there; by default that of the
     table. Executors insert rows into a table of its own for each batch; the release moves them.
+
+    ``statement_timeout``: seconds after which a server that has not answered a statement is given up, and asked again
+    later; an hour by default. It goes before ``read_timeout`` of the connection. SQLite, which is no server, has none.
     """
 
     staging_schema: str | None = None
@@ -94,4 +97,6 @@ class SqlSink(DatabaseSink):
                 raise self.invalid("url", "***", "cannot be read: are user and password quoted (%40 for an @)?")
         else:
             address = Address.of_connection(read_connection(str(self.conn_id)))
+        if self.statement_timeout is not None:
+            address = address.with_statement_timeout(self.statement_timeout)
         return BoundSqlSink(self.settings, context, opened(address))

@@ -62,8 +62,8 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     ) -> Iterator[str]:
         yield from ()
 
-    def may_drop(self, connection: Connection, name: TableName) -> bool:
-        return True
+    def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
+        yield from ()
 
     def fits(self, kind: Any, column: str) -> bool:
         return fits(kind, column)

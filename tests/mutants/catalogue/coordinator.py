@@ -331,7 +331,7 @@ COORDINATOR = (
         "stop-waits-for-gates-at-the-end",
         "R16",
         "coordinator/job_lifecycle.py",
-        "        elif stop is not None and self.work_is_done and parts.releases.held:",
+        "        elif stop is not None and self.work_is_done and parts.releases.closed_gates:",
         "        elif stop is not None and self.work_is_done and False:",
         ("tests/coordinator/test_gates_and_stops.py",),
         "a stop, also that of a killed task, waits for weeks until somebody opens a gate",

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import psycopg
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
-from airflow_provider_ckpt.sinks.sink import Handle
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 from airflow_provider_ckpt.testing.crash import When
-from airflow_provider_ckpt.testing.sink_conformance import Damage, Row, SinkConformance, SinkTarget
+from airflow_provider_ckpt.testing.group_conformance import SinkGroup
+from airflow_provider_ckpt.testing.released_rows import Damage, Row
+from airflow_provider_ckpt.testing.sink_conformance import SinkConformance, SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.sinks.postgres.world import Steps, World
 
@@ -53,6 +56,44 @@ class Table(SinkTarget):
 
     def staged(self) -> list[str]:
         return self.world.staged()
+
+    def group(self) -> SinkGroup:
+        return Tables(self)
+
+
+@dataclass
+class Tables(SinkGroup):
+    """``one``: the table that is there, beside which another one like it is made."""
+
+    one: Table
+
+    def __post_init__(self) -> None:
+        schema = self.one.world.schema
+        self.one.world.run(f'CREATE TABLE "{schema}".lines (LIKE "{schema}".orders INCLUDING ALL)')
+
+    def bind(self, **given: Any) -> list[BoundSink]:
+        world = self.one.world
+        return [
+            world.bind(uid=name, table=f'"{world.schema}".{name}', **self.one.given, **given)
+            for name in ("lines", "orders")
+        ]
+
+    def dying(self, at: int, when: When) -> list[BoundSink]:
+        return self.bind(connect=Steps(at, when).connect)
+
+    def losing(self) -> list[BoundSink]:
+        class Losing(psycopg.Connection[Any]):
+            def commit(self) -> None:
+                super().commit()
+                raise psycopg.OperationalError("the connection was lost")
+
+        return self.bind(connect=Losing.connect)
+
+    def damage(self, handle: Handle, how: Damage) -> None:
+        self.one.damage(handle, how)
+
+    def rows(self, spark: SparkSession) -> list[list[Row]]:
+        return [[(row[0], row[1]) for row in self.one.world.rows(name)] for name in ("lines", "orders")]
 
 
 class TestAppend(SinkConformance):

@@ -36,7 +36,7 @@ from airflow_provider_ckpt.sinks.postgres.address import Address
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
 from airflow_provider_ckpt.sinks.postgres.errors import NotAPostgresConnectionError
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
-from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput
 from tests.sinks.postgres.world import COLUMNS, Rows, World, batch, request, rows_of, stage, staged
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "postgres-handle-v1.json"
@@ -437,6 +437,13 @@ def test_what_is_no_table_that_keeps_rows_is_refused(world: World) -> None:
             check(world, table=f'"{world.schema}".{name}')
 
 
+def refused_with(told: str, bound: BoundSink) -> None:
+    with pytest.raises(TableMismatchError, match=told):
+        bound.check_rows(SinkInput("lake", COLUMNS))
+    with pytest.raises(TableMismatchError, match=told):
+        bound.prepare()
+
+
 def test_rights_that_are_lacking_are_told_before_anything_is_written(world: World) -> None:
     world.table(KEYED)
     role = f"clerk_{world.schema.split()[1]}"
@@ -454,8 +461,11 @@ def test_rights_that_are_lacking_are_told_before_anything_is_written(world: Worl
     with pytest.raises(TableMismatchError, match=r"does not exist, and its user may not create it.*CREATE SCHEMA"):
         bound.check_rows(given)
     world.run(f'CREATE SCHEMA "{world.staging}"')
-    with pytest.raises(TableMismatchError, match="may create no tables in the schema"):
-        bound.check_rows(given)
+    for has, lacks in (("", "CREATE, USAGE"), ("USAGE", "CREATE"), ("CREATE", "USAGE")):
+        if has:
+            world.run(f'REVOKE ALL ON SCHEMA "{world.staging}" FROM {role}')
+            world.run(f'GRANT {has} ON SCHEMA "{world.staging}" TO {role}')
+        refused_with(f"its user lacks {lacks} on the schema", bound)
     world.run(f'GRANT CREATE, USAGE ON SCHEMA "{world.staging}" TO {role}')
     world.run(f'GRANT USAGE ON SCHEMA "{world.schema}" TO {role}')
     with pytest.raises(TableMismatchError, match="lacks SELECT, INSERT, UPDATE on it"):
@@ -466,6 +476,41 @@ def test_rights_that_are_lacking_are_told_before_anything_is_written(world: Worl
     handle = staged(bound, 1)  # type: ignore[arg-type]
     assert bound.release([handle], 1) == {"rows": 2}
     assert limited.rows() == rows_of(1)
+
+
+@pytest.mark.parametrize("has", ["", "CREATE", "USAGE"])
+def test_so_are_those_in_the_schema_of_a_table_that_is_to_be_made(world: World, has: str) -> None:
+    role = f"clerk_{world.schema.split()[1]}"
+    world.run(f"CREATE ROLE {role} LOGIN")
+    world.run(f'CREATE SCHEMA "{world.staging}"')
+    world.run(f'GRANT CREATE, USAGE ON SCHEMA "{world.staging}" TO {role}')
+    if has:
+        world.run(f'GRANT {has} ON SCHEMA "{world.schema}" TO {role}')
+    url = world.url.replace("airflow:s3cr3tPW", role)
+    sink = PostgresSink(f'"{world.schema}".orders', create=True, url=url, staging_schema=world.staging)
+    with pytest.raises(TableMismatchError, match="is not one in which its user may create tables"):
+        sink.bind(SinkContext("orders", "lake")).check_rows(SinkInput("lake", COLUMNS))
+
+
+@pytest.mark.parametrize(("table", "lacks"), [("ledger", "UPDATE"), ("released", "DELETE"), ("staged", "INSERT")])
+def test_so_are_those_on_a_ledger_that_somebody_else_has_made(world: World, table: str, lacks: str) -> None:
+    world.table()
+    world.new()
+    role = f"clerk_{world.schema.split()[1]}"
+    world.run(f"CREATE ROLE {role} LOGIN")
+    world.run(f'GRANT CREATE, USAGE ON SCHEMA "{world.staging}" TO {role}')
+    world.run(f'GRANT USAGE ON SCHEMA "{world.schema}" TO {role}')
+    world.run(f'GRANT SELECT, INSERT ON "{world.schema}".orders TO {role}')
+    world.run(f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{world.staging}" TO {role}')
+    url = world.url.replace("airflow:s3cr3tPW", role)
+    sink = PostgresSink(f'"{world.schema}".orders', url=url, staging_schema=world.staging)
+    bound, given = sink.bind(SinkContext("mine", "lake")), SinkInput("lake", COLUMNS)
+    world.run(f'REVOKE {lacks} ON "{world.staging}".{table} FROM {role}')
+    refused_with(f"its user lacks {lacks} on the ledger's table {table}", bound)
+    world.run(f'GRANT {lacks} ON "{world.staging}".{table} TO {role}')
+    bound.check_rows(given)
+    bound.prepare()
+    assert bound.release([staged(bound, 1)], 1) == {"rows": 2}  # type: ignore[arg-type]
 
 
 def test_create_makes_the_table_of_the_rows_with_its_key(world: World) -> None:

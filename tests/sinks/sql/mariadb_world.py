@@ -34,6 +34,14 @@ class MariaDBWorld(World):
 
         return Dying
 
+    def losing(self) -> Connect:
+        class Losing(pymysql.connections.Connection):  # type: ignore[misc]
+            def commit(self) -> None:
+                super().commit()
+                raise pymysql.err.OperationalError(2013, "Lost connection to MySQL server during query")
+
+        return Losing
+
     def watched(self, watch: Watch) -> Connect:
         class Watched(pymysql.connections.Connection):  # type: ignore[misc]
             def query(self, statement: Any, unbuffered: bool = False) -> Any:

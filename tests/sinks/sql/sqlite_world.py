@@ -40,6 +40,14 @@ class SQLiteWorld(World):
 
         return lambda **parameters: sqlite3.connect(**parameters, factory=Dying)
 
+    def losing(self) -> Connect:
+        class Losing(RollingBack):
+            def commit(self) -> None:
+                super().commit()
+                raise sqlite3.OperationalError("database is locked")
+
+        return lambda **parameters: sqlite3.connect(**parameters, factory=Losing)
+
     def watched(self, watch: Watch) -> Connect:
         class Cursor(sqlite3.Cursor):
             def execute(self, statement: str, *values: Any) -> Any:

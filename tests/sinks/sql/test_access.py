@@ -59,11 +59,9 @@ def test_a_ca_that_is_named_is_asked(
 
     monkeypatch.setattr(pymysql.connections.Connection, "connect", lambda self, sock=None: connect(self))
 
-    sink = SqlSink("orders", url=f"mysql://me:pw@127.0.0.1/shop?{settings}{certifi.where()}").bind(
-        SinkContext("j", "s")
-    )
-    with suppress(CkptError):
-        sink.last_released()
+    with socket.create_server(("127.0.0.1", 0)) as server, suppress(CkptError):
+        url = f"mysql://me:pw@127.0.0.1:{server.getsockname()[1]}/shop?{settings}{certifi.where()}"
+        SqlSink("orders", url=url).bind(SinkContext("j", "s")).last_released()
     assert (made[0].verify_mode, made[0].check_hostname) == expected
 
 
@@ -108,10 +106,47 @@ def poor(maria: MariaDBWorld) -> str:
     return maria.url.replace("airflow:", "poor:").replace("s3cr3tPW", "pooooor")
 
 
+STAGING = ("CREATE", "DROP", "SELECT", "INSERT", "UPDATE", "DELETE")
+
+
+@pytest.mark.parametrize("lacking", STAGING)
+@pytest.mark.parametrize("has_ledger", [False, True])
+def test_a_right_that_is_lacking_where_rows_are_staged_is_told_by_name_before_anything_is_written(
+    maria: MariaDBWorld, poor: str, lacking: str, has_ledger: bool
+) -> None:
+    if has_ledger:
+        maria.new()
+    maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
+    maria.run(f"REVOKE {lacking} ON {maria.schema}* FROM poor")
+    maria.run(f"GRANT SELECT, INSERT ON {maria.schema}orders TO poor")
+    before = maria.tables()
+    for ask in (lambda: maria.new(url=poor), lambda: maria.bind(url=poor).prepare()):
+        with pytest.raises(TableMismatchError, match=f"lacks {lacking} in the database .*, where rows are staged"):
+            ask()
+    assert maria.tables() == before
+    maria.run(f"GRANT {lacking} ON {maria.schema}* TO poor")
+    sink = maria.new(url=poor)
+    assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
+
+
+def test_so_is_one_where_its_table_is_to_be_made(maria: MariaDBWorld, poor: str) -> None:
+    other = f"{maria.database} other"
+    maria.run(f"CREATE DATABASE `{other}`")
+    maria.run(f"GRANT SELECT, INSERT, DROP ON `{other}`.* TO poor")
+    maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
+    table: dict[str, Any] = {"table": f"{other}.lines", "staging_schema": maria.database, "create": True, "url": poor}
+    with pytest.raises(TableMismatchError, match="its user may create none in the database"):
+        maria.new(**table)
+    assert maria.tables() == ["orders"]
+    maria.run(f"GRANT CREATE ON `{other}`.* TO poor")
+    sink = maria.new(**table)
+    assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
+
+
 def test_who_may_drop_no_staging_table_is_refused_before_rows_are_staged(maria: MariaDBWorld, poor: str) -> None:
-    with pytest.raises(TableMismatchError, match="may drop no tables"):
+    with pytest.raises(TableMismatchError, match="lacks DROP in the database"):
         maria.new(url=poor)
-    with pytest.raises(TableMismatchError, match="may drop no tables"):
+    with pytest.raises(TableMismatchError, match="lacks DROP in the database"):
         maria.bind(url=poor).prepare()
 
 

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.sinks.sink import Handle
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.testing.crash import When
-from airflow_provider_ckpt.testing.sink_conformance import Damage, Row, SinkConformance, SinkTarget
+from airflow_provider_ckpt.testing.group_conformance import SinkGroup
+from airflow_provider_ckpt.testing.released_rows import Damage, Row
+from airflow_provider_ckpt.testing.sink_conformance import SinkConformance, SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.world import Steps, World
@@ -59,6 +61,35 @@ class Table(SinkTarget):
 
     def staged(self) -> list[str]:
         return self.world.staged()
+
+    def group(self) -> SinkGroup:
+        return Tables(self)
+
+
+@dataclass
+class Tables(SinkGroup):
+    """``one``: the table that is there, beside which another one like it is made."""
+
+    one: Table
+
+    def __post_init__(self) -> None:
+        definition = KEYED if self.one.given.get("key") else "id int NOT NULL, city text"
+        self.one.world.table(definition, "lines")
+
+    def bind(self, **given: Any) -> list[BoundSink]:
+        return [self.one.world.bind(uid=name, table=name, **self.one.given, **given) for name in ("lines", "orders")]
+
+    def dying(self, at: int, when: When) -> list[BoundSink]:
+        return self.bind(connect=self.one.world.dying(Steps(at, when)))
+
+    def losing(self) -> list[BoundSink]:
+        return self.bind(connect=self.one.world.losing())
+
+    def damage(self, handle: Handle, how: Damage) -> None:
+        self.one.damage(handle, how)
+
+    def rows(self, spark: SparkSession) -> list[list[Row]]:
+        return [[(row[0], row[1]) for row in self.one.world.rows(name)] for name in ("lines", "orders")]
 
 
 class TestAppend(SinkConformance):

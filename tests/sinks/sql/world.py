@@ -114,6 +114,10 @@ class World(ABC):
     def dying(self, steps: Steps) -> Connect: ...
 
     @abstractmethod
+    def losing(self) -> Connect:
+        """The reply to a commit is lost."""
+
+    @abstractmethod
     def watched(self, watch: Watch) -> Connect: ...
 
     @abstractmethod

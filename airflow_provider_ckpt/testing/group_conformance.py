@@ -1,0 +1,225 @@
+"""The conformance suite of sinks that are released in one transaction (``job.sink(…, transaction="shop")``).
+
+It is a part of the suite of a sink: whose target gives a group runs it, and of any other it is skipped.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.errors import TerminalError, TransientError
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share
+from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row, at_once, expected, ids_of, steps
+from airflow_provider_ckpt.testing.staging import stage
+
+Handles = Sequence[Sequence[Handle]]
+"""Of each sink of the group, in its order."""
+NO_GROUP = "SinkTarget.group gives none: a sink of this kind is released by itself, and shares no transaction"
+
+
+class SinkGroup(ABC):
+    """Two sinks of one job that share a transaction, each with a place of its own to write to. Every call of
+    :meth:`bind` stands for another process."""
+
+    @abstractmethod
+    def bind(self) -> list[BoundSink]:
+        """Both, always in the same order."""
+
+    @abstractmethod
+    def dying(self, at: int, when: When) -> list[BoundSink]:
+        """Of a process that dies (SimulatedCrash) before or after its ``at``-th change of the target, from 1."""
+
+    @abstractmethod
+    def losing(self) -> list[BoundSink]:
+        """Of a process to which the reply to its first commit is lost: the target has carried it out, and the call
+        raises the TransientError that it raises then."""
+
+    @abstractmethod
+    def damage(self, handle: Handle, how: Damage) -> None:
+        """As :meth:`SinkTarget.damage`."""
+
+    @abstractmethod
+    def rows(self, spark: SparkSession) -> list[list[Row]]:
+        """What any reader sees of each sink, sorted."""
+
+
+class GroupConformance:
+    """What ``BoundSink.release_together`` promises. :class:`SinkConformance` has it."""
+
+    @pytest.fixture
+    def group(self) -> SinkGroup:
+        raise NotImplementedError("override the fixture 'group'")
+
+    def frame(self, spark: SparkSession, *ids: int) -> DataFrame:
+        return spark.createDataFrame(expected(ids), SCHEMA).repartition(2)
+
+    def both(self, spark: SparkSession, sinks: Sequence[BoundSink], batch: int) -> list[list[Handle]]:
+        """One batch in each; batch *b* holds the rows 10 b and 10 b + 1."""
+        return [[stage(sink, self.frame(spark, *ids_of(batch)), batch)] for sink in sinks]
+
+    def test_group_r9_all_of_a_group_is_released_in_one_call(self, spark: SparkSession, group: SinkGroup) -> None:
+        sinks = group.bind()
+        handles = self.both(spark, sinks, 1)
+        assert group.rows(spark) == [[], []]
+        assert together(sinks, handles, 1) == [2, 2]
+        assert group.rows(spark) == shown(1)
+        assert [sink.last_released() for sink in group.bind()] == [1, 1]
+
+    def test_group_r9_each_sink_is_told_what_became_visible_there(self, spark: SparkSession, group: SinkGroup) -> None:
+        sinks = group.bind()
+        first, second = self.both(spark, sinks, 1), self.both(spark, sinks, 2)
+        assert together(sinks, [[*first[0], *second[0]], first[1]], 1) == [4, 2]
+        assert group.rows(spark) == [expected(ids_of(1, 2)), expected(ids_of(1))]
+
+    @pytest.mark.parametrize("broken", [0, 1])
+    @pytest.mark.parametrize("how", ["cut", "deleted"])
+    def test_group_r9_none_is_released_if_a_batch_of_one_is_no_longer_whole(
+        self, spark: SparkSession, group: SinkGroup, how: Damage, broken: int
+    ) -> None:
+        sinks = group.bind()
+        handles = self.both(spark, sinks, 1)
+        group.damage(handles[broken][0], how)
+        for process in (sinks, group.bind()):
+            with pytest.raises(TerminalError, match=r"of job .orders."):
+                together(process, handles, 1)
+        assert group.rows(spark) == [[], []]
+        assert [sink.last_released() for sink in sinks] == [0, 0]
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_group_r9_a_crash_at_any_step_releases_all_or_none_and_is_made_up_for(
+        self, spark: SparkSession, group: SinkGroup, when: When
+    ) -> None:
+        for at in steps():
+            handles = self.both(spark, group.bind(), at)
+            crashed = dies(group.dying(at, when), handles, at)
+            assert group.rows(spark) in (shown(*range(1, at)), shown(*range(1, at + 1)))
+            together(group.bind(), handles, at)
+            assert group.rows(spark) == shown(*range(1, at + 1))
+            if not crashed:
+                assert at > 1, "no step of the release was crashed"
+                return
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_group_r9_a_crash_at_any_step_is_made_up_for_by_a_higher_checkpoint(
+        self, spark: SparkSession, group: SinkGroup, when: When
+    ) -> None:
+        for at in steps():
+            handles, more = self.both(spark, group.bind(), 2 * at), 2 * at + 1
+            crashed = dies(group.dying(at, when), handles, 2 * at)
+            handles[1].append(stage(group.bind()[1], self.frame(spark, *ids_of(more)), more))
+            together(group.bind(), handles, more)
+            assert group.rows(spark) == [expected(ids_of(*range(2, more, 2))), expected(ids_of(*range(2, more + 1)))]
+            if not crashed:
+                assert at > 1, "no step of the release was crashed"
+                return
+
+    def test_group_r9_a_release_whose_reply_was_lost_has_happened_once(
+        self, spark: SparkSession, group: SinkGroup
+    ) -> None:
+        sinks = group.bind()
+        first, second = self.both(spark, sinks, 1), self.both(spark, sinks, 2)
+        loses(group.losing(), first, 1)
+        assert group.rows(spark) == shown(1)
+        assert together(sinks, first, 1) == [2, 2]
+        loses(group.losing(), joined(first, second), 2)
+        assert together(group.bind(), joined(first, second), 3) == [0, 0]
+        assert group.rows(spark) == shown(1, 2)
+
+    def test_group_r9_releasing_again_changes_nothing(self, spark: SparkSession, group: SinkGroup) -> None:
+        sinks = group.bind()
+        handles = self.both(spark, sinks, 1)
+        for process in (sinks, sinks, group.bind()):
+            assert together(process, handles, 1) == [2, 2]
+        assert group.rows(spark) == shown(1)
+
+    def test_group_r9_of_several_releasers_at_once_one_releases(self, spark: SparkSession, group: SinkGroup) -> None:
+        for batch in range(1, 7):
+            handles = self.both(spark, group.bind(), batch)
+            at_once([releasing(group.bind(), handles, batch) for _ in range(3)])
+            together(group.bind(), [[], []], batch)
+            assert group.rows(spark) == shown(*range(1, batch + 1))
+
+    def test_group_r9_a_zombie_that_releases_late_changes_nothing(self, spark: SparkSession, group: SinkGroup) -> None:
+        zombie, sinks = group.bind(), group.bind()
+        assert [sink.last_released() for sink in zombie] == [0, 0]
+        first, second = self.both(spark, sinks, 1), self.both(spark, sinks, 2)
+        together(sinks, first, 1)
+        together(sinks, second, 2)
+        assert together(zombie, first, 1) == [0, 0]
+        assert [sink.last_released() for sink in zombie] == [2, 2]
+        assert group.rows(spark) == shown(1, 2)
+
+    def test_group_r9_a_lower_checkpoint_never_follows_a_higher_one(
+        self, spark: SparkSession, group: SinkGroup
+    ) -> None:
+        """A sink may say that something is wrong; it may not release."""
+        sinks = group.bind()
+        first, second = self.both(spark, sinks, 1), self.both(spark, sinks, 2)
+        together(sinks, first, 5)
+        for late, checkpoint in ((sinks, 3), (group.bind(), 5)):
+            with suppress(TerminalError):
+                together(late, second, checkpoint)
+        assert group.rows(spark) == shown(1)
+        together(sinks, second, 6)
+        assert group.rows(spark) == shown(1, 2)
+
+    @pytest.mark.parametrize("empty", [0, 1])
+    def test_group_one_without_handles_holds_up_no_other(
+        self, spark: SparkSession, group: SinkGroup, empty: int
+    ) -> None:
+        sinks = group.bind()
+        first, second = self.both(spark, sinks, 1), self.both(spark, sinks, 2)
+        first[empty], second[1 - empty] = [], []
+        assert together(sinks, [[], []], 1) == [0, 0]
+        assert together(sinks, first, 2)[1 - empty] == 2
+        assert together(sinks, second, 3)[empty] == 2
+        only = {1 - empty: expected(ids_of(1)), empty: expected(ids_of(2))}
+        assert group.rows(spark) == [only[0], only[1]]
+
+    @pytest.mark.parametrize("ahead", [0, 1])
+    def test_group_one_that_was_released_by_itself_is_passed_over_and_the_other_gets_what_it_lacks(
+        self, spark: SparkSession, group: SinkGroup, ahead: int
+    ) -> None:
+        """They have begun to share a transaction between two runs."""
+        sinks = group.bind()
+        handles = self.both(spark, sinks, 1)
+        assert sinks[ahead].release(handles[ahead], 1)["rows"] == 2
+        assert together(sinks, handles, 1)[1 - ahead] == 2
+        assert group.rows(spark) == shown(1)
+
+
+def shown(*batches: int) -> list[list[Row]]:
+    return [expected(ids_of(*batches))] * 2
+
+
+def joined(one: Handles, other: Handles) -> list[list[Handle]]:
+    return [[*first, *second] for first, second in zip(one, other, strict=True)]
+
+
+def together(sinks: Sequence[BoundSink], handles: Handles, checkpoint: int) -> list[int]:
+    """The rows that each is told of."""
+    shares = [Share(sink, of) for sink, of in zip(sinks, handles, strict=True)]
+    return [counts["rows"] for counts in sinks[0].release_together(shares, checkpoint)]
+
+
+def releasing(sinks: Sequence[BoundSink], handles: Handles, checkpoint: int) -> Callable[[], object]:
+    return lambda: together(sinks, handles, checkpoint)
+
+
+def dies(sinks: Sequence[BoundSink], handles: Handles, checkpoint: int) -> bool:
+    try:
+        together(sinks, handles, checkpoint)
+    except SimulatedCrash:
+        return True
+    return False
+
+
+def loses(sinks: Sequence[BoundSink], handles: Handles, checkpoint: int) -> None:
+    with pytest.raises(TransientError):
+        together(sinks, handles, checkpoint)

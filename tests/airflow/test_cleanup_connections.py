@@ -1,0 +1,148 @@
+"""The clean-up of a job whose sinks use connections: the sinks find them, and nothing else shows what they hold."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, BaseHook, Connection
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+from airflow_provider_ckpt.connections import environment
+from airflow_provider_ckpt.connections.environment import read_connection
+from airflow_provider_ckpt.connections.errors import ConnectionMissingError
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
+from tests.airflow.support import StateStore, context
+from tests.client.past_job import PastJob
+
+pytestmark = pytest.mark.airflow
+SECRET = "s3cr3t/@:PW"
+JOB = """
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.connections.environment import read_connection
+
+job = Job("orders")
+FOLDER = job.param("folder")
+
+
+class Shop(FileSink):
+    def bind(self, context):
+        connection = read_connection("shop_db")
+        bound = super().bind(context)
+        if connection.host == "down":
+            def fail(*_):
+                raise RuntimeError(f"the server says no to {connection.password}")
+            bound.collect_garbage = fail
+        return bound
+
+
+@job.source(uid="v")
+def live(read):
+    raise AssertionError("nothing calls the job's functions")
+
+
+job.sink("lake", live, Shop(FOLDER))
+"""
+
+
+@pytest.fixture(autouse=True)
+def shop(monkeypatch: pytest.MonkeyPatch) -> Connection:
+    """As a secrets backend has it: not in this process's environment."""
+    shop = Connection(conn_id="shop_db", conn_type="postgres", host="h", login="me", password=SECRET, schema="shop")
+    before = BaseHook.get_connection
+
+    def get_connection(conn_id: str) -> Any:
+        if conn_id == "none":
+            raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined")
+        return shop if conn_id == "shop_db" else before(conn_id)
+
+    monkeypatch.setattr(BaseHook, "get_connection", staticmethod(get_connection))
+    monkeypatch.setattr(environment, "_HANDED", {})
+    return shop
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> PastJob:
+    """It ran with a sink of which the journal does not tell enough."""
+    (tmp_path / "orders.py").write_text(JOB)
+    return PastJob.run(tmp_path)
+
+
+def operator(past: PastJob, **given: Any) -> CheckpointedJobCleanupOperator:
+    given = {"job": f"{past.folder}/orders.py:job", "job_params": {"folder": str(past.lake)}, **given}
+    return CheckpointedJobCleanupOperator(
+        task_id="clean", job_id="orders", root=str(past.root), ckpt_conn_id=None, **given
+    )
+
+
+def clean(past: PastJob, **given: Any) -> dict[str, Any]:
+    return operator(past, **given).execute(context(StateStore()))
+
+
+def test_the_sinks_of_the_job_find_the_connections_while_it_is_deleted_and_nobody_afterwards(
+    past: PastJob, capfd: pytest.CaptureFixture[str]
+) -> None:
+    task = operator(past, conn_ids=["shop_db"])
+    told = task.execute(context(StateStore()))
+    assert (told["status"], told["staged"], told["left"]) == ("DELETED", {"lake": 1}, [])
+    assert past.staged() == []
+    with pytest.raises(ConnectionMissingError):
+        read_connection("shop_db")
+    logged = capfd.readouterr()
+    for shown in (told, logged.out, logged.err, {name: getattr(task, name) for name in task.template_fields}):
+        assert "s3cr3t" not in str(shown)
+
+
+def test_a_job_whose_sinks_lack_a_connection_is_kept_and_it_is_said_which(past: PastJob) -> None:
+    files = past.files()
+    with pytest.raises(AirflowFailException, match=r"conn_ids=\['shop_db'\]"):
+        clean(past)
+    assert (past.files(), len(past.staged())) == (files, 1)
+
+
+def test_a_connection_that_does_not_exist_fails_it_for_good(past: PastJob) -> None:
+    with pytest.raises(AirflowFailException, match="conn_ids names the Airflow connection 'none'"):
+        clean(past, conn_ids=["shop_db", "none"])
+    assert len(past.staged()) == 1
+
+
+def test_an_error_of_a_sink_shows_nothing_of_its_connection(past: PastJob, shop: Connection) -> None:
+    shop.host = "down"
+    with pytest.raises(AirflowException, match=r"sink lake .*the server says no to") as raised:
+        clean(past, conn_ids=["shop_db"])
+    assert not isinstance(raised.value, AirflowFailException)
+    assert "s3cr3t" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_the_hook_hands_them_over_as_well(past: PastJob) -> None:
+    job = load_job(f"{past.folder}/orders.py:job", {"folder": str(past.lake)})
+    hook = CheckpointHook(None, root=str(past.root))
+    assert hook.delete("orders", job, conn_ids=["shop_db"]).staged == {"lake": 1}
+
+
+@pytest.mark.parametrize("given", [{"conn_ids": ["shop_db"]}, {"job_params": {"folder": "/lake"}}])
+def test_what_is_for_the_sinks_of_a_job_wants_the_job(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidTaskArgumentError, match="give job, too"):
+        CheckpointedJobCleanupOperator(task_id="clean", job_id="orders", **given)
+
+
+def test_one_id_that_is_no_list_is_refused_while_the_dag_is_read(past: PastJob) -> None:
+    with pytest.raises(InvalidTaskArgumentError, match=r"conn_ids=\['shop_db'\]"):
+        operator(past, conn_ids="shop_db")
+
+
+def test_the_file_of_the_job_is_looked_for_beside_the_dag(past: PastJob) -> None:
+    with DAG("shop") as dag:
+        task = operator(past, job="orders.py:job", conn_ids=["shop_db"])
+    dag.fileloc = str(past.folder / "dag.py")
+    assert task.execute(context(StateStore()))["staged"] == {"lake": 1}
+
+
+def test_a_file_that_is_not_there_fails_it_for_good(past: PastJob) -> None:
+    with pytest.raises(AirflowFailException, match="no such file"):
+        clean(past, job="other.py:job")

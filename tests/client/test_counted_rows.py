@@ -1,0 +1,69 @@
+"""What a job tells of its releases is in the end what they brought, whatever became of the answers (R9)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
+from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+from airflow_provider_ckpt.triggers.release_event import release_events
+from tests.client.past_job import PastJob
+
+
+def handle_of(job: PastJob, checkpoint: int) -> Handle:
+    """Of the one batch that it covers and the one before does not."""
+    found = [dict(one.handles["lake"]) for _, one in job._log("v").records(0) if isinstance(one, Batch)]
+    return found[checkpoint - 1]
+
+
+def definition(job: PastJob) -> Job:
+    """As it ran."""
+    found = Job("orders")
+
+    @found.source(uid="v")
+    def live(read: Any) -> Any:
+        raise AssertionError("a release calls none of the job's functions")
+
+    found.sink("lake", live, job.sink)
+    return found
+
+
+def test_r9_rows_of_an_answer_that_was_lost_are_told_with_the_next_checkpoint(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path, JobStatus.STOPPED, released=0)
+    job.sink.bind(SinkContext("orders", "lake")).release([handle_of(job, 1)], 1)  # and then it was killed
+    (event,) = job.client.release(definition(job))
+    assert {name: event.sinks["lake"][name] for name in ("rows", "earlier_rows")} == {"rows": 2, "earlier_rows": 1}
+    (told,) = release_events(job.client.state(), after=0)
+    assert told.rows == sum(manifest.rows for manifest in read_manifests(str(job.lake))) == 2
+
+
+def test_r9_they_are_told_if_the_next_checkpoint_has_none_and_the_job_goes_on(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path, JobStatus.STOPPED, released=1)
+    bound = job.sink.bind(SinkContext("orders", "lake"))
+    bound.release([handle_of(job, 2)], 2)  # and then it was killed
+    journal = job.claimed("shop~t2")
+    done = journal.state.checkpoints[2]
+    journal.write(ev.CheckpointCompleted(3, 1.0, 2.0, "checkpoint", done.subtasks, {}))
+    journal.write(ev.StatusChanged(JobStatus.STOPPED, 5.0))
+    job.client.release(definition(job))
+    state = job.client.state()
+    assert [(one.checkpoint, one.rows) for one in release_events(state, after=0)] == [(1, 1), (3, 1)]
+    refuse_lost_output(state, {"lake": bound})  # as the next start does: its folder knows checkpoint 2 only
+
+
+def test_r9_a_sink_that_has_the_checkpoint_keeps_what_was_told_of_it(tmp_path: Path) -> None:
+    """Another sink lacked it: `ckpt release` asks for that one only."""
+    job = PastJob.run(tmp_path, JobStatus.STOPPED, released=1)
+    counts = job.sink.bind(SinkContext("orders", "lake")).release([handle_of(job, 2)], 2)
+    journal = job.claimed("shop~t2")
+    journal.write(ev.SinkReleased("lake", 2, 2.0, counts))
+    journal.write(ev.StatusChanged(JobStatus.STOPPED, 5.0))
+    (event,) = job.client.release(definition(job))
+    assert event.sinks == {}
+    assert [one.rows for one in release_events(job.client.state(), after=0)] == [1, 1]

@@ -1,0 +1,108 @@
+"""A server that freezes: it is given up in time, asked again later, and nothing is there twice (R9)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import psycopg
+import pytest
+
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.postgres.address import Address
+from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
+from airflow_provider_ckpt.sinks.postgres.copying import copier
+from airflow_provider_ckpt.sinks.postgres.database import Database
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext
+from tests.sinks.postgres.world import Rows, World, rows_of, staged
+from tests.support.waiting import wait_until
+
+IN_TIME = 30.0
+"""Seconds. The limits here are of one or two, and an hour if nothing is said."""
+
+
+def freezing(at: str, freeze: Callable[[], object]) -> Any:
+    """A connection before whose first statement, or commit, that begins so the server freezes."""
+    seen = list[str]()
+
+    def about_to(statement: str) -> None:
+        if statement.startswith(at) and not seen:
+            seen.append(statement)
+            freeze()
+
+    class Freezing(psycopg.Connection[Any]):
+        def execute(self, query: Any, *args: Any, **more: Any) -> Any:
+            about_to(query if isinstance(query, str) else query.as_string(self))
+            return super().execute(query, *args, **more)
+
+        def commit(self) -> None:
+            about_to("COMMIT")
+            super().commit()
+
+    return Freezing.connect
+
+
+def impatient(world: World, connect: Any = psycopg.connect) -> BoundPostgresSink:
+    address = Address.of_url(f"{world.url}?connect_timeout=2")
+    assert address is not None
+    return BoundPostgresSink(world.sink().settings, SinkContext("orders", "lake"), Database(address, connect, 1))
+
+
+def released_in_the_end(sink: BoundSink, handle: Handle) -> bool:
+    """What was under way when it froze may hold its locks for a moment."""
+    with suppress(DatabaseUnreachableError):
+        return sink.release([handle], 1) == {"rows": 2}
+    return False
+
+
+@pytest.mark.parametrize("at", ["INSERT INTO", "COMMIT"])
+def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_for(world: World, at: str) -> None:
+    world.table()
+    sink, cold = world.new(), ExitStack()
+    handle = staged(sink, 1)
+    dying = impatient(world, freezing(at, lambda: cold.enter_context(world.server.frozen())))
+    with cold:
+        begun = time.monotonic()
+        with pytest.raises(DatabaseUnreachableError, match=r"has not answered for 1 s \(statement_timeout\)"):
+            dying.release([handle], 1)
+        with pytest.raises(DatabaseUnreachableError):
+            impatient(world).release([handle], 1)
+        assert time.monotonic() - begun < IN_TIME
+    wait_until(lambda: released_in_the_end(sink, handle), "a release by the next try")
+    assert (world.rows(), sink.release([handle], 1), world.rows()) == (rows_of(1), {"rows": 2}, rows_of(1))
+
+
+def test_an_executor_gives_it_up_too(world: World) -> None:
+    """It may freeze at any moment of a COPY."""
+    world.table()
+    cold = ExitStack()
+
+    def batches() -> Any:
+        yield from Rows([]).batches(rows_of(1))
+        cold.enter_context(world.server.frozen())
+
+    statements = [f'COPY "{world.schema}".orders (id, city, part, row) FROM STDIN (FORMAT csv)']
+    world.run(f'ALTER TABLE "{world.schema}".orders ADD part bigint, ADD row bigint')
+    with cold:
+        begun = time.monotonic()
+        told = copier(psycopg.conninfo.conninfo_to_dict(world.url), statements, 1)(7, batches())
+        assert time.monotonic() - begun < IN_TIME
+    assert (told["rows"], told["error"]["sqlstate"]) == (0, None)
+    wait_until(lambda: world.rows() == [], "nothing of it is there")
+
+
+def test_a_long_statement_of_a_server_that_lives_is_not_cut(world: World) -> None:
+    address = Address.of_url(world.url)
+    assert address is not None
+    database, failures = Database(address, patience=30), world.table().new()._failures
+    with database.transaction("look", failures, AssertionError) as connection:
+        connection.execute("SELECT pg_sleep(1.5)")
+
+
+def test_the_option_of_the_sink_is_the_limit_of_a_statement(world: World) -> None:
+    bound = world.sink(statement_timeout=90).bind(SinkContext("orders", "lake"))
+    assert isinstance(bound, BoundPostgresSink)
+    assert bound._database.patience == 90
+    assert "statement_timeout" not in world.sink(statement_timeout=90).definition(), "it may change"

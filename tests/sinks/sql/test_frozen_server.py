@@ -1,0 +1,88 @@
+"""A server that freezes: it is given up in time, asked again later, and nothing is there twice (R9)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import pymysql
+import pytest
+
+from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext
+from airflow_provider_ckpt.sinks.sql.address import Address
+from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
+from airflow_provider_ckpt.sinks.sql.mysql_dialect import MySQLDialect
+from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
+from tests.sinks.sql.mariadb_world import MariaDBWorld
+from tests.sinks.sql.world import rows_of, staged
+from tests.support.waiting import wait_until
+
+IN_TIME = 30.0
+"""Seconds. The limits here are of one or two, and an hour if nothing is said."""
+
+
+def freezing(at: str, freeze: Callable[[], object]) -> Any:
+    """A connection before whose first statement, or commit, that begins so the server freezes."""
+    seen = list[str]()
+
+    def about_to(statement: str) -> None:
+        if statement.startswith(at) and not seen:
+            seen.append(statement)
+            freeze()
+
+    class Freezing(pymysql.connections.Connection):  # type: ignore[misc]
+        def query(self, statement: Any, unbuffered: bool = False) -> Any:
+            about_to(statement if isinstance(statement, str) else statement.decode())
+            return super().query(statement, unbuffered)
+
+        def commit(self) -> None:
+            about_to("COMMIT")
+            super().commit()
+
+    return Freezing
+
+
+def released_in_the_end(sink: BoundSink, handle: Handle) -> bool:
+    """What was under way when it froze may hold its locks for a moment."""
+    with suppress(DatabaseUnreachableError):
+        return sink.release([handle], 1) == {"rows": 2}
+    return False
+
+
+@pytest.mark.parametrize("at", ["INSERT INTO", "COMMIT"])
+def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_for(maria: MariaDBWorld, at: str) -> None:
+    url, cold = maria.table().url + "&connect_timeout=2", ExitStack()
+    sink = maria.new(url=url)
+    handle = staged(sink, 1)
+    freeze = freezing(at, lambda: cold.enter_context(maria.server.frozen()))
+    dying = maria.bind(url=f"{url}&read_timeout=1", connect=freeze)
+    with cold:
+        begun = time.monotonic()
+        with pytest.raises(DatabaseUnreachableError, match="timed out"):
+            dying.release([handle], 1)
+        with pytest.raises(DatabaseUnreachableError):
+            sink.release([handle], 1)
+        assert time.monotonic() - begun < IN_TIME
+    wait_until(lambda: released_in_the_end(sink, handle), "a release by the next try")
+    assert (maria.rows(), sink.release([handle], 1), maria.rows()) == (rows_of(1), {"rows": 2}, rows_of(1))
+
+
+def test_the_option_of_the_sink_goes_before_the_setting_of_the_connection(maria: MariaDBWorld) -> None:
+    sink = SqlSink("orders", url=maria.url + "&read_timeout=7", statement_timeout=2.5)
+    bound = sink.bind(SinkContext("orders", "lake"))
+    assert isinstance(bound, BoundSqlSink)
+    assert bound._database.parameters["read_timeout"] == 2.5
+    shop = Address.of_connection(Connection("shop", "mysql", host="h", extra={"read_timeout": 7}))
+    assert MySQLDialect().connect_parameters(shop.parameters)["read_timeout"] == 7
+    assert "statement_timeout" not in sink.definition(), "it may change"
+
+
+@pytest.mark.parametrize("given", [0, -1, 0.5, 86_401, "60", True])
+def test_what_is_no_time_limit_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidSinkError, match="statement_timeout"):
+        SqlSink("orders", url="sqlite:////a.db", statement_timeout=given).validate()
