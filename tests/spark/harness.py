@@ -174,6 +174,11 @@ class World:
         log.load()
         return log.records()
 
+    def newest_batch(self, vertex: str, subtask: int = 0) -> int:
+        """-1: none. Counting :meth:`records` would not do while a job runs: its log forgets."""
+        last = SubtaskLog(self.storage, subtask_log_path(self.job_id, vertex, subtask)).load().last_batch
+        return -1 if last is None else last.batch_id
+
     def read_up_to(self, vertex: str, source: str) -> int:
         """The file source's own batch number in the last completed checkpoint; -1: nothing read."""
         from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
