@@ -23,7 +23,10 @@ from bench.table_race import race, rows, session, stopwatch
 from tests.support.mariadb import NOT_INSTALLED, PASSWORD, MariaDB, is_installed
 
 DRIVER = "org.mariadb.jdbc:mariadb-java-client:3.4.1"
-TABLE = "id bigint, shop int, city varchar(40) character set utf8mb4, amount decimal(12,2), price double, at timestamp(6) NULL"
+TABLE = (
+    "id bigint, shop int, city varchar(40) character set utf8mb4, amount decimal(12,2), price double, "
+    "at timestamp(6) NULL"
+)
 
 
 class Ways:
