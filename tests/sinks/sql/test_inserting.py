@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import pymysql
 import pytest
+from pymysql.constants import SERVER_STATUS
 from pyspark import cloudpickle
 
 from airflow_provider_ckpt.sinks.sink import SinkContext
@@ -67,3 +72,26 @@ def test_where_pymysql_is_missing_in_the_driver_the_error_names_the_extra(monkey
     with pytest.raises(Exception, match=r"airflow-provider-ckpt\[sql\]") as raised:
         SqlSink("orders", url="mysql://h/d").bind(SinkContext("orders", "lake"))
     assert type(raised.value).__name__ == "DriverPackageMissingError"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0, -1, 2**63 - 1, -(2**63)],
+        [0.1, -0.0, 1.0, 1e300, 1e-7, 123456789.5, 5e-324],
+        [Decimal("0"), Decimal("-0.00"), Decimal("1E+5"), Decimal("0.0000000001"), Decimal("-12.50")],
+        [*map(datetime.fromisoformat, ("0001-01-01", "9999-12-31 23:59:59.999999", "2026-01-02 03:04:05"))],
+        [True, False],
+        ["", "it's", "\\'; --", 'a "quote"', "line\nbreak", "\x1a"],
+        [b"", b"\x00'\\"],
+        [date(2026, 1, 2)],
+    ],
+    ids=lambda values: type(values[0]).__name__,
+)
+@pytest.mark.parametrize("status", [0, SERVER_STATUS.SERVER_STATUS_NO_BACKSLASH_ESCAPES])
+def test_values_are_written_as_the_driver_writes_them(values: list[Any], status: int) -> None:
+    session = pymysql.connect(defer_connect=True)
+    session.server_status = status
+    cursor = session.cursor()
+    of_driver = [cursor.mogrify("(%s,%s)", (one, None)) for one in [None, *values]]
+    assert [*inserting._literals(session, [[None, *values], [None] * (len(values) + 1)])] == of_driver
