@@ -30,11 +30,11 @@ class ReleaseCounts:
     def of(self, uid: str, handles: Iterable[Handle], counts: Counts) -> dict[str, int]:
         """``handles``: all that the call was given, which are released now; ``counts``: what the sink said. For one
         sink checkpoints ascend, and so does where their handles begin: what is not among these never comes again."""
-        rows = {str(one["id"]): int(one["rows"]) for one in handles}
+        rows = {str(one["id"]): one.get("rows") for one in handles}
         known = self._counted.get(uid, set())
         self._counted[uid] = set(rows)
-        if "rows" not in counts:
-            return dict(counts)
-        told = sum(number for handle_id, number in rows.items() if handle_id not in known)
+        told = sum(number or 0 for handle_id, number in rows.items() if handle_id not in known)
+        if "rows" not in counts or None in rows.values():
+            return dict(counts)  # a sink of somebody's own, whose handles do not say: what it counts is told
         earlier = max(0, told - counts["rows"])
         return {**counts, "rows": told, **({EARLIER_ROWS: earlier} if earlier else {})}

@@ -143,7 +143,7 @@ class Runner:
         self.world.rows[path] = tuple(rows)
         read = rows and self.world.graph.outputs(self.vertex.uid)
         files = (PartitionFile(self.world.write(self.subtask, path), len(rows)),) if read else ()
-        return {"files": files, "handles": {sink: {"id": path} for sink in self.vertex.sinks}}
+        return {"files": files, "handles": {sink: {"id": path, "rows": len(rows)} for sink in self.vertex.sinks}}
 
 
 class StreamingRunner(Runner):
