@@ -11,6 +11,8 @@ from airflow_provider_ckpt.connections.errors import ConnectionMissingError
 
 _HANDED: dict[str, str] = {}
 """What this process was handed in memory, as its environment would hold it."""
+_FOR_NOW: dict[object, Mapping[str, str]] = {}
+"""The same, of each block that runs, whatever thread it is in: the later ones last."""
 
 
 def variable_of(conn_id: str) -> str:
@@ -26,20 +28,20 @@ def hand_over(environ: Mapping[str, str]) -> None:
 @contextmanager
 def handed(environ: Mapping[str, str]) -> Iterator[None]:
     """As :func:`hand_over`, for as long as the block runs: a process that goes on with something else keeps none."""
-    before = dict(_HANDED)
-    _HANDED.update(environ)
+    block = object()
+    _FOR_NOW[block] = dict(environ)
     try:
         yield
     finally:
-        _HANDED.clear()
-        _HANDED.update(before)
+        del _FOR_NOW[block]
 
 
 def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> Connection:
     """``environ``: this process's by default, and what it was handed. Raises ConnectionMissingError,
     BadConnectionError."""
     variable = variable_of(conn_id)
-    text = ({**os.environ, **_HANDED} if environ is None else environ).get(variable, "")
+    places = [os.environ, _HANDED, *_FOR_NOW.values()] if environ is None else [environ]
+    text = next((one[variable] for one in reversed(places) if variable in one), "")
     if not text.strip():
         raise ConnectionMissingError(conn_id=conn_id, variable=variable)
     return parse_connection(conn_id, text)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_ckpt.connections.connection import Connection, parse_connection
-from airflow_provider_ckpt.connections.environment import hand_over, read_connection, variable_of
+from airflow_provider_ckpt.connections.environment import hand_over, handed, read_connection, variable_of
 from airflow_provider_ckpt.connections.errors import BadConnectionError, ConnectionMissingError
 
 SECRET = "s3cr3t/@:%?#"
@@ -89,3 +89,18 @@ def test_what_a_process_was_handed_goes_before_its_environment(monkeypatch: pyte
     assert read_connection("handed_db").host == "environment"
     hand_over({"AIRFLOW_CONN_HANDED_DB": "postgres://memory/x"})
     assert read_connection("handed_db").host == "memory"
+
+
+def test_what_two_threads_were_handed_at_the_same_time_is_there_as_long_as_each_of_them_works_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("airflow_provider_ckpt.connections.environment._HANDED", {})
+    first, second = (handed({f"AIRFLOW_CONN_{name}": f"postgres://{name}/x"}) for name in ("ONE", "TWO"))
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert read_connection("two").host == "TWO"
+    second.__exit__(None, None, None)
+    for name in ("one", "two"):
+        with pytest.raises(ConnectionMissingError):
+            read_connection(name)
