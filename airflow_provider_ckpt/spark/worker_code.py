@@ -22,11 +22,12 @@ def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[Sub
     recorded = None if state.plan is None else state.plan.code
     if recorded is None or job.code is None:
         return
-    declared = []
+    declared, sinks = list[str](), list[str]()
     for vertex in {subtask.vertex for subtask in subtasks}:
         given = state.settings[vertex].logic if vertex in state.settings else {}
         declared += [uid for uid in state.graph().vertex(vertex).operators if uid not in given]
-    differs = recorded.differences(job.code, declared) if declared else []
+        sinks += state.graph().vertex(vertex).sinks  # which nobody can give others
+    differs = recorded.differences(job.code, declared) if declared or sinks else []
     if differs:
         file = reference.rpartition(":")[0]
         raise OtherCodeError(file=file, job_id=state.job_id, deployment=state.deployment, differs=" and ".join(differs))

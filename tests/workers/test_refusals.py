@@ -171,6 +171,15 @@ def test_r21_of_an_operator_that_was_given_another_function_that_one_counts(prep
         prepared.comes(OTHER.replace('json("in")', 'json("other")'), LIVE, LARGE)
 
 
+def test_r21_its_sinks_are_those_of_the_jobs_file_whatever_functions_its_operators_were_given(
+    prepared: Prepared,
+) -> None:
+    prepared.given(large=prepared.write(OTHER, "two"))
+    prepared.comes(OTHER, LARGE)
+    with pytest.raises(OtherCodeError, match="what stands beside the functions of its operators"):
+        prepared.comes(FILE.replace('FileSink("out")', 'FileSink("there")'), LARGE)
+
+
 def test_r21_a_worker_whose_file_of_that_function_is_another_one_is_refused(prepared: Prepared) -> None:
     prepared.given(large=prepared.write(OTHER, "two"))
     prepared.write(f"{OTHER}\n# 200\n", "two")
