@@ -96,9 +96,13 @@ def connected(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any
     import socket
     import threading
 
-    if parameters.get("unix_socket"):
-        return connect(**parameters)
-    session, patience = connect(**parameters, defer_connect=True), parameters["connect_timeout"]
+    patience = parameters["connect_timeout"]
+    if parameters.get("unix_socket"):  # which the driver takes for safe only if it has opened it by itself
+        session = connect(**{**parameters, "read_timeout": min(patience, parameters["read_timeout"])})
+        # there is no public way; each version has asked for it anew with each answer
+        session._read_timeout = parameters["read_timeout"]
+        return session
+    session = connect(**parameters, defer_connect=True)
     line = _line(session, patience)
     watched = line.dup()  # TLS takes the other one over
 

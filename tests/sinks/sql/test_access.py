@@ -166,10 +166,14 @@ def test_a_release_that_is_there_is_told_though_what_was_staged_cannot_be_droppe
     assert maria.staging_tables() == 0
 
 
-def test_r16_a_server_that_takes_a_connection_and_says_nothing_is_unreachable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        sink = SqlSink("orders", url=f"mysql://me:s3cr3tPW@127.0.0.1:{port}/shop?ssl_disabled=true&connect_timeout=1")
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
+def test_r16_a_server_that_takes_a_connection_and_says_nothing_is_unreachable(tmp_path: Path, family: int) -> None:
+    with socket.socket(family) as server:
+        server.bind(("127.0.0.1", 0) if family == socket.AF_INET else str(tmp_path / "s"))
+        server.listen()
+        at = server.getsockname()
+        host, more = (f"127.0.0.1:{at[1]}", "") if family == socket.AF_INET else ("localhost", f"&unix_socket={at}")
+        sink = SqlSink("orders", url=f"mysql://me:s3cr3tPW@{host}/shop?ssl_disabled=true&connect_timeout=1{more}")
         bound, found = sink.bind(SinkContext("orders", "lake")), list[Any]()
 
         def ask() -> None:
