@@ -214,7 +214,8 @@ class Worker:
         if isinstance(report, SubtaskOpened):
             hosted.is_opened = True
             gateway.begun(report.subtask, report.attempt)
-        self._begin_first(len(self._not_begun), gateway)
+        if self._end is None:  # who leaves takes none from whoever comes in its place
+            self._begin_first(len(self._not_begun), gateway)
         if isinstance(report, SubtaskPaused) and hosted.resumes_with is not None:
             self._resume(hosted, hosted.resumes_with, gateway)  # nobody asks for that pause any more
             return

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.coordinator import reports as rp
 from airflow_provider_ckpt.journal.events import EpochClaimed, StatusChanged, SubtaskFinished
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
@@ -265,6 +266,18 @@ def test_one_that_fails_is_for_the_supervisor_to_begin_again(tmp_path: Path) -> 
     failed = rp.SubtaskFailed(*WORLD, "boom")
     assert bench.turn(failed) == [replace(failed, worker_is_lost=True)]
     assert bench.worker._end is WorkerEnd.FAILED
+
+
+def test_who_leaves_before_the_first_has_begun_opens_no_log_of_the_others(tmp_path: Path) -> None:
+    """They are for whoever comes in its place."""
+    bench = Bench(tmp_path, restarts=False)
+    bench.told()
+    part, other = bench.worker._part, SubtaskId("w/0")
+    attempts, plans = {**part.attempts, other: AttemptId.first(1, "n0")}, {**part.plans, other: PLAN}
+    bench.worker._part, bench.worker._not_begun = replace(part, attempts=attempts, plans=plans), [other]
+    bench.turn(rp.SubtaskFailed(*WORLD, "boom"))
+    assert bench.worker._end is WorkerEnd.FAILED
+    assert bench.told() == []
 
 
 def test_one_that_cannot_be_mended_ends_the_run_for_all(tmp_path: Path) -> None:
