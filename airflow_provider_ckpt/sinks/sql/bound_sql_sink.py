@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -66,7 +66,8 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             raise self._failures.mismatch(problem, f"ALTER TABLE {name} ENGINE=InnoDB")
 
         # what is lacking would be found when the first batch is staged; DROP, when the first release is done
-        lacking = ", ".join(self._lacking(connection, self._schema))
+        anywhere = self._lacking(connection, self._schema)
+        lacking = ", ".join(one for one in anywhere if not self._is_granted_on_ledger(connection, one, anywhere))
         if lacking:
             problem = f"its user lacks {lacking} in the database {self._schema!r}, where rows are staged"
             raise self._failures.mismatch(problem, f"GRANT {lacking} ON {self._schema}.*, or name a staging_schema")
@@ -74,6 +75,15 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
     def _lacking(self, connection: Connection, schema: str) -> list[str]:
         """Rights on what is staged there; the table that they are tried on is none that is there."""
         return list(self._dialect.lacking_to_stage(connection, TableName(schema, staging_table("", "", ""))))
+
+    def _is_granted_on_ledger(self, connection: Connection, right: str, lacking: Collection[str]) -> bool:
+        """What is staged is neither updated nor deleted from: of these rights those on the ledger's tables will do."""
+        known = self._sql_ledger.tables
+        tables = {"UPDATE": (known.ledger, known.targets), "DELETE": (known.released, known.staged)}.get(right)
+        if tables is None or "SELECT" in lacking or not self._sql_ledger.exists(connection):
+            return False
+        columns = [(table, [column.name for column in table.primary_key]) for table in tables]
+        return not any([*self._dialect.lacking_rights(connection, *one, (right,))] for one in columns)
 
     def _check_creatable(self, connection: Connection) -> None:
         self._refuse_absent()

@@ -129,6 +129,21 @@ def test_a_right_that_is_lacking_where_rows_are_staged_is_told_by_name_before_an
     assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
 
 
+def test_what_only_the_ledger_needs_may_be_granted_on_its_tables_alone(maria: MariaDBWorld, poor: str) -> None:
+    maria.new()
+    maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
+    maria.run(f"REVOKE UPDATE, DELETE ON {maria.schema}* FROM poor")
+    for table in ("ledger", "targets", "released", "staged"):
+        with pytest.raises(TableMismatchError, match=r"lacks .*(UPDATE|DELETE) in the database"):
+            maria.new(url=poor)
+        right = "UPDATE" if table in ("ledger", "targets") else "DELETE"
+        maria.run(f"GRANT {right} ON {maria.schema}ckpt_{table} TO poor")
+    sink = maria.new(url=poor)
+    assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
+    assert sink.release([staged(sink, 2)], 2) == {"rows": 2}
+    assert (maria.rows(), maria.staging_tables()) == (rows_of(1, 2), 0)
+
+
 def test_so_is_one_where_its_table_is_to_be_made(maria: MariaDBWorld, poor: str) -> None:
     other = f"{maria.database} other"
     maria.run(f"CREATE DATABASE `{other}`")
