@@ -77,5 +77,13 @@ def connections_here(conn_ids: Iterable[str]) -> Iterator[None]:
 def _redacted(error: CkptError, connections: DriverConnections) -> CkptError:
     if connections.redact(str(error)) == str(error):
         return error
-    texts = {name: connections.redact(value) for name, value in error.data.items() if isinstance(value, str)}
-    return type(error)(**{**error.data, **texts})
+    return type(error)(**_without_secrets(error.data, connections))
+
+
+def _without_secrets(value: Any, connections: DriverConnections) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_secrets(one, connections) for name, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_without_secrets(one, connections) for one in value]
+    shown = connections.redact(str(value))
+    return value if shown == str(value) else shown

@@ -13,7 +13,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from airflow_provider_ckpt.connections import environment
 from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.connections.errors import ConnectionMissingError
+from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.driver_connections import connections_here
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
@@ -116,6 +118,17 @@ def test_an_error_of_a_sink_shows_nothing_of_its_connection(past: PastJob, shop:
     with pytest.raises(AirflowException, match=r"sink lake .*the server says no to") as raised:
         clean(past, conn_ids=["shop_db"])
     assert not isinstance(raised.value, AirflowFailException)
+    assert "s3cr3t" not in "".join(traceback.format_exception(raised.value))
+
+
+class SeveralError(TransientError):
+    template = "{said}: {more}"
+
+
+@pytest.mark.parametrize("hidden", [[SECRET], (SECRET,), {"why": [SECRET]}, RuntimeError(SECRET)], ids=type)
+def test_so_does_one_that_says_several_things(hidden: object) -> None:
+    with pytest.raises(SeveralError, match="no") as raised, connections_here(["shop_db"]):
+        raise SeveralError(said="no", more=hidden)
     assert "s3cr3t" not in "".join(traceback.format_exception(raised.value))
 
 
