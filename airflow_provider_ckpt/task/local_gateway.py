@@ -152,10 +152,12 @@ class LocalGateway:
 
     def _stop_all(self) -> None:
         made = self._restarts.close()
-        for task in dict.fromkeys((*self._replaced, *self._tasks.values(), *made)):
-            task.stop()
-            task.close()
-        self._side_by_side.close()
+        try:
+            for task in dict.fromkeys((*self._replaced, *self._tasks.values(), *made)):
+                task.stop()
+                task.close()
+        finally:
+            self._side_by_side.close()
 
     def _wait_for_batches(self, until: float) -> None:
         for task in self._tasks.values():

@@ -400,3 +400,17 @@ def test_one_that_cannot_be_stopped_holds_up_nobody_for_ever(
     gateway.stop(after_batch=False)
     assert "ckpt-restart-v/0 has not ended within 0.01 s, and is left behind" in caplog.text
     hangs.set()
+
+
+def test_no_thread_of_barriers_is_left_when_a_task_cannot_be_stopped() -> None:
+    class Stubborn(Noting):
+        def stop(self) -> None:
+            raise TimeoutError("the query does not end")
+
+    other = SubtaskId("w/0")
+    gateway = LocalGateway(2, {V: Stubborn(A, []), other: Noting(A, [])}, unexpected, Making([]).restarts)
+    gateway.send(TriggerBarrier(2, V, A, 1), TriggerBarrier(2, other, A, 1))
+    assert [one for one in threading.enumerate() if one.name.startswith("ckpt-barriers")]
+    with pytest.raises(TimeoutError):
+        gateway.stop(after_batch=False)
+    assert not [one for one in threading.enumerate() if one.name.startswith("ckpt-barriers")]
