@@ -12,7 +12,8 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class Task(Protocol):
-    """One attempt of one subtask. All of this is called from one thread, the JobMaster's, and returns soon but for
+    """One attempt of one subtask. One method is called at a time, and the JobMaster waits for it: from its own thread,
+    ``trigger`` and ``pull_inputs`` also from others, side by side with those of other tasks. All return soon but for
     :meth:`stop` and what follows it; what takes long the task does in a thread of its own. It answers by reports."""
 
     @property
