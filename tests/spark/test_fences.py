@@ -455,7 +455,12 @@ def test_r1_what_spark_tells_behind_the_end_of_a_run_is_left_to_the_next_one(sub
 
 def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: Subtask) -> None:
     released: list[int] = []
-    sink: Any = SimpleNamespace(release=lambda handles, checkpoint: released.append(checkpoint))
+
+    def release(handles: object, checkpoint: int) -> dict[str, int]:
+        released.append(checkpoint)
+        return {"rows": 0}
+
+    sink: Any = SimpleNamespace(release=release)
     completed = CheckpointCompleted(1, 0.0, 1.0, "checkpoint", {}, {})
     for taken, expected in ((False, [1]), (True, [1])):
         subtask.claimed = taken
