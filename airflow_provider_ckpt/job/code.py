@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from airflow_provider_ckpt.job.loading import LoadedJob, parts_of
 from airflow_provider_ckpt.job.syntax import digest_of, without_docstring
 from airflow_provider_ckpt.job.version import owned_by
-from airflow_provider_ckpt.model.job_code import JobCode
+from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 
 _UNREADABLE = (ImportError, OSError, SyntaxError, ValueError)
 
@@ -55,8 +55,9 @@ class _Followed:
                 continue
             spec = self._specs[name] = self._spec(name, self._specs.get(parent))
             of_module = None if spec is None else _tree(spec)
+            if spec is not None:
+                found[name] = WITHOUT_SOURCE if of_module is None else digest_of([of_module])
             if spec is not None and of_module is not None:
-                found[name] = digest_of([of_module])
                 waiting += _imported(of_module, spec.parent or "")
         return found
 

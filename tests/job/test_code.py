@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import py_compile
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from airflow_provider_ckpt.job.code import code_of
 from airflow_provider_ckpt.job.loading import load
-from airflow_provider_ckpt.model.job_code import JobCode
+from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 
 FILE = '''"""Orders."""
 
@@ -125,6 +126,26 @@ def test_so_is_a_module_that_it_imports(tmp_path: Path, name: str) -> None:
     given = {name.replace(".", "__"): "NAME = 'two'\ndef late(): ...\n"}
     one, other = code(write(tmp_path / "a")), code(write(tmp_path / "b", **given))
     assert differences(one, other) == [f"module {name!r}"]
+
+
+@pytest.mark.parametrize("name", ["plain_of_this_test", "late_of_this_test"])
+def test_so_is_one_that_comes_from_elsewhere(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As of an old archive that somebody has put on the path."""
+    one, path, old = code(write(tmp_path / "a")), write(tmp_path / "b"), tmp_path_factory.mktemp("old")
+    (path.parent / f"{name}.py").rename(old / f"{name}.py")
+    monkeypatch.syspath_prepend(str(old))
+    assert differences(one, code(path)) == [f"module {name!r}, which is not beside the file there"]
+
+
+def test_a_module_without_source_is_not_compared(tmp_path: Path) -> None:
+    path = write(tmp_path / "b")
+    py_compile.compile(str(path.parent / "plain_of_this_test.py"), str(path.parent / "plain_of_this_test.pyc"))
+    (path.parent / "plain_of_this_test.py").unlink()
+    one, other = code(write(tmp_path / "a")), code(path)
+    assert other.modules["plain_of_this_test"] == WITHOUT_SOURCE
+    assert differences(one, other) == differences(other, one) == []
 
 
 def test_one_whose_source_is_not_there_is_not_compared(tmp_path: Path) -> None:
