@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 
 from airflow_provider_ckpt.job.loading import LoadedJob, parts_of
@@ -38,8 +38,11 @@ class _Followed:
     def __init__(self, reference: str) -> None:
         target, _, from_file = parts_of(reference)
         folder, package = os.path.dirname(os.path.realpath(target)), target.partition(".")[0]
-        self._owns = owned_by(folder) if from_file else lambda name: name == package
-        self._path = [folder] if from_file else None
+        beside = owned_by(folder) if from_file else lambda name: False
+        if from_file:
+            above, package = _package_around(folder)
+        self._owns: Callable[[str], bool] = lambda name: name == package or beside(name)
+        self._path = [folder, above] if from_file else None
         self._specs: dict[str, ModuleSpec | None] = {}
 
     def modules(self, tree: ast.Module, package: str) -> dict[str, str]:
@@ -71,6 +74,15 @@ class _Followed:
             )
         except _UNREADABLE:
             return None
+
+
+def _package_around(folder: str) -> tuple[str, str]:
+    """Where the package lies that a file in ``folder`` is in, and its name: a file imports from it, too. The name is
+    empty if there is none."""
+    name = ""
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+    return folder, name
 
 
 def _tree(spec: ModuleSpec) -> ast.Module | None:

@@ -174,3 +174,19 @@ def test_a_module_of_a_package_has_what_its_package_has(tmp_path: Path, monkeypa
         "late_of_this_test",
     }
     assert found.functions.keys() == {"live", "large"}
+
+
+def test_so_has_a_file_that_lies_in_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = FILE.replace("import plain_of", "from pipelines_of_this_test.daily import plain_of")
+    path = write(tmp_path / "pipelines_of_this_test" / "daily", text)
+    for folder in (path.parent, path.parent.parent):
+        (folder / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = code_of(load(f"{path}:job"), f"{path}:job")
+    assert found is not None
+    assert {
+        "pipelines_of_this_test",
+        "pipelines_of_this_test.daily",
+        "pipelines_of_this_test.daily.plain_of_this_test",
+        "shapes_of_this_test.tools",
+    } <= found.modules.keys()
