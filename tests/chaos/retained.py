@@ -16,7 +16,7 @@ METADATA = "parts/checkpoints/chk-1/_metadata"
 RETAINED = re.compile(
     r"ckpt-root\.json|parts/(journal/\d{8}\.json|journal/head\.json|checkpoints/chk-\d+/_metadata"
     r"|frozen/(left|right)\.json|vertices/[a-z]+/\d/log/(\d{8}|head)\.json"
-    r"|deployments/\d{4}/(master-\d{4}|worker-[0-9a-f]{8})\.json)"  # the last words of each process
+    r"|deployments/\d{4}/(master-\d{4}|worker-[0-9a-f]{8}(-\d{4})?)\.json)"  # the last words of each process
 )
 
 
