@@ -121,9 +121,16 @@ class MariaDB:
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGSTOP)
         try:
+            wait_until(self._stands_still, "the server to stand still")  # a thread may carry out a statement yet
             yield
         finally:
             os.kill(self._process.pid, signal.SIGCONT)
+
+    def _stands_still(self) -> bool:
+        """Each of its threads."""
+        assert self._process is not None
+        stats = Path(f"/proc/{self._process.pid}/task").glob("*/stat")
+        return all(one.read_text().rpartition(")")[2].split()[0] == "T" for one in stats)
 
     def _is_ready(self) -> bool:
         assert self._process is not None

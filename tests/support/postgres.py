@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.support.processes import Process
+from tests.support.processes import Process, stands_still
 from tests.support.waiting import wait_until
 
 NOT_INSTALLED = "PostgreSQL is not installed (no initdb was found): apt-get install postgresql"
@@ -27,6 +27,11 @@ def initdb() -> str | None:
     """Where it is; Debian keeps a server's programs out of PATH."""
     versions = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda one: float(Path(one).parent.name))
     return shutil.which("initdb", path=os.pathsep.join([os.environ.get("PATH", ""), *reversed(versions)]))
+
+
+def _is_still(pid: int) -> bool:
+    """Or gone."""
+    return stands_still(pid) or not Path(f"/proc/{pid}").exists()
 
 
 class PostgreSQL:
@@ -99,8 +104,12 @@ class PostgreSQL:
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """All of its processes stand still; its kernel goes on to take connections and acknowledges what is sent."""
-        self._signal(signal.SIGSTOP)
+        children = self._signal(signal.SIGSTOP)
         try:
+            assert self._process is not None
+            told = (self._process.pid, *children)
+            # one of them may carry out a statement yet
+            wait_until(lambda: all(map(_is_still, told)), "the server to stand still")
             yield
         finally:
             self._signal(signal.SIGCONT)
