@@ -80,7 +80,7 @@ def _package_around(folder: str) -> tuple[str, str]:
     """Where the package lies that a file in ``folder`` is in, and its name: a file imports from it, too. The name is
     empty if there is none."""
     name = ""
-    while os.path.isfile(os.path.join(folder, "__init__.py")):
+    while folder != os.sep and os.path.isfile(os.path.join(folder, "__init__.py")):
         folder, name = os.path.split(folder)
     return folder, name
 

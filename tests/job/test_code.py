@@ -128,6 +128,15 @@ def test_so_is_a_module_that_it_imports(tmp_path: Path, name: str) -> None:
     assert differences(one, other) == [f"module {name!r}"]
 
 
+def test_digests_stay_what_they_are(tmp_path: Path) -> None:
+    """They are in journals: workers of the next version are compared with what this one has written."""
+    found = code(write(tmp_path / "a"))
+    assert (found.rest, dict(found.functions)) == (
+        "28144fb4bc95b95d",
+        {"live": "eba15d3a0307fac5", "large": "ff55d586c448ebbc"},
+    )
+
+
 @pytest.mark.parametrize("name", ["plain_of_this_test", "late_of_this_test"])
 def test_so_is_one_that_comes_from_elsewhere(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, name: str

@@ -9,6 +9,7 @@ from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
@@ -127,6 +128,20 @@ def of_composed() -> list[ev.Event]:
         ev.Reconfigured(1, settings, 110.0, ev.GraphChanged(1, graph, {"rates": 4}, 110.0), "KeepUp(daily)"),
         ev.ReconfigurationEnded(1, None, done, took, 112.0, "KeepUp(daily)", "its batches are full"),
     ]
+
+
+def of_code() -> list[ev.Event]:
+    """The plan of workers says which code they have to have; of one module nobody can tell."""
+    modules = {"shapes": "0f1e2d3c4b5a6978", "compiled": WITHOUT_SOURCE}
+    code = JobCode("89ab45cd01ef2367", {"history": "fedcba9876543210"}, modules)
+    return [ev.PlanRecorded(GRAPH, {}, 101.0, code=code)]
+
+
+def of_earlier_rows() -> list[ev.Event]:
+    """The answer to the release of checkpoint 1 was lost; its rows are told with that of checkpoint 2."""
+    done = [ev.CheckpointCompleted(n, n * 1.0, n + 0.5, "checkpoint", {}, {}) for n in (1, 2)]
+    counts = {"rows": 7, "earlier_rows": 3}
+    return [*done, ev.SinkReleased("lake", 2, 3.0, counts), ev.CheckpointReleased(2, 3.5, {"lake": counts})]
 
 
 def of_recovery() -> list[ev.Event]:

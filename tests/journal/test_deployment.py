@@ -15,9 +15,10 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from tests.journal.samples import of_deployment
+from tests.journal.samples import of_code, of_deployment
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "deployment-v1.json"
+CODE = GOLDEN.with_name("job-code-v1.json")
 
 
 def folded(*more: ev.Event) -> JobState:
@@ -31,6 +32,14 @@ def test_golden_events_of_a_deployment_still_read_and_write_the_same() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert [decode(event) for event in golden] == of_deployment()
     assert [json.loads(encode(event)) for event in of_deployment()] == golden
+
+
+def test_w28_the_golden_plan_still_tells_the_code_that_workers_have_to_have() -> None:
+    golden = json.loads(CODE.read_text())
+    assert [decode(event) for event in golden] == of_code()
+    assert [json.loads(encode(event)) for event in of_code()] == golden
+    state = folded(*of_code())
+    assert state_from_json(state_to_json(state)) == state
 
 
 def test_a_snapshot_keeps_all_of_it() -> None:

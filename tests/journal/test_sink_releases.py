@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
@@ -12,9 +15,9 @@ from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.triggers.release_event import release_events
-from tests.journal.samples import of_sinks
+from tests.journal.samples import of_earlier_rows, of_sinks
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "sink-releases-v1.json"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def folded(events: list[ev.Event]) -> JobState:
@@ -28,10 +31,14 @@ def completed(number: int) -> ev.CheckpointCompleted:
     return ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {})
 
 
-def test_golden_events_of_sinks_still_read_and_write_the_same() -> None:
-    golden = json.loads(GOLDEN.read_text())
-    assert [decode(event) for event in golden] == of_sinks()
-    assert [json.loads(encode(event)) for event in of_sinks()] == golden
+@pytest.mark.parametrize(
+    ("name", "events"),
+    [("sink-releases-v1.json", of_sinks), ("sink-releases-v1-earlier-rows.json", of_earlier_rows)],
+)
+def test_golden_events_of_sinks_still_read_and_write_the_same(name: str, events: Callable[[], list[ev.Event]]) -> None:
+    golden = json.loads((GOLDEN / name).read_text())
+    assert [decode(event) for event in golden] == events()
+    assert [json.loads(encode(event)) for event in events()] == golden
 
 
 def test_a_checkpoint_is_released_when_every_sink_has_it() -> None:

@@ -31,6 +31,15 @@ REMOTE = (
         "one subtask goes on with another function than the rest of its vertex",
     ),
     Mutant(
+        "module-from-elsewhere-taken-for-the-same",
+        "W28",
+        "model/job_code.py",
+        "if there is None and same_file and not self._differs_above(name, other):",
+        "if False:",
+        ("tests/job/test_code.py::test_so_is_one_that_comes_from_elsewhere",),
+        "a worker runs what an old archive on its path has, and nobody is told",
+    ),
+    Mutant(
         "worker-calls-other-logic",
         "W28",
         "spark/preparation.py",

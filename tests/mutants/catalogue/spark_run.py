@@ -17,6 +17,17 @@ _CLOSED = ("tests/spark/test_retries.py", "tests/spark/test_crashes.py")
 
 _PUBLISHING = (
     Mutant(
+        "barriers-go-on-behind-the-loop",
+        "R8",
+        "task/side_by_side.py",
+        "        wait(done)\n",
+        "",
+        (
+            "tests/task/test_local_gateway.py::test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done",
+        ),
+        "a driver that has ended as overtaken appends to logs yet",
+    ),
+    Mutant(
         "published-before-its-commit",
         "R1",
         "spark/task/publisher.py",

@@ -16,21 +16,14 @@ from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgr
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import Database
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext
+from tests.sinks.freezing import IN_TIME, once_before
 from tests.sinks.postgres.world import Rows, World, rows_of, staged
 from tests.support.waiting import wait_until
-
-IN_TIME = 30.0
-"""Seconds. The limits here are of one or two, and an hour if nothing is said."""
 
 
 def freezing(at: str, freeze: Callable[[], object]) -> Any:
     """A connection before whose first statement, or commit, that begins so the server freezes."""
-    seen = list[str]()
-
-    def about_to(statement: str) -> None:
-        if statement.startswith(at) and not seen:
-            seen.append(statement)
-            freeze()
+    about_to = once_before(at, freeze)
 
     class Freezing(psycopg.Connection[Any]):
         def execute(self, query: Any, *args: Any, **more: Any) -> Any:

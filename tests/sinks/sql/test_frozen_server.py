@@ -18,22 +18,15 @@ from airflow_provider_ckpt.sinks.sql.address import Address
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.sinks.sql.mysql_dialect import MySQLDialect
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
+from tests.sinks.freezing import IN_TIME, once_before
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.world import rows_of, staged
 from tests.support.waiting import wait_until
 
-IN_TIME = 30.0
-"""Seconds. The limits here are of one or two, and an hour if nothing is said."""
-
 
 def freezing(at: str, freeze: Callable[[], object]) -> Any:
     """A connection before whose first statement, or commit, that begins so the server freezes."""
-    seen = list[str]()
-
-    def about_to(statement: str) -> None:
-        if statement.startswith(at) and not seen:
-            seen.append(statement)
-            freeze()
+    about_to = once_before(at, freeze)
 
     class Freezing(pymysql.connections.Connection):  # type: ignore[misc]
         def query(self, statement: Any, unbuffered: bool = False) -> Any:
