@@ -136,7 +136,7 @@ class Run:
         made = {vertex: self._start("worker", "--subtask", vertex, "--standby") for vertex in VERTICES}
         self._wait(lambda: len(self._published(KILLED)) > 0)
         self._start("worker", "--subtask", KILLED, "--standby", "--json")
-        told = f'"message": "this worker stands by for {KILLED}/0'  # the others, which say it too, do not in JSON
+        told = '"warm": true'  # the others, which say it too, do not in JSON
         self._wait(lambda: told in (self._work / "stderr").read_text())
         return made[KILLED]
 

@@ -124,7 +124,11 @@ class WorkerRun:
         """Until all of the subtasks have finished, or the job is over."""
         job_id, deployment = prepared.options.job_id, journal.state.deployment
         status = StatusReporter(on_status, job_id, prepared.spark.sparkContext.applicationId)
-        begin_warm_up(prepared.spark, stateful=bool(prepared.plan.stateful()))
+
+        def say_warm(seconds: float) -> None:
+            status.say(LineKind.WAITING, f"Spark is warm, after {seconds:.1f} s", warm=True)
+
+        begin_warm_up(prepared.spark, say_warm, stateful=bool(prepared.plan.stateful()))
         asked = _AskedToLeave()
         self.on_worker(asked)
         while True:

@@ -53,7 +53,7 @@ def test_between_standing_by_and_working(monkeypatch: pytest.MonkeyPatch, is_tak
 
     monkeypatch.setattr(Standby, "wait", wait)
     monkeypatch.setattr(WorkerRun, "_run", run)
-    monkeypatch.setattr(worker_run, "begin_warm_up", lambda spark, stateful: None)
+    monkeypatch.setattr(worker_run, "begin_warm_up", lambda spark, on_warm, stateful: None)
     work = WorkerRun(("a/0",), Timing(0.1), handlers.append, standby=True)
     nothing: Any = None
     work._stand_by(prepared, nothing, journal, (A,), lambda line: None)

@@ -17,23 +17,28 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("stateful", [False, True])
+@pytest.mark.parametrize("master", ["local[2]", "spark://somewhere:7077"])
 def test_a_warm_up_runs_batches_and_leaves_nothing_behind(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, stateful: bool
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, *, stateful: bool
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    batches: list[int] = []
-    write = module._write
+    monkeypatch.setattr(spark.sparkContext, "master", master)
+    batches: list[tuple[int, int]] = []
+    one_batch = module._batch
 
-    def noting(path: str | None) -> Callable[[DataFrame, int], None]:
-        def one(frame: DataFrame, batch: int) -> None:
-            write(path)(frame, batch)
-            batches.append(batch)
+    def noting(rows: DataFrame, checkpoint: str, write: Callable[[DataFrame, int], None]) -> None:
+        def noted(frame: DataFrame, batch: int) -> None:
+            write(frame, batch)
+            batches.append((batch, frame.count()))
 
-        return one
+        one_batch(rows, checkpoint, noted)
 
-    monkeypatch.setattr(module, "_write", noting)
-    warm_up(spark, stateful=stateful)
-    assert batches == [0, 1]
+    monkeypatch.setattr(module, "_batch", noting)
+    told: list[float] = []
+    begin_warm_up(spark, told.append, stateful=stateful).join()
+    assert [batch for batch, _ in batches] == list(range(module.BATCHES)), "each goes on from the one before"
+    assert all(rows for _, rows in batches), "each has rows"
+    assert len(told) == 1
     assert list(tmp_path.iterdir()) == []
     assert spark.streams.active == []
 
@@ -43,5 +48,7 @@ def test_a_warm_up_that_fails_is_no_matter(
 ) -> None:
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(tempfile, "tempdir", "/proc/no/such/folder")
-    begin_warm_up(spark, stateful=False).join()
+    told: list[float] = []
+    begin_warm_up(spark, told.append, stateful=False).join()
     assert "the warm-up of Spark did not work" in caplog.text
+    assert told == []
