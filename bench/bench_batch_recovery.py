@@ -37,9 +37,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import data
-from bench.bench_splits import SUBTASKS, build, completes, orders, ranges
+from bench.bench_splits import SUBTASKS, build, completes, splits_of
 from bench.journal_time import JournalTime
 from bench.one_run import CONF, JOB_ID
+from bench.split_rows import orders_of
 
 VARIABLE = "CKPT_BENCH_BATCH_RECOVERY"
 ENGINES = ("on", "off", "plain")
@@ -170,10 +171,10 @@ def _plain(given: dict[str, Any]) -> None:
 
     def read(split: dict[str, Any]) -> None:
         os.write(asked, f"{os.getpid()} {split['id']}\n".encode())
-        orders(spark, split["from"], split["to"]).write.parquet(f"{out}/split={split['id']}")
+        orders_of(spark, [split]).write.parquet(f"{out}/split={split['id']}")
 
     with ThreadPoolExecutor(SUBTASKS) as pool:
-        list(pool.map(read, ranges(given["splits"], given["rows"])))
+        list(pool.map(read, splits_of(given)))
 
 
 def main() -> None:

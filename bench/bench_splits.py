@@ -1,6 +1,9 @@
 """A source with splits, against Spark without the library over the same rows.
 
-    python bench/bench_splits.py [--splits 1000] [--rows 10000000] [--rounds 3]
+    python bench/bench_splits.py [--splits 1000] [--rows 10000000] [--rounds 3] [--csv] [--only one batched]
+
+The rows are made up by Spark, which costs next to nothing, so that what is left is what splits cost; with --csv each
+split is a file, as when an archive is read.
 
 one    one Spark batch job over all rows: what splitting costs at all
 loop   a Spark batch job for each split, four at a time from a pool of threads, which writes a folder each
@@ -17,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import json
 import os
 import shutil
@@ -28,7 +30,6 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,31 +37,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import data
 from bench.one_run import CONF, JOB_ID
+from bench.split_rows import archive, orders_of, ranges
 
 SUBTASKS = 4
 VARIABLE = "CKPT_BENCH_SPLITS"
 LIBRARY = ("ckpt", "batched")
+ENGINES = ("one", "loop", *LIBRARY)
 
 
-def ranges(splits: int, rows: int) -> list[dict[str, Any]]:
-    bounds = [rows * number // splits for number in range(splits + 1)]
-    return [{"id": str(n), "from": a, "to": b} for n, (a, b) in enumerate(pairwise(bounds))]
-
-
-def orders(spark: Any, start: int, end: int) -> Any:
-    numbers = spark.range(start, end, numPartitions=1 if end - start < 1_000_000 else None)
-    return numbers.selectExpr("id AS order_id", "CAST(id % 100000 AS INT) AS customer", "CAST(id AS DOUBLE) AS amount")
-
-
-def orders_of(spark: Any, several: list[dict[str, Any]]) -> Any:
-    """Of splits that follow each other it makes one range, as one would make one clause of a query."""
-    joined: list[list[int]] = []
-    for one in several:
-        if joined and joined[-1][1] == one["from"]:
-            joined[-1][1] = one["to"]
-        else:
-            joined.append([one["from"], one["to"]])
-    return functools.reduce(lambda a, b: a.union(b), [orders(spark, *each) for each in joined])
+def splits_of(given: dict[str, Any]) -> list[dict[str, Any]]:
+    return ranges(given["splits"], given["rows"], given.get("files"))
 
 
 def build(given: dict[str, Any]) -> Any:
@@ -72,13 +58,11 @@ def build(given: dict[str, Any]) -> Any:
 
     batched = bool(given.get("batched"))
 
-    @job.source(bounded=True, splits=ranges(given["splits"], given["rows"]), parallelism=SUBTASKS, batched=batched)
+    @job.source(bounded=True, splits=splits_of(given), parallelism=SUBTASKS, batched=batched)
     def history(read: Any, split: Any) -> Any:
         several = split if batched else [split]
         os.write(asked, "".join(f"{os.getpid()} {one['id']}\n" for one in several).encode())
-        if batched:
-            return orders_of(read._spark, several)
-        return orders(read._spark, split["from"], split["to"])
+        return orders_of(read._spark, several)
 
     job.sink("out", history, FileSink(given["out"]))
     return job
@@ -95,13 +79,14 @@ def completes(entry: Path) -> list[str]:
 
 
 class Case:
-    def __init__(self, work: Path, splits: int, rows: int) -> None:
+    def __init__(self, work: Path, splits: int, rows: int, files: str | None) -> None:
         self.work, self.splits, self.rows = work, splits, rows
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         self.given: dict[str, Any] = {
             "splits": splits,
             "rows": rows,
+            "files": files,
             "asked": str(work / "asked"),
             "out": str(work / "out"),
         }
@@ -159,14 +144,14 @@ def measured(engine: str, given: dict[str, Any], work: Path) -> float:
     spark.range(1000).write.parquet(str(work / f"warm-up-{os.getpid()}"))
     if engine in LIBRARY:
         return _library(work)
-    splits, out = ranges(given["splits"], given["rows"]), given["out"]
+    splits, out = splits_of(given), given["out"]
     begun = time.monotonic()
     if engine == "one":
-        orders(spark, 0, given["rows"]).write.parquet(out)
+        orders_of(spark, splits).write.parquet(out)
     else:
 
         def read(split: dict[str, Any]) -> None:
-            orders(spark, split["from"], split["to"]).write.parquet(f"{out}/split={split['id']}")
+            orders_of(spark, [split]).write.parquet(f"{out}/split={split['id']}")
 
         with ThreadPoolExecutor(SUBTASKS) as pool:
             list(pool.map(read, splits))
@@ -215,6 +200,8 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--csv", action="store_true")
+    parser.add_argument("--only", nargs="+", choices=ENGINES, default=ENGINES)
     parser.add_argument("--engine", help=argparse.SUPPRESS)
     parser.add_argument("--work", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -222,22 +209,30 @@ def main() -> None:
         print(measured(args.engine, json.loads(os.environ[VARIABLE]), Path(args.work)))
         return
     base = data.scratch() / "splits"
-    times: dict[str, list[float]] = {"one": [], "loop": [], "ckpt": [], "batched": []}
+    files = archive(data.scratch(), args.splits, args.rows) if args.csv else None
+    times: dict[str, list[float]] = {engine: [] for engine in args.only}
     for _ in range(args.rounds):
         for engine, found in times.items():
-            case = Case(base / engine, args.splits, args.rows)
+            case = Case(base / engine, args.splits, args.rows, files)
             found.append(case.seconds(engine))
             case.check(engine)
-    medians = {engine: statistics.median(found) for engine, found in times.items()}
     print(f"{args.rows:,} rows in {args.splits} splits, {SUBTASKS} at a time; load {os.getloadavg()[0]:.1f}")
+    tell(times)
+    if "ckpt" in times:
+        done, again = killed(Case(base / "killed", args.splits, args.rows, files))
+        print(f"killed with {done} of {args.splits} splits done: {again} begun again ({SUBTASKS} subtasks)")
+    shutil.rmtree(base)
+
+
+def tell(times: dict[str, list[float]]) -> None:
+    medians = {engine: statistics.median(found) for engine, found in times.items()}
     for engine, found in times.items():
         print(f"{engine:7} {medians[engine]:6.1f} s ({', '.join(f'{one:.1f}' for one in found)})")
-    for name in LIBRARY:
-        loop, one = (medians[name] / medians[other] for other in ("loop", "one"))
-        print(f"{name} / loop {loop:.2f}, {name} / one {one:.2f}")
-    done, again = killed(Case(base / "killed", args.splits, args.rows))
-    print(f"killed with {done} of {args.splits} splits done: {again} begun again ({SUBTASKS} subtasks)")
-    shutil.rmtree(base)
+    for name in [one for one in LIBRARY if one in times]:
+        ratios = [
+            f"{name} / {other} {medians[name] / medians[other]:.2f}" for other in ("loop", "one") if other in times
+        ]
+        print(", ".join(ratios))
 
 
 if __name__ == "__main__":

@@ -11,18 +11,12 @@ from enum import Enum
 
 from airflow_provider_ckpt.coordinator.commands import (
     Command,
-    DeploySubtask,
-    PauseSubtask,
-    RestartSubtask,
-    ResumeSubtask,
 )
 from airflow_provider_ckpt.coordinator.reports import (
     DataAvailable,
     Report,
     SubtaskFailed,
     SubtaskFenced,
-    SubtaskOpened,
-    SubtaskPaused,
     TaskReport,
 )
 from airflow_provider_ckpt.errors import OvertakenError, TransientError
@@ -30,12 +24,10 @@ from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
 from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
-from airflow_provider_ckpt.remote.hosted import Hosted
+from airflow_provider_ckpt.remote.hosting import Hosting
 from airflow_provider_ckpt.remote.liveness import Liveness
 from airflow_provider_ckpt.remote.worker_part import WorkerPart
 
@@ -88,15 +80,12 @@ class Worker:
         self._look, self._check_owned = look, check_owned
         self._interval, self._clock = look_interval, clock
         self._reports: queue.Queue[TaskReport] = queue.Queue()
-        self._hosted: dict[SubtaskId, Hosted] = {}
+        self._hosting = Hosting(part, self._say)
         self._epoch = 0
         self._liveness = Liveness(silence, max(4 * look_interval, 2 * HOUSEKEEPING))
         self._beat: tuple[int, int] = (0, 0)
         self._next_look = 0.0
         self._make_nonce = make_nonce
-        self._not_begun: list[SubtaskId] = []
-        self._begun_with: dict[SubtaskId, VertexPlan] = {}
-        """The plan of the last attempt that was begun here."""
         self._nonces: set[str] = set()
         """Of the attempts that were begun here."""
         self._asked = False
@@ -124,8 +113,8 @@ class Worker:
 
     @property
     def failure(self) -> SubtaskFailed | None:
-        """What the first subtask that has failed, and did not begin again, failed with."""
-        return next((one.state for one in self._hosted.values() if isinstance(one.state, SubtaskFailed)), None)
+        """See :attr:`Hosting.failure`."""
+        return self._hosting.failure
 
     def run(self, gateway: TaskGateway) -> WorkerEnd:
         """Run the subtasks until they have finished or the job is over. Raises OvertakenError: another deployment has
@@ -146,18 +135,8 @@ class Worker:
     # -- the loop
 
     def _begin(self, gateway: TaskGateway) -> None:
-        """The first of the subtasks by itself: of two processes that are given the same ones only who has the log of
-        that goes on to the others. They would each have some of them otherwise, and leave for those that they have not,
-        again and again."""
         gateway.start()
-        self._not_begun = sorted(self._part.attempts)
-        self._begin_first(1, gateway)
-
-    def _begin_first(self, count: int, gateway: TaskGateway) -> None:
-        begun, self._not_begun = self._not_begun[:count], self._not_begun[count:]
-        for subtask in begun:
-            plan = self._begun_with[subtask] = self._part.plans[subtask]
-            gateway.send(RestartSubtask(self._part.deployment, subtask, self._part.attempts[subtask], 0.0, plan))
+        self._hosting.begin(gateway)
 
     def _step(self, gateway: TaskGateway) -> None:
         self._take_reports(gateway)
@@ -167,7 +146,7 @@ class Worker:
                 self._look_around(gateway)
             self._listen(gateway)
             if not is_due:  # else that has read on in the inputs: each costs a request
-                gateway.pull_inputs(list(self._hosted))
+                gateway.pull_inputs(self._hosting.subtasks)
             self._correspondence.deliver()
         except TransientError as error:
             log.warning("this look came to nothing, the next one follows: %s", error)
@@ -206,24 +185,10 @@ class Worker:
             raise error(job_id=self._job_id, deployment=deployment, why=cause)
 
     def _note(self, report: Report, gateway: TaskGateway) -> None:
-        hosted = self._hosted.get(report.subtask)
-        if hosted is None or hosted.attempt < report.attempt:
-            hosted = self._hosted[report.subtask] = Hosted(report.subtask, report.attempt)
-        elif hosted.attempt != report.attempt:
-            return  # of one that is over
-        if isinstance(report, SubtaskOpened):
-            hosted.is_opened = True
-            gateway.begun(report.subtask, report.attempt)
-        if self._end is None:  # who leaves takes none from whoever comes in its place
-            self._begin_first(len(self._not_begun), gateway)
-        if isinstance(report, SubtaskPaused) and hosted.resumes_with is not None:
-            self._resume(hosted, hosted.resumes_with, gateway)  # nobody asks for that pause any more
-            return
-        hosted.note(report)
-        self._say(report)
+        self._hosting.note(report, gateway, leaves=self._end is not None)
 
     def _say(self, report: Report) -> None:
-        if self._epoch:  # else it is told by _introduce
+        if self._epoch:  # else it is told when there is one
             self._correspondence.post(master_name(self._epoch), report)
 
     # -- the JobMaster
@@ -249,12 +214,14 @@ class Worker:
     def _follow(self, state: JobState, gateway: TaskGateway) -> None:
         """The journal says who has the job."""
         deployment = self._part.deployment
-        if self._is_done and state.finished.issuperset(self._part.attempts):
+        if self._hosting.is_done and state.finished.issuperset(self._part.attempts):
             self._end = WorkerEnd.DONE
             return
         if state.deployment == deployment:
             if state.epoch not in (self._epoch, deployment):
-                self._introduce(state.epoch, gateway)
+                self._correspondence.speak_to(state.epoch)
+                self._epoch = state.epoch
+                self._hosting.introduce(state.epoch, gateway)
             return
         if state.status is not None and not state.status.is_alive:
             self._end, self._status = WorkerEnd.JOB_OVER, state.status
@@ -266,23 +233,7 @@ class Worker:
         """A claim is a sign of life, too."""
         self._liveness.see((state.epoch, self._beat), self._clock())
         if self._liveness.is_lost:
-            self._end = WorkerEnd.DONE if self._is_done else WorkerEnd.NO_MASTER
-
-    def _introduce(self, epoch: int, gateway: TaskGateway) -> None:
-        """Another JobMaster has the job: tell it which attempts are here."""
-        self._correspondence.speak_to(epoch)
-        self._epoch = epoch
-        for hosted in self._hosted.values():
-            if not hosted.is_opened:
-                if isinstance(hosted.state, SubtaskFailed):
-                    self._say(hosted.state)
-                continue
-            if hosted.subtask.vertex in self._part.by_split and hosted.is_deployed and not hosted.is_over:
-                self._begin_again(hosted, self._part.plans[hosted.subtask], gateway)
-                continue
-            self._say(SubtaskOpened(self._part.deployment, hosted.subtask, hosted.attempt))
-            if hosted.is_over and hosted.state is not None:
-                self._say(hosted.state)
+            self._end = WorkerEnd.DONE if self._hosting.is_done else WorkerEnd.NO_MASTER
 
     def _listen(self, gateway: TaskGateway) -> None:
         if not self._epoch:
@@ -293,71 +244,11 @@ class Worker:
         self._beat = (self._epoch, outbox.beat)
         for message in messages:
             if isinstance(message, Command):
-                self._carry_out(message, gateway)
+                self._hosting.carry_out(message, gateway)
         if outbox.left is not None:
             self._next_look = 0.0  # the journal says what becomes of the job
 
-    def _carry_out(self, command: Command, gateway: TaskGateway) -> None:
-        hosted = self._hosted.get(command.subtask)
-        if hosted is None or hosted.attempt != command.attempt:
-            return
-        match command:
-            case DeploySubtask() if hosted.is_deployed:
-                self._adopt(hosted, command.plan, gateway)
-                return
-            case DeploySubtask() if self._is_cut_for_another(hosted, command.plan):
-                self._begin_again(hosted, command.plan, gateway)  # it was changed when this process looked last
-                return
-            case DeploySubtask():
-                hosted.is_deployed = True
-            case PauseSubtask() if hosted.is_running:  # else it has said since that it is at its end, or failed
-                hosted.pausing_for, hosted.state = self._epoch, None
-            case ResumeSubtask():
-                hosted.pausing_for, hosted.state = 0, None
-            case RestartSubtask() if not hosted.is_opened and hosted.state is None:
-                return  # it is being carried out
-            case RestartSubtask():
-                hosted.is_opened, hosted.state = False, None
-                self._begun_with[command.subtask] = command.plan
-        gateway.send(command)
-
-    def _adopt(self, hosted: Hosted, plan: VertexPlan, gateway: TaskGateway) -> None:
-        """It was deployed for the JobMaster before, and has gone on since: say where it is. What stands still for a
-        change that was never made, or was made and not told, goes on with the plan of now."""
-        for announced in hosted.announced.values():
-            if announced.uid not in plan.dropped:
-                self._say(announced)
-        if isinstance(hosted.state, SubtaskPaused):
-            self._resume(hosted, plan, gateway)
-        elif hosted.pausing_for not in (0, self._epoch) and hosted.state is None:
-            hosted.resumes_with = plan
-        elif hosted.state is not None:
-            self._say(hosted.state)
-
-    def _resume(self, hosted: Hosted, plan: VertexPlan, gateway: TaskGateway) -> None:
-        """What stands still for another cut of its state goes on in its next attempt, which makes it (R21)."""
-        hosted.pausing_for, hosted.resumes_with = 0, None
-        if self._is_cut_for_another(hosted, plan):
-            self._begin_again(hosted, plan, gateway)
-            return
-        hosted.state = None
-        gateway.send(ResumeSubtask(self._part.deployment, hosted.subtask, hosted.attempt, plan))
-
-    def _is_cut_for_another(self, hosted: Hosted, plan: VertexPlan) -> bool:
-        """An attempt cuts its state anew when it begins, and never later (R21)."""
-        return _parts(plan) != _parts(self._begun_with[hosted.subtask])
-
-    def _begin_again(self, hosted: Hosted, plan: VertexPlan, gateway: TaskGateway) -> None:
-        self._carry_out(RestartSubtask(self._part.deployment, hosted.subtask, hosted.attempt, 0.0, plan), gateway)
-
     # -- the end
-
-    @property
-    def _is_done(self) -> bool:
-        """Each subtask is finished. That a JobMaster knows it the journal says, and nobody else: one that is going to
-        take over may have read the logs before, and waits to be told; the one of now may be gone already."""
-        done = [one for one in self._hosted.values() if one.is_done]
-        return len(done) == len(self._part.attempts)
 
     def _close(self, gateway: TaskGateway, why: str) -> None:
         at_boundary = self._end in _AT_BOUNDARY or self._status is JobStatus.STOPPED
@@ -379,7 +270,3 @@ class Worker:
             self._correspondence.deliver()
         except TransientError as error:
             log.warning("nobody was told that this worker leaves, it will count as lost: %s", error)
-
-
-def _parts(plan: VertexPlan) -> int | None:
-    return None if plan.settings is None else plan.settings.state_partitions

@@ -1,7 +1,9 @@
-"""A job as a group of tasks, in an Airflow whose parts are killed one after another, as are those of the job."""
+"""A job as a group of tasks, in an Airflow whose parts are killed one after another, as are those of the job: each
+subtask with a Spark of its own in its worker's process, and as an application of a standalone cluster."""
 
 from __future__ import annotations
 
+import json
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -16,8 +18,9 @@ from tests.chaos.data import Feeder
 from tests.chaos.ending import wait_for_all
 from tests.chaos.released import check_exactly_once
 from tests.chaos.world import SMALL, Variant, World
+from tests.cluster.standalone import ONE_EXECUTOR, Standalone
 from tests.support.postgres import NOT_INSTALLED, PostgreSQL, initdb
-from tests.support.processes import send
+from tests.support.processes import is_alive, send
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -30,49 +33,62 @@ JOB = Path(__file__).parent / "jobs" / "five.py"
 FIVE = Variant("five", "five.py", ("lake", "cellar"))
 SUBTASKS = {"history/0", "history/1", "archive/0", "live/0", "orders/0", "cold/0"}
 CONF = {name: value for name, value in SMALL.items() if name != "spark.master"} | {"spark.ui.enabled": "true"}
-DAGS = f"""
+DAGS = """
 from datetime import timedelta
 
 from airflow.sdk import DAG
 
 from airflow_provider_ckpt import CheckpointedSparkJobGroup, CheckpointSensor
 
-with DAG("shop", schedule=None, default_args={{"retries": 20, "retry_delay": timedelta(seconds=1)}}):
+with DAG("shop", schedule=None, default_args={"retries": 20, "retry_delay": timedelta(seconds=1)}):
     CheckpointedSparkJobGroup(
         "orders",
-        job={f"{JOB}:job"!r},
+        job=job,
         job_id="five",
         checkpoint_interval=1,
         stop_grace=20,
-        spark={{"conf": {CONF!r}}},
+        spark={"conf": CONF},
     )
 
-with DAG("waits", schedule=None, default_args={{"retries": 0}}):
+with DAG("waits", schedule=None, default_args={"retries": 0}):
     CheckpointSensor(task_id="final", job_id="five", deferrable=True, poke_interval=1)
     CheckpointSensor(task_id="history", job_id="five", finished="history", deferrable=True, poke_interval=1)
 """
 
 
+@pytest.fixture(scope="module", params=["local", "cluster"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone | None]:
+    """None: there is none."""
+    if request.param == "local":
+        yield None
+        return
+    with Standalone(tmp_path_factory.mktemp("cluster"), cores=len(SUBTASKS) // 2) as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(cluster: Standalone | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with World(tmp_path_factory.mktemp("world"), FIVE, history_files=120) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+def airflow(cluster: Standalone | None, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     env = {
         **world.env,
-        "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[1]"}',
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
+            {"conn_type": "spark", "host": "local[1]" if cluster is None else cluster.url}
+        ),
         "AIRFLOW_CONN_CKPT_DEFAULT": f'{{"conn_type": "ckpt", "host": "{world.root}"}}',
     }
+    conf = CONF if cluster is None else CONF | ONE_EXECUTOR
     with PostgreSQL() as postgres, Deployment(tmp_path_factory.mktemp("airflow"), env, postgres.url) as running:
-        (running.dags / "dags.py").write_text(DAGS)
+        (running.dags / "dags.py").write_text(f"job, CONF = {f'{JOB}:job'!r}, {conf!r}\n{DAGS}")
         yield running
 
 
 def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
-    airflow: Deployment, world: World
+    airflow: Deployment, world: World, cluster: Standalone | None
 ) -> None:
     slow, killed = world.base / "slow", Counter[str]()
     slow.touch()
@@ -85,6 +101,8 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
             assert {name for name in group.states() if "/" in name} == SUBTASKS
             _check_links(group)
             deployment = world.state().deployment
+            if cluster is not None:
+                _kill_an_executor(group, cluster)
             _kill_a_worker(group, killed)
             _kill_the_jobmaster(group, killed)
             _is_in_a_triggerer(group)
@@ -122,6 +140,14 @@ def _check_links(group: WatchedGroup[Deployment]) -> None:
     assert len({one["Spark UI"] for one in links.values()}) == len(SUBTASKS), links
     assert all(f"{one['Spark UI']}".startswith("http://") for one in links.values()), links
     assert {one["Output"] for one in links.values()} == {f"file://{group.world.base}/lake"}, links
+
+
+def _kill_an_executor(group: WatchedGroup[Deployment], cluster: Standalone) -> None:
+    """Spark has another one begun: no task of Airflow's notices."""
+    wait_until(lambda: len(cluster.executors()) == len(SUBTASKS), group.told, seconds=200)
+    lost = cluster.kill_an_executor()
+    wait_until(lambda: not is_alive(lost), "the end of the executor")
+    group.wait_for_release("after an executor's death")
 
 
 def _kill_a_worker(group: WatchedGroup[Deployment], killed: Counter[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from tests.chaos.data import Feeder
 from tests.chaos.ending import wait_for_all
 from tests.chaos.released import check_exactly_once
 from tests.chaos.world import SMALL, Variant, World
-from tests.cluster.standalone import Standalone
+from tests.cluster.standalone import ONE_EXECUTOR, Standalone
 from tests.support.postgres import PostgreSQL, initdb
 from tests.support.processes import is_alive, send
 from tests.support.waiting import wait_until
@@ -30,13 +29,7 @@ JOBS = Path(__file__).parent / "jobs"
 GROUPED, BOUNDED = Variant("grouped", "grouped.py", ("out",)), Variant("bounded", "bounded.py", ("all",))
 APPLICATIONS = 3
 """Subtasks of a job: each is an application with one executor, of one core."""
-CONF = {name: value for name, value in SMALL.items() if name != "spark.master"} | {
-    "spark.driver.host": "127.0.0.1",
-    "spark.cores.max": "1",
-    "spark.executor.cores": "1",
-    "spark.executor.memory": "512m",
-    "spark.pyspark.python": sys.executable,
-}
+CONF = {name: value for name, value in SMALL.items() if name != "spark.master"} | ONE_EXECUTOR
 DAGS = f"""
 from datetime import timedelta
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,6 +14,14 @@ from tests.support.processes import Process, send
 from tests.support.waiting import wait_until
 
 SPARK_HOME = Path(next(iter(pyspark.__path__)))
+ONE_EXECUTOR = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.cores.max": "1",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.pyspark.python": sys.executable,
+}
+"""Conf of an application that has one executor, of one core."""
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 

@@ -272,9 +272,10 @@ def test_who_leaves_before_the_first_has_begun_opens_no_log_of_the_others(tmp_pa
     """They are for whoever comes in its place."""
     bench = Bench(tmp_path, restarts=False)
     bench.told()
-    part, other = bench.worker._part, SubtaskId("w/0")
+    hosting, other = bench.worker._hosting, SubtaskId("w/0")
+    part = hosting._part
     attempts, plans = {**part.attempts, other: AttemptId.first(1, "n0")}, {**part.plans, other: PLAN}
-    bench.worker._part, bench.worker._not_begun = replace(part, attempts=attempts, plans=plans), [other]
+    hosting._part, hosting._not_begun = replace(part, attempts=attempts, plans=plans), [other]
     bench.turn(rp.SubtaskFailed(*WORLD, "boom"))
     assert bench.worker._end is WorkerEnd.FAILED
     assert bench.told() == []

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.spark import warm_up as module
-from airflow_provider_ckpt.spark.warm_up import begin_warm_up, warm_up
+from airflow_provider_ckpt.spark.warm_up import begin_warm_up
 
 pytestmark = pytest.mark.spark
 

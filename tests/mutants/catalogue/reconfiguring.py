@@ -184,7 +184,7 @@ RECONFIGURING = (
     Mutant(
         "goes-on-with-the-cut-of-before",
         "R21",
-        "remote/worker.py",
+        "remote/hosting.py",
         "        return _parts(plan) != _parts(self._begun_with[hosted.subtask])\n",
         "        return False\n",
         ("tests/remote/test_worker.py",),

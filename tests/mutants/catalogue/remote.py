@@ -12,7 +12,7 @@ REMOTE = (
     Mutant(
         "spares-take-half-each",
         "W14",
-        "remote/worker.py",
+        "remote/hosting.py",
         "        self._begin_first(1, gateway)\n",
         "        self._begin_first(len(self._not_begun), gateway)\n",
         (
@@ -88,8 +88,8 @@ REMOTE = (
         "remote-one-name-for-all-jobmasters",
         "W27",
         "remote/worker.py",
-        "        self._correspondence.speak_to(epoch)\n",
-        "        self._correspondence.forget(master_name(self._epoch))\n",
+        "                self._correspondence.speak_to(state.epoch)\n",
+        "                self._correspondence.forget(master_name(self._epoch))\n",
         (f"{_OVERTAKEN}stopped_right_before_a_deletion_it_deletes_nothing_of_its_successor_s",),
         "a JobMaster that was paused behind its last look deletes what a worker has said to its successor",
     ),
@@ -172,7 +172,7 @@ REMOTE = (
     Mutant(
         "remote-splits-not-begun-again",
         "W13",
-        "remote/worker.py",
+        "remote/hosting.py",
         "            if hosted.subtask.vertex in self._part.by_split and hosted.is_deployed",
         "            if not self._part and hosted.is_deployed",
         ("tests/remote/test_worker.py::test_w13_what_reads_splits_begins_again_for_the_next_jobmaster",),
@@ -239,7 +239,7 @@ REMOTE = (
     Mutant(
         "remote-late-pause",
         "W15",
-        "remote/worker.py",
+        "remote/hosting.py",
         "            case PauseSubtask() if hosted.is_running:",
         "            case PauseSubtask():",
         ("tests/remote/test_worker.py::test_one_that_was_at_its_end_when_it_was_told_to_stand_still_says_that_it_is",),
@@ -248,7 +248,7 @@ REMOTE = (
     Mutant(
         "remote-restarting-is-there",
         "W13",
-        "remote/worker.py",
+        "remote/hosting.py",
         "hosted.is_opened, hosted.state = False, None",
         "hosted.state = None",
         ("tests/remote/test_worker.py::test_one_that_is_being_begun_again_says_nothing_until_it_has_begun",),
@@ -258,8 +258,8 @@ REMOTE = (
         "remote-leaves-unheard",
         "W11",
         "remote/worker.py",
-        "        if self._is_done and state.finished.issuperset(self._part.attempts):",
-        "        if self._is_done:",
+        "        if self._hosting.is_done and state.finished.issuperset(self._part.attempts):",
+        "        if self._hosting.is_done:",
         ("tests/remote/test_worker.py::test_it_stays_until_the_journal_says_that_its_subtasks_have_finished",),
         "a JobMaster waits for a subtask that has finished",
     ),
