@@ -10,7 +10,7 @@ Needs neither Spark nor a job::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING
@@ -47,16 +47,22 @@ def read_manifests(
             name = SinkName(job, uid)
             logs[name] = ManifestLog(storage, job, uid)
             found[name] = logs[name].read(after)
-    replaced = _replaced(storage, logs)
+    is_sought = lambda name: job_id in (None, name.job_id) and sink in (None, name.sink)  # noqa: E731
+    replaced = _replaced(storage, logs, is_sought)
     return [manifest for name, manifests in found.items() if name not in replaced for manifest in manifests]
 
 
-def _replaced(storage: Storage, logs: Mapping[SinkName, ManifestLog]) -> set[SinkName]:
+def _replaced(
+    storage: Storage, logs: Mapping[SinkName, ManifestLog], is_sought: Callable[[SinkName], bool]
+) -> set[SinkName]:
     """By the first manifests as they were read, not as they are by now: else a switch that comes in between would
-    show neither the old rows nor the new ones."""
+    show neither the old rows nor the new ones. Who is sought and was not found had none by then."""
     replaced: set[SinkName] = set()
     for name in {turn.name for turn in TurnLog(storage).catch_up() if turn.supersedes}:
-        log = logs.get(name) or ManifestLog(storage, name.job_id, name.sink)
+        log = logs.get(name)
+        if log is None and is_sought(name):
+            continue
+        log = log or ManifestLog(storage, name.job_id, name.sink)
         if log.length():
             replaced.update(log.manifest(0).supersedes)
     return replaced

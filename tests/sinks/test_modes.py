@@ -350,8 +350,9 @@ def test_only_files_of_replaced_sinks_are_deleted(lake: Lake) -> None:
     assert lake.listed() == ["a stranger's"] * 3 + ["added", "added too", "new"]
 
 
+@pytest.mark.parametrize("is_there", [True, False], ids=["a job that has staged", "a job that nobody has seen yet"])
 def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_switch_comes(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
     class Switching(WrappedStorage):
         """Tuesday releases just before the ``at``-th look of the reader."""
@@ -378,8 +379,13 @@ def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_sw
         lake = Lake(f"memory://{uuid.uuid4().hex}")
         lake.release("monday", "m")
         lake.release("also", "a", mode="append")
-        tuesday, handle = lake.new("tuesday"), lake.staged("tuesday", 1, "t")
-        storage = Switching(open_storage(lake.uri), at, lambda: tuesday.release([handle], 1))  # noqa: B023
+        tuesday = lake.new("tuesday")
+        staged = [lake.staged("tuesday", 1, "t")] if is_there else []
+
+        def switch() -> None:
+            tuesday.release(staged or [lake.staged("tuesday", 1, "t")], 1)  # noqa: B023
+
+        storage = Switching(open_storage(lake.uri), at, switch)
         monkeypatch.setattr(manifests, "open_storage", lambda *_: storage)  # noqa: B023
         found = [(manifest.job_id, manifest.rows) for manifest in read_manifests(lake.uri)]
         monkeypatch.undo()

@@ -25,6 +25,15 @@ SINKS = (
         "of two releasers the second one's manifest hides what the first one released",
     ),
     Mutant(
+        "replaced-by-a-job-that-was-not-seen",
+        "R9",
+        "sinks/manifests.py",
+        "        if log is None and is_sought(name):",
+        "        if False:",
+        _LAKE,
+        "a reader of the manifests sees neither the old rows nor those of a job that begins while it reads",
+    ),
+    Mutant(
         "lost-reply-is-a-lost-race",
         "R17",
         "sinks/numbered_log.py",
