@@ -10,6 +10,7 @@ from typing import Any
 from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.client.sinks_of_job import sinks_of_job
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.jobmaster.garbage import Garbage, JobGarbage, Reason, StrangeFolder
 from airflow_provider_ckpt.jobmaster.garbage_removal import GarbageRemoval
 from airflow_provider_ckpt.jobmaster.garbage_search import SinksOf, find_garbage
@@ -74,8 +75,10 @@ def collect_garbage(
 
     What cannot be read or listed is a ``problem`` of its job, of which then nothing is deleted. Staged output is found
     of file sinks, reached with the options of the root; of others it is left, and they are named. Raises NoRootError,
-    ForeignRootError, NoSuchJobError, InvalidJobIdError, and what the storage fails with before a job is looked at.
+    ForeignRootError, NoSuchJobError, InvalidJobIdError, BadOptionError (``delete`` is no bool), and what the storage
+    fails with before a job is looked at.
     """
+    kinds.FLAG.read(delete, "delete")
     storage = read_root(root if isinstance(root, Storage) else open_storage(root))
     location = Location(root.uri) if isinstance(root, Storage) else Location.of(root)
     known = job_ids(storage)

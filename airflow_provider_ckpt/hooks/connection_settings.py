@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
 from airflow_provider_ckpt.storage.location import Location
@@ -39,10 +39,17 @@ def settings(
     path in the schema (``ckpt://s3://bucket/prefix``). Raises NoCheckpointRootError and
     InvalidCkptConnectionError.
     """
+    if not isinstance(extra, Mapping):
+        raise InvalidCkptConnectionError(conn_id=conn_id, problem="its extra is not a JSON object")
     found = root or (_connection_root(connection, extra) if connection else None)
     if not found:
         raise NoCheckpointRootError(conn_id=conn_id)
+    if not isinstance(found, str):
+        raise InvalidCkptConnectionError(
+            conn_id=conn_id, problem=f"its root is no text, but of type {type(found).__name__}"
+        )
     scheme, separator, rest = found.partition("://")
+    scheme = scheme.lower()
     user = user_info(f"{scheme}://", rest) if separator else None
     if any(credentials_in(found)) and (user is None or ":" in user or scheme in S3):
         raise InvalidCkptConnectionError(
@@ -50,7 +57,7 @@ def settings(
             problem="the root URI holds a user or a password; put them into the connection's login and password, "
             "a token into its storage options",
         )
-    if not urlsplit(found).scheme and not found.startswith("/"):
+    if _is_relative(found):
         raise InvalidCkptConnectionError(
             conn_id=conn_id, problem=f"the root {redact_uri(found)!r} is a relative path, which differs between workers"
         )
@@ -68,7 +75,14 @@ def settings(
     return Location(found, options)
 
 
-def _connection_root(connection: ConnectionFields, extra: Mapping[str, Any]) -> str | None:
+def _is_relative(root: str) -> bool:
+    """``file:x`` and ``x:y`` are folders of the working directory, too."""
+    if "://" in root:
+        return False
+    return not re.sub("^file:", "", root, flags=re.IGNORECASE).startswith("/")
+
+
+def _connection_root(connection: ConnectionFields, extra: Mapping[str, Any]) -> Any:
     root = connection.host or ""
     if connection.schema:
         root = f"{root.rstrip('/')}/{connection.schema}"

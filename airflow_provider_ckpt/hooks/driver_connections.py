@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +38,16 @@ def check_conn_ids(conn_ids: Any) -> None:
     if isinstance(conn_ids, str):
         problem = f"give a list of connection ids: conn_ids=[{conn_ids!r}]"
         raise InvalidTaskArgumentError(argument="conn_ids", value=conn_ids, problem=problem)
+    if hasattr(conn_ids, "resolve"):  # XComArg and what else Airflow resolves before the task runs
+        return
+    if not isinstance(conn_ids, Sequence) or not all(map(_is_conn_id, conn_ids)):
+        raise InvalidTaskArgumentError(
+            argument="conn_ids", value=conn_ids, problem="give a list of connection ids, which are texts"
+        )
+
+
+def _is_conn_id(one: Any) -> bool:
+    return hasattr(one, "resolve") or (isinstance(one, str) and bool(one.strip()))
 
 
 def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:

@@ -214,7 +214,7 @@ class BadSizeError(InvalidInputError):
     template = (
         '{option}: {value!r} is no size. Write a whole number of bytes (67108864) or a text such as "512k", '
         '"64m", '
-        '"1.5g" (powers of 1024); not negative.'
+        '"1.5g" (powers of 1024); not negative, and less than "8192p".'
     )
 
 

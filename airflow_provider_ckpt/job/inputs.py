@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NoReturn
 
 from airflow_provider_ckpt.job.errors import BadInputsError, DuplicateInputError, ForeignInputError, MissingInputsError
@@ -61,7 +61,8 @@ class InputReader:
     def _items(self, given: Input | Iterable[Input]) -> Iterator[Input]:
         if isinstance(given, (Operator, str)):
             return iter((given,))
-        if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        # a set has another order in each process, and the first input says which columns come in which order
+        if isinstance(given, (Mapping, Set, bytes)) or not isinstance(given, Iterable):
             self._refuse(given)
         return iter(given)
 

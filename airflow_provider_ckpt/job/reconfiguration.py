@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
-from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.job.units import LARGEST_COUNT, LARGEST_SIZE, Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 DECLARED = "declared"
@@ -139,8 +139,11 @@ def _refuse_unknown(uid: str, unknown: Mapping[str, object], known: tuple[str, .
 
 
 def _whole(uid: str, name: str, value: Any) -> int | None:
-    if value is not None and (type(value) is not int or value < 1):
-        raise NotReconfigurableError(uid=uid, problem=f"{name} is a whole number above 0, not {value!r}")
+    """A number that Spark cannot read would end the query that is begun with it, and each one after it."""
+    largest = LARGEST_COUNT if name in WHOLE else LARGEST_SIZE
+    if value is not None and (type(value) is not int or not 1 <= value <= largest):
+        problem = f"{name} is a whole number above 0, {largest} at the most, not {value!r}"
+        raise NotReconfigurableError(uid=uid, problem=problem)
     return value
 
 

@@ -11,6 +11,8 @@ from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError
 
 Duration = float | int | str | timedelta
 Size = int | str
+LARGEST_SIZE, LARGEST_COUNT = 2**63 - 1, 2**31 - 1
+"""The JVM's long and int: Spark takes no greater size, and no greater number of files."""
 
 _SECONDS = {
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
@@ -80,10 +82,11 @@ def format_bytes(size: int) -> str:
 def parse_bytes(value: Size, option: str = "size") -> int:
     """Bytes of a whole number or a text: ``67108864``, ``"64m"``, ``"64 MiB"``, ``"1.5g"``.
 
-    k, m, g, t, p are powers of 1024, as in Spark. Raises :class:`BadSizeError`, naming ``option``.
+    k, m, g, t, p are powers of 1024, as in Spark; :data:`LARGEST_SIZE` at the most. Raises :class:`BadSizeError`,
+    naming ``option``.
     """
     size = _bytes(value)
-    if size is None:
+    if size is None or size > LARGEST_SIZE:
         raise BadSizeError(option=option, value=value)
     return size
 

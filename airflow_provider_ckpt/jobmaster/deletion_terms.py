@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, PersistedResultsError, UnreleasedOutputError
 from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.state import JobState
@@ -31,6 +32,11 @@ class DeletionTerms:
     discard_unreleased: bool = False
     keep_staged: bool = False
     persisted: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises BadOptionError: the text "false", which a template has made, would say yes to a loss."""
+        for name, value in vars(self).items():
+            kinds.FLAG.read(value, name)
 
     def check(self, state: JobState) -> None:
         """Raises JobNotOverError, UnreleasedOutputError, PersistedResultsError. A deletion that has begun is not asked

@@ -102,10 +102,11 @@ def find_beginning(
     """``ti``: the task instance; ``job_id``, ``on_clear``, ``retries``: of the Airflow operator. Reads a few journals.
 
     Without a pointer a task whose name has run the job counts as cleared: Airflow forgets what it stored together with
-    the Dag run, and a new run of the same name would find its job FINISHED, and do nothing. Raises JobDeletedError.
+    the Dag run, and a new run of the same name would find its job FINISHED, and do nothing. Raises JobDeletedError,
+    InvalidJobIdError.
     """
     own_id = own_job_id(ti)
-    base_id = check_job_id(job_id or own_id)
+    base_id = check_job_id(own_id if job_id is None else job_id)  # a template that renders to "" names no job
     generation = before.generation if before else 0
     if before is None:
         state = _journaled(hook, base_id)

@@ -20,6 +20,7 @@ from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
+from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
 from airflow_provider_ckpt.operators.deferral import LEAST_STATUS_INTERVAL, Deferral, LookBack, ask_to_leave
 from airflow_provider_ckpt.operators.errors import SparkConnectionMissingError
@@ -51,6 +52,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             _refuse_early(kwargs)
         super().__init__(**kwargs)
         self.deferrable = deferrable
+        kinds.FLAG.read(deferrable, "deferrable")
         self._poll_interval = parse_duration(poll_interval, "poll_interval")
         if self._poll_interval <= 0:
             raise InvalidTaskArgumentError(argument="poll_interval", value=poll_interval, problem="give more than 0")

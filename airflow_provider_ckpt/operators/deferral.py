@@ -53,7 +53,7 @@ class Deferral:
         cleared = before is None or was_cleared(before, ti, retries, clear_number)
         hook = CheckpointHook(self.ckpt_conn_id, root=before.root if before else root)
         if before is None:
-            own = check_job_id(job_id or own_job_id(ti))
+            own = check_job_id(own_job_id(ti) if job_id is None else job_id)
             before = Pointer(own, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number)
         submission = before.submission or self._journaled(hook.client(before.job_id), own_job_id(ti))
         if submission is None:

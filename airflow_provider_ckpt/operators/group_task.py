@@ -65,7 +65,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         self._group_run = GroupRun.of(ti.dag_id, self.ckpt_group, ti.run_id)
         self._siblings = Siblings.of(ti, self.ckpt_group)
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
-        job_id = check_job_id(self.job_id or self._group_run.name)
+        job_id = check_job_id(self._group_run.name if self.job_id is None else self.job_id)
         before = Pointer.from_json(store.get(KEY))
         self._is_first = before is None
         self._was_cleared = before is not None and was_cleared(before, ti, self.retries or 0, clear_number)

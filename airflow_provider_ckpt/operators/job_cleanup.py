@@ -13,6 +13,7 @@ from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, conne
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import job_of_task
+from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
+
+_FLAGS = ("unfinished", "abandoned", "discard_unreleased", "keep_staged", "persisted")
 
 
 class CheckpointedJobCleanupOperator(BaseOperator):
@@ -92,6 +95,8 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         self.discard_unreleased = discard_unreleased
         self.keep_staged = keep_staged
         self.persisted = persisted
+        for flag in _FLAGS:  # none is templated: the text "false" would say yes to a loss
+            kinds.FLAG.read(getattr(self, flag), flag)
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
 

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask, job_of_task
+from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
 from airflow_provider_ckpt.sensors.memory import SensorMemory
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
@@ -90,6 +91,9 @@ class CheckpointSensor(BaseSensorOperator):
         if (job_id is None) == (job_task_id is None):
             problem = "say which job: one of job_id and job_task_id"
             raise InvalidTaskArgumentError(argument="job_id", value=job_id, problem=problem)
+        flags = {"released": released, "wait_for_restart": wait_for_restart, "deferrable": deferrable}
+        for name, value in flags.items():
+            kinds.FLAG.read(value, name)
         self.job_id = job_id
         self.job_task_id = job_task_id
         self.checkpoint = checkpoint

@@ -11,6 +11,7 @@ from airflow_provider_ckpt.sinks.errors import InvalidSinkError
 from airflow_provider_ckpt.sinks.file_input import check_file_input
 from airflow_provider_ckpt.sinks.file_options import COMPRESSION, shape_of
 from airflow_provider_ckpt.sinks.file_writer import FileWriter, Format
+from airflow_provider_ckpt.sinks.given import names_problem, options_problem
 from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
 from airflow_provider_ckpt.storage.location import Location
@@ -58,19 +59,23 @@ class FileSink(Sink):
 
     def validate(self) -> None:
         if not isinstance(self.path, str) or not self.path.strip():
-            raise self._invalid("path", self.path, "is not a path; give the folder to write to")
+            raise self._invalid("path", self.path, "is no text; give the folder to write to, as a path or a URI")
         if self.format not in _FORMATS:
             raise self._invalid("format", self.format, f"is unknown; use one of {', '.join(_FORMATS)}")
         if self.mode not in get_args(Mode):
             raise self._invalid("mode", self.mode, f"is unknown; use one of {', '.join(get_args(Mode))}")
-        if isinstance(self.partition_by, str):
-            raise self._invalid("partition_by", self.partition_by, "is a string; give a list of column names")
+        if problem := names_problem(self.partition_by):
+            raise self._invalid("partition_by", self.partition_by, problem)
         columns = list(self.partition_by)
         for column in columns:
             if not isinstance(column, str) or not column or column.startswith("."):
                 raise self._invalid("partition_by", columns, f"has {column!r}: no reader sees such a folder")
         if len({column.lower() for column in columns}) < len(columns):
             raise self._invalid("partition_by", columns, "names a column twice")
+        if problem := options_problem(self.options):
+            raise self._invalid("options", "…", problem)
+        if self.storage_options is not None and not isinstance(self.storage_options, Mapping):
+            raise self._invalid("storage_options", "…", "is no dict of options by name")
         for option in self.options:
             if option.lower() in _OURS or option.startswith("mapreduce.fileoutputcommitter."):
                 raise self._invalid("options", option, "is set by the sink itself; remove it")

@@ -17,8 +17,8 @@ def check_job_id(job_id: str) -> str:
     return job_id
 
 
-def is_job_id(name: str) -> bool:
-    return _JOB_ID.fullmatch(name) is not None
+def is_job_id(name: object) -> bool:
+    return isinstance(name, str) and _JOB_ID.fullmatch(name) is not None
 
 
 def job_path(job_id: str) -> str:

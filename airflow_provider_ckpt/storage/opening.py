@@ -11,6 +11,7 @@ from airflow_provider_ckpt.storage.paths import join
 from airflow_provider_ckpt.storage.redaction import redact_uri, user_info
 from airflow_provider_ckpt.storage.storage import Storage
 
+_ONE_SLASH = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 _CANONICAL = {"s3a": "s3", "gcs": "gs"}
 
 
@@ -52,9 +53,15 @@ def _split(uri: str) -> tuple[str | None, str]:
     """Scheme (None: local) and the rest of a URI that was found sound. What is said of one that is not has no secret
     in it."""
     shown = redact_uri(uri)
-    if not uri.strip() or "\0" in uri:
+    if not uri.strip():
         raise InvalidStorageUriError(uri=uri, reason="it is empty")
+    if "\0" in uri:
+        raise InvalidStorageUriError(uri=shown, reason="it holds a NUL character, which no path can have")
     scheme, separator, rest = uri.partition("://")
+    if not separator and (found := _ONE_SLASH.match(uri)):
+        # it would be a folder of that name in the working directory
+        reason = f"two slashes follow a scheme: {found[0]}/…, or ./{found[0]}… for a local folder"
+        raise InvalidStorageUriError(uri=shown, reason=reason)
     if not separator:
         return None, re.sub("^file:", "", uri, flags=re.IGNORECASE)
     if "::" in uri:

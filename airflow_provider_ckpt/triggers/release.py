@@ -12,7 +12,10 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.job.units import Duration, parse_duration
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
+from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.triggers.release_event import release_events
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
     :param sink: uid of a sink: only releases in which it shows rows.
     :param ckpt_conn_id: connection of type ``ckpt``.
     :param root: root URI, goes before the connection's.
-    :param poll_interval: seconds from one look at the journal to the next.
+    :param poll_interval: from one look at the journal to the next.
     """
 
     def __init__(
@@ -45,14 +48,19 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
         sink: str | None = None,
         ckpt_conn_id: str | None = CheckpointHook.default_conn_name,
         root: str | None = None,
-        poll_interval: float = 10.0,
+        poll_interval: Duration = 10.0,
     ) -> None:
+        """Raises InvalidJobIdError, BadDurationError, InvalidTaskArgumentError: a triggerer has nobody to tell."""
         super().__init__()  # type: ignore[no-untyped-call]
+        check_job_id(job_id)
+        seconds = parse_duration(poll_interval, "poll_interval")
+        if not seconds:
+            raise InvalidTaskArgumentError(argument="poll_interval", value=poll_interval, problem="give more than 0")
         self.job_id = job_id
         self.sink = sink
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
-        self.poll_interval = poll_interval
+        self.poll_interval = seconds
         self._shown: str | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:

@@ -58,6 +58,7 @@ def test_what_can_be_read_from_a_text_is_templated() -> None:
         {"job_params": {"a day": "1"}},
         {"mode": "fast"},
         {"batch_recovery": "no"},
+        {"deferrable": "no"},
         {"options": "execution.batch.job-recovery.enabled=true"},
         {"batch_recovery": False, "options": {"execution.batch.job-recovery.enabled": "true"}},
     ],

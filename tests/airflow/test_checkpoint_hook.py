@@ -12,6 +12,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import NoCheckpointRootError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.local import LocalStorage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.journaled import complete, driver, end
@@ -95,6 +96,8 @@ def _button(monkeypatch: pytest.MonkeyPatch, **connection: Any) -> tuple[bool, s
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no root": ({}, "No root URI is given."),
     "a relative root": ({"host": "relative/x"}, "relative path"),
+    "a root that Spark takes for a pattern": ({"host": "/tmp/{x}"}, "has { } in its path"),
+    "extra that is no object": ({"host": "/x", "extra": "[]"}, "is not a JSON object"),
     "a folder that cannot be made": ({"host": "/proc/no-such-folder"}, "cannot be reached"),
     "no such protocol": ({"host": "foo://bucket/x"}, "foo"),
     "extra that is no JSON": ({"host": "/x", "extra": {"storage_options": "{bad"}}, "not a JSON object"),
@@ -122,6 +125,18 @@ def test_the_test_button_refuses_a_foreign_root_and_a_missing_connection(tmp_pat
     good, message = CheckpointHook("nowhere").test_connection()
     assert not good
     assert "nowhere" in message
+
+
+def test_the_test_button_refuses_a_root_inside_another_one_as_a_run_does(root: Storage, tmp_path: Path) -> None:
+    good, message = CheckpointHook(root=str(tmp_path / "root" / "inner")).test_connection()
+    assert not good
+    assert "inside" in message
+
+
+@pytest.mark.parametrize("job_id", [None, 3, "", "a/b"])
+def test_what_is_no_job_id_is_refused_by_name(hook: CheckpointHook, job_id: Any) -> None:
+    with pytest.raises(InvalidJobIdError):
+        hook.job(job_id)
 
 
 class BrokenStorage(LocalStorage):

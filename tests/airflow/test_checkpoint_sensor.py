@@ -8,6 +8,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, TaskDeferred
 
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
@@ -134,6 +135,13 @@ def test_polling_reads_the_journal_once_and_then_only_what_was_added(
 def test_the_job_is_named_in_one_way(make: Any, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskArgumentError, match="one of job_id and job_task_id"):
         make(**arguments)
+
+
+@pytest.mark.parametrize("flag", ["released", "wait_for_restart", "deferrable"])
+def test_a_text_is_no_flag(make: Any, flag: str) -> None:
+    """wait_for_restart="false" waited for ever."""
+    with pytest.raises(BadOptionError, match=f"{flag}='false'"):
+        make(**{flag: "false"})
 
 
 @pytest.mark.parametrize("since", ["yesterday", "2026-01-01T00:00:00", "", datetime(2026, 1, 1)])  # noqa: DTZ001

@@ -106,11 +106,25 @@ def test_a_connection_that_does_not_exist_fails_the_task_before_anything_is_subm
     assert spark_submit.calls == []
 
 
+def test_a_job_id_that_a_template_left_empty_is_not_the_task_s_own(
+    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
+) -> None:
+    """It began another job, which read everything from the start."""
+    task = operator(spark_submit, root, tmp_path, job_id="{{ var }}")
+    task.job_id = ""  # as Airflow renders it
+    with pytest.raises(AirflowFailException, match="the job id '' is refused"):
+        task.execute(context(StateStore()))
+    assert spark_submit.calls == []
+
+
 def test_one_id_that_is_no_list_is_refused_while_the_dag_is_read(
     spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidTaskArgumentError, match=r"conn_ids=\['shop_db'\]"):
         operator(spark_submit, root, tmp_path, conn_ids="shop_db")
+    for given in (None, 3, [None], [""], [3]):  # the task failed with a TypeError, and was retried
+        with pytest.raises(InvalidTaskArgumentError, match="which are texts"):
+            operator(spark_submit, root, tmp_path, conn_ids=given)
 
 
 def test_every_task_of_a_group_has_the_connections() -> None:

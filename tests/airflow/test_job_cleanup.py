@@ -15,6 +15,7 @@ from airflow.sdk.execution_time.xcom import XCom
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
+from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
@@ -123,6 +124,16 @@ def test_which_job_is_said_once() -> None:
     for given in ({"job_id": None}, {"job_task_id": "orders"}):
         with pytest.raises(InvalidTaskArgumentError, match="one of job_id and job_task_id"):
             operator("/ckpt", **given)
+
+
+@pytest.mark.parametrize("flag", ["unfinished", "abandoned", "discard_unreleased", "keep_staged", "persisted"])
+def test_a_text_is_no_yes_to_a_loss(root: Storage, journal: JobOf, flag: str) -> None:
+    end(driver(journal("orders")), JobStatus.STOPPED)
+    with pytest.raises(BadOptionError, match=f"{flag}='false'"):
+        operator(root.uri, **{flag: "false"})
+    with pytest.raises(BadOptionError, match=f"{flag}='false'"):
+        CheckpointHook(None, root=root.uri).delete("orders", **{flag: "false"})  # type: ignore[arg-type]
+    assert status_of(root) is JobStatus.STOPPED
 
 
 # ---- the job of a task

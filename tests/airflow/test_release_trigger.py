@@ -7,6 +7,7 @@ import importlib
 import json
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, JobCreated, SinkReleased
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -306,3 +308,27 @@ def test_begun_on_a_sink_that_is_ahead_of_the_job_it_begins_with_its_next_releas
         of_one_sink(number)
     events = Watcher(root.uri, Store(), sink="out").until(lambda: of_one_sink(4))
     assert checkpoints(events) == [(3, 4)]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"poll_interval": 0},
+        {"poll_interval": -5},
+        {"poll_interval": None},
+        {"poll_interval": "often"},
+        {"job_id": ""},
+        {"job_id": None},
+        {"job_id": "a/b"},
+    ],
+)
+def test_what_no_triggerer_could_do_is_refused_when_the_dag_is_read(given: dict[str, Any]) -> None:
+    """A pause of less than 0 s kept a triggerer busy; one that is no number ended the watching after the first look."""
+    with pytest.raises(InvalidInputError):
+        CheckpointReleaseTrigger(**{"job_id": "orders", **given})
+
+
+@pytest.mark.parametrize("given", [90, "1m30s", timedelta(seconds=90)])
+def test_its_interval_is_a_duration_as_everywhere(given: Any) -> None:
+    _, kwargs = CheckpointReleaseTrigger(job_id="orders", poll_interval=given).serialize()
+    assert kwargs["poll_interval"] == 90.0

@@ -53,17 +53,28 @@ def test_options_that_a_connection_uri_carries_as_text_are_read() -> None:
     [
         ({"host": "s3://key:t0psecret@bucket"}, {}, "root URI holds a user or a password"),
         ({"host": "relative/folder"}, {}, "relative path"),
+        ({"host": "file:folder"}, {}, "relative path"),
+        ({"host": "data:folder"}, {}, "relative path"),
+        ({"host": "s3:/bucket/folder"}, {}, "relative path"),
+        ({}, {"root": 5}, "its root is no text, but of type int"),
+        ({"host": "/data"}, ["t0psecret"], "its extra is not a JSON object"),
+        ({"host": "/data"}, "t0psecret", "its extra is not a JSON object"),
         ({"host": "gs://b", "login": "me"}, {}, "s3:// only"),
         ({"host": "/data"}, {"storage_options": "{t0psecret"}, "not a JSON object"),
         ({"host": "/data"}, {"storage_options": ["t0psecret"]}, "not a JSON object"),
     ],
 )
 def test_what_cannot_be_used_is_refused_without_showing_a_secret(
-    fields: dict[str, str], extra: dict[str, Any], problem: str
+    fields: dict[str, str], extra: Any, problem: str
 ) -> None:
     with pytest.raises(InvalidCkptConnectionError, match=problem) as caught:
         settings("c", connection(**fields), extra)
     assert "t0psecret" not in str(caught.value)
+
+
+def test_a_scheme_is_one_in_capitals_too() -> None:
+    found = settings("c", connection(host="S3://bucket/x", login="me", password="t0psecret"), {})
+    assert found.options == {"key": "me", "secret": "t0psecret"}
 
 
 def test_no_connection_and_no_root_is_an_error_and_never_a_default() -> None:

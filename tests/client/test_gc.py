@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
 from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.jobmaster import garbage_search
 from airflow_provider_ckpt.jobmaster.garbage import JobGarbage, Reason
 from airflow_provider_ckpt.journal import events as ev
@@ -377,3 +378,8 @@ def test_r5_a_copy_for_a_trial_goes_with_its_attempt_and_not_while_that_may_be_t
     assert {path for path in paths(of(job)) if "/trial/" in path} == expected
     of(job, delete=True)
     assert sorted(job.storage.list("orders/vertices/v/0/trial")) == ["0003-n3-2", "notes"]
+
+
+def test_a_text_is_no_yes_to_a_deletion(tmp_path: Path) -> None:
+    with pytest.raises(BadOptionError, match="delete='false'"):
+        collect_garbage(str(tmp_path), delete="false")  # type: ignore[arg-type]

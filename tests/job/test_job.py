@@ -236,6 +236,9 @@ MISTAKES: dict[str, tuple[Mistake, type[InvalidInputError], str]] = {
     "sink without input": (lambda s: s.job.sink("o", None, Nowhere()), errors.MissingInputsError, "job.sink"),  # type: ignore[arg-type]
     "sink with a list": (lambda s: s.job.sink("o", ["a"], Nowhere()), errors.BadInputsError, "type list"),  # type: ignore[arg-type]
     "function as input": (_transform([pass_on]), errors.BadInputsError, "type function"),
+    "set of inputs": (_transform({"a"}), errors.BadInputsError, "type set"),
+    "set of united inputs": (_transform({"rows": frozenset("a")}), errors.BadInputsError, "type frozenset"),
+    "bytes as input": (_transform(b"a"), errors.BadInputsError, "type bytes"),
     "number as input": (_transform(3), errors.BadInputsError, "type int"),
     "dict in a dict": (_transform({"rows": {"a": "a"}}), errors.BadInputsError, "type dict"),
     "sink is no sink": (lambda s: s.job.sink("o", "a", "s3://x"), errors.NotASinkError, "type str"),
@@ -292,6 +295,12 @@ MISTAKES: dict[str, tuple[Mistake, type[InvalidInputError], str]] = {
     "chain as a number": (_transform("a", chain=1), errors.BadOperatorOptionError, "True or False"),
     "bad size": (_source_option(max_bytes_per_trigger="64 q"), errors.BadSizeError, "max_bytes_per_trigger"),
     "size 0": (_source_option(max_bytes_per_trigger=0), errors.BadOperatorOptionError, "above 0"),
+    "more files than Spark can count": (
+        _source_option(max_files_per_trigger=2**31),
+        errors.BadOperatorOptionError,
+        "2147483647 at the most",
+    ),
+    "more bytes than Spark can count": (_source_option(max_bytes_per_trigger=2**63), errors.BadSizeError, "8192p"),
     "files as a text": (_source_option(max_files_per_trigger="9"), errors.BadOperatorOptionError, "above 0"),
     "both limits": (
         _source_option(max_files_per_trigger=1, max_bytes_per_trigger=1),

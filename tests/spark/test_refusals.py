@@ -232,6 +232,48 @@ def test_a_source_that_cleans_up_behind_itself_is_refused(world: World) -> None:
     assert world.everything_under_root() == []
 
 
+LIVE = """
+from airflow_provider_ckpt import FileSink, Job
+
+job = Job("live")
+
+@job.source({options})
+def live(read):
+    return read.schema("id long, at timestamp").parquet("{path}")
+
+job.sink("out", live, FileSink("{base}/out"))
+"""
+
+
+def live_job(world: World, options: str = "", path: str = "") -> str:
+    file = world.base / "live_job.py"
+    file.write_text(LIVE.format(base=world.base, options=options, path=path or world.base / "history"))
+    return f"{file}:job"
+
+
+@pytest.mark.parametrize(
+    ("column", "delay"), [("at", "1 houur"), ("at", "-1 hour"), ("att", "1 hour"), ("id", "1 hour"), ("at", 10**17)]
+)
+def test_a_watermark_that_spark_does_not_take_is_refused_by_name(world: World, column: str, delay: object) -> None:
+    """It was a failure, which is tried again, with a traceback of Spark's."""
+    world.put_ids("history", 1, 3)
+    code, line = run(world, live_job(world, f"watermark={(column, delay)!r}"))
+    assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
+    assert f"source 'live' ({world.base}/live_job.py:6) cannot have the watermark ('{column}', " in line["message"]
+    assert line.get("traceback") is None
+    assert world.everything_under_root() == []
+
+
+def test_a_stream_of_a_single_file_is_refused_by_name(world: World) -> None:
+    """Spark says so when the query has begun, and it is tried again."""
+    world.put_ids("history", 1, 3)
+    file = next((world.base / "history").glob("*.parquet"))
+    code, line = run(world, live_job(world, path=str(file)))
+    assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
+    assert f"reads {file}, which is a file: Spark streams folders" in line["message"]
+    assert world.everything_under_root() == []
+
+
 ENDLESS = """
 from airflow_provider_ckpt import FileSink, Job
 

@@ -248,11 +248,35 @@ def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     "uri",
-    ["", " ", "simplecache::s3://b/x", "s3://b/../x", "s3://b//x", "s3://b/x?versionId=1", "nonsense://x", "s3://"],
+    [
+        "",
+        " ",
+        "simplecache::s3://b/x",
+        "s3://b/../x",
+        "s3://b//x",
+        "s3://b/x?versionId=1",
+        "nonsense://x",
+        "s3://",
+        "s3:/b/x",
+        "S3:/b",
+    ],
 )
 def test_a_uri_that_makes_no_root_is_refused(uri: str) -> None:
     with pytest.raises(InvalidStorageUriError):
         open_storage(Location(uri, {"key": "k", "secret": SECRET}))
+
+
+def test_a_uri_that_is_refused_is_told_why() -> None:
+    """With one slash it was a folder named "s3:" in the working directory."""
+    with pytest.raises(InvalidStorageUriError, match="two slashes follow a scheme: s3://"):
+        open_storage("s3:/bucket/ckpt")
+    with pytest.raises(InvalidStorageUriError, match="NUL"):
+        open_storage("/lake/\0")
+
+
+def test_a_path_may_have_colons(tmp_path: Path) -> None:
+    for path in (f"{tmp_path}/a:/b", f"file:{tmp_path}/a:/b"):
+        assert open_storage(path).uri == f"file://{tmp_path}/a:/b"
 
 
 def test_a_password_in_a_uri_is_refused_and_not_shown() -> None:

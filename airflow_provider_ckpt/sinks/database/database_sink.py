@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.database.spark_types import shown
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
+from airflow_provider_ckpt.sinks.given import names_problem
 from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
 
 Mode = Literal["append", "upsert", "replace"]
@@ -65,6 +66,9 @@ class DatabaseSink(Sink):
         self._validate_timeout()
         if (self.conn_id is None) == (self.url is None):
             raise self.invalid("conn_id", self.conn_id, "and url: give one of the two")
+        for setting in ("conn_id", "url", "staging_schema"):
+            if not isinstance(getattr(self, setting, None), (str, type(None))):
+                raise self.invalid(setting, "…", "is no text")
         self.validate_place()
 
     def _validate_timeout(self) -> None:
@@ -75,9 +79,9 @@ class DatabaseSink(Sink):
             raise self.invalid("statement_timeout", given, reason)
 
     def _validate_key(self) -> None:
+        if problem := names_problem(self.key):
+            raise self.invalid("key", self.key, problem)
         key = list(self.key)
-        if isinstance(self.key, str):
-            raise self.invalid("key", self.key, "is a string; give a list of column names")
         if bool(key) is not (self.mode == "upsert"):
             reason = "is needed for upsert: by which columns is a row found again?" if not key else "is for upsert only"
             raise self.invalid("key", key, reason)

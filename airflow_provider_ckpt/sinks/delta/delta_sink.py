@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from airflow_provider_ckpt.sinks.delta.delta_options import delta_options
 from airflow_provider_ckpt.sinks.delta.delta_table import DeltaLakeTable
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError
+from airflow_provider_ckpt.sinks.given import names_problem, options_problem
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import PARTITION_TYPES, check_table_input
 from airflow_provider_ckpt.sinks.lake.packages import refuse_missing
@@ -54,6 +55,10 @@ class DeltaSink(Sink):
     def validate(self) -> None:
         if not isinstance(self.uri, str) or not self.uri.strip():
             raise self._invalid("uri", self.uri, "is not a path; give the folder of the table")
+        if problem := names_problem(self.partition_by):  # None has a meaning in the settings
+            raise self._invalid("partition_by", self.partition_by, problem)
+        if self.delta_options is not None and (problem := options_problem(self.delta_options)):
+            raise self._invalid("delta_options", "…", problem)
         LakeSettings(self.mode, self.key, self.partition_by, self.options).validate("DeltaSink")
         if canonical_uri(self.uri).startswith("memory:"):
             raise self._invalid("uri", self.uri, "is in the memory of one process; give a folder or an object store")

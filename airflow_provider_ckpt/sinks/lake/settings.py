@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError
+from airflow_provider_ckpt.sinks.given import names_problem, options_problem
 from airflow_provider_ckpt.sinks.lake.intents import Change
 
 LakeMode = Literal["append", "overwrite", "upsert"]
@@ -40,8 +41,8 @@ class LakeSettings:
         if self.mode not in get_args(LakeMode):
             raise _invalid(sink, "mode", self.mode, f"is unknown; use one of {', '.join(get_args(LakeMode))}")
         for setting, names in (("key", self.key), ("partition_by", self.partition_by or ())):
-            if isinstance(names, str):
-                raise _invalid(sink, setting, names, "is a string; give a list of column names")
+            if problem := names_problem(names):
+                raise _invalid(sink, setting, names, problem)
             if any(not isinstance(name, str) or not name for name in names):
                 raise _invalid(sink, setting, list(names), "has what is no name of a column")
             if len({name.lower() for name in names}) < len(names):
@@ -55,6 +56,8 @@ class LakeSettings:
         if self.mode == "upsert" and self.partition_by:
             reason = "cannot be combined with mode='upsert'; leave it out: the table may be partitioned all the same"
             raise _invalid(sink, "partition_by", list(self.partition_by), reason)
+        if problem := options_problem(self.options):
+            raise _invalid(sink, "options", "…", problem)
         for option in self.options:
             if option.lower() in _OURS or option.startswith(("mapreduce.fileoutputcommitter.", "parquet.encryption.")):
                 raise _invalid(sink, "options", option, "cannot be set for a table; remove it")

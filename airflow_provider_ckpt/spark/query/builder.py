@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -19,8 +20,9 @@ from airflow_provider_ckpt.spark.query.errors import (
     NotADataFrameError,
     NotAStreamError,
     OneSourceError,
+    UnfitWatermarkError,
 )
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, refuse_unreadable_names
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, refuse_single_files, refuse_unreadable_names
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
@@ -76,9 +78,7 @@ class SourceCalls:
         refuse_options(operator, reader.reads.options, streaming=self.streaming, watermark=late)
         refuse_endless(operator, reader.reads, streaming=self.streaming)
         self._check_names(operator, reader.reads)
-        if operator.watermark is not None:
-            frame = frame.withWatermark(operator.watermark.column, operator.watermark.delay)
-        return frame
+        return _with_watermark(operator, frame)
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
         """Of the files, or topics, that are there: once, by whoever plans the job. A name that turns up later fails its
@@ -94,6 +94,7 @@ class SourceCalls:
             return
         refuse_unlisted(self.spark, operator.uid, operator.location, reads)
         if self.streaming:
+            refuse_single_files(self.spark, operator.uid, operator.location, reads)
             refuse_unreadable_names(self.spark, operator.uid, operator.location, reads)
 
     def _reader(self, operator: Operator) -> StreamReader | BatchReader:
@@ -105,6 +106,20 @@ class SourceCalls:
         limit = self.limit if operator.bounded else None
         reader = StreamReader(self.spark, operator.uid, limit, offsets, bounded=operator.bounded)
         return reader.options(**operator.options.to_spark())  # type: ignore[no-any-return]
+
+
+def _with_watermark(operator: Operator, frame: DataFrame) -> DataFrame:
+    """Spark looks at the column and reads the delay at once. Raises UnfitWatermarkError."""
+    if operator.watermark is None:
+        return frame
+    column, delay = operator.watermark.column, operator.watermark.delay
+    try:
+        return frame.withWatermark(column, delay)
+    except PySparkException as error:
+        cause = str(error).partition("\n")[0].rstrip(".;")
+        raise UnfitWatermarkError(
+            uid=operator.uid, location=operator.location, column=column, delay=delay, cause=cause
+        ) from None
 
 
 def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:

@@ -21,6 +21,16 @@ class NotADataFrameError(InvalidInputError):
     template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame"
 
 
+class UnfitWatermarkError(InvalidInputError):
+    """Spark does not take it: no such column, one that is no time, a delay that is none. ``data``: uid, location,
+    column, delay, cause."""
+
+    template = (
+        "source {uid!r} ({location}) cannot have the watermark ({column!r}, {delay!r}): {cause}. Name a column of type "
+        'TIMESTAMP, and a delay such as "1 hour"'
+    )
+
+
 class NotAStreamError(InvalidInputError):
     template = (
         "operator {uid!r} ({location}) gave a batch DataFrame where a stream is needed; use the reader it is "
@@ -164,6 +174,15 @@ class UnreadableColonError(InvalidInputError):
     template = (
         "source {uid!r} ({location}) has a file with a colon in its name, which Spark cannot read from a local disk: "
         "{path}. Rename the file."
+    )
+
+
+class SingleFileError(InvalidInputError):
+    """Spark would say so when the query has begun, at every try. ``data``: uid, location, path."""
+
+    template = (
+        "source {uid!r} ({location}) reads {path}, which is a file: Spark streams folders. Name the folder that it is "
+        "in, or a pattern for files in it, or run the job in batch mode."
     )
 
 

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.spark.query.errors import (
     BesidePartitionsError,
     FrozenListLostError,
+    SingleFileError,
     UnreadableColonError,
     UnreadableNameError,
 )
@@ -63,6 +64,18 @@ def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads
     index = index_of(plan.collectLeaves().head())
     if index is not None and (found := beside_partitions(index)) is not None:
         raise BesidePartitionsError(uid=uid, location=location, path=found)
+
+
+def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
+    """Of a stream. Raises SingleFileError for a path that is a file; a pattern may lead to one."""
+    jvm: Any = spark._jvm
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    for path in reads.paths:
+        if glob_name([path]) is not None:
+            continue
+        place = jvm.org.apache.hadoop.fs.Path(path)
+        if place.getFileSystem(conf).isFile(place):
+            raise SingleFileError(uid=uid, location=location, path=path)
 
 
 def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
