@@ -12,10 +12,17 @@ from airflow_provider_ckpt.errors import tells_what_to_do
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
 from airflow_provider_ckpt.spark.query.active_session import activate
-from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, is_stateful, joins_streams, streaming_leaves
+from airflow_provider_ckpt.spark.query.analysed_plan import (
+    has_watermark,
+    is_stateful,
+    joins_streams,
+    streaming_leaves,
+    streaming_reads,
+)
 from airflow_provider_ckpt.spark.query.errors import (
     CleanSourceError,
     FunctionFailedError,
+    InputReadTwiceError,
     NotADataFrameError,
     NotAStreamError,
     OneSourceError,
@@ -216,13 +223,16 @@ class QueryBuilder:
                 return None
             self.inputs[uid] = self._calls(operator)
             return self.inputs[uid]
-        arguments: dict[str, object] = {}
+        arguments: dict[str, DataFrame] = {}
         for parameter, uids in operator.inputs.items():
             frames = {one: frame for one in uids if (frame := self._input(uid, one)) is not None}
             if not frames:
                 return None
             arguments[parameter] = self._unite(uid, parameter, frames) if len(uids) > 1 else frames[uids[0]]
-        return call(operator, arguments)
+        frame = call(operator, arguments)
+        if self._calls.streaming:
+            _refuse_read_twice(operator, arguments, frame)
+        return frame
 
     def _unite(self, uid: str, parameter: str, frames: Mapping[str, DataFrame]) -> DataFrame:
         known = self._known.get((uid, parameter))
@@ -240,6 +250,13 @@ class QueryBuilder:
     def _output_mode(self) -> str:
         modes = [self._operators[uid].output_mode for uid in self._vertex.operators]
         return next((mode for mode in reversed(modes) if mode != "append"), "append")
+
+
+def _refuse_read_twice(operator: Operator, arguments: Mapping[str, DataFrame], frame: DataFrame) -> None:
+    """Spark would find it when the query is started, and again in each try."""
+    given, reads = sum(map(streaming_reads, arguments.values())), streaming_reads(frame)
+    if reads > given:
+        raise InputReadTwiceError(uid=operator.uid, location=operator.location, given=given, reads=reads)
 
 
 class _NotDroppable(Exception):
