@@ -59,6 +59,16 @@ class GivenSplits:
         return self._given[operator.uid]
 
 
+def plan_splits_anew(job: Job, given: GivenSplits, state: JobState) -> PlannedSplits:
+    """Of a job that goes on from nothing. ``state``: of the runs before: how many are to read a source is no part of
+    what it begins anew with, and holds (R21). Raises BadSplitsError, SplitsFailedError."""
+    sources = {one.uid: one for one in job.sources if one.splits is not None}
+    declared = {uid: one.splits.parallelism for uid, one in sources.items() if one.splits is not None}
+    readers = {uid: readers_wanted(state, uid, number) for uid, number in declared.items()}
+    rescaled = {uid: wanted for uid, wanted in readers.items() if wanted != declared[uid]}
+    return PlannedSplits({uid: given.of(one) for uid, one in sources.items()}, readers, readers, rescaled)
+
+
 def plan_splits(
     job: Job, given: GivenSplits, storage: Storage, state: JobState, over: Collection[str] = ()
 ) -> PlannedSplits:
