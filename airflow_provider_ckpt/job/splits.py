@@ -113,7 +113,7 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
         return named_splits(uid, location, source.given)
     try:
         given = source.given()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise
         cause = f"{type(error).__name__}: {error}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import Sink
-from airflow_provider_ckpt.spark.query.errors import WatermarkOverSplitsError
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, WatermarkOverSplitsError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from tests.spark.faults import Fault, FaultySink, FaultyStorage, HookedStorage
@@ -274,6 +275,19 @@ def test_a_function_that_gives_no_splits_is_named_with_what_it_raised(world: Wor
 
     with pytest.raises(SplitsFailedError, match=r"'parts'.*LookupError: no catalogue"):
         world.run(into_a_query(world, given))
+    assert world.everything_under_root() == []
+
+
+def test_one_that_ends_the_process_is_refused_likewise(world: World) -> None:
+    """With 0 it would pass for a job that has finished."""
+    with pytest.raises(SplitsFailedError, match=r"'parts'.*SystemExit: 0"):
+        world.run(into_a_query(world, lambda: sys.exit(0)))
+
+    def then(split: str) -> None:
+        sys.exit(0)
+
+    with pytest.raises(FunctionFailedError, match=r"'parts'.*SystemExit: 0 \(split 'part-0'\)"):
+        world.run(into_a_query(world, splits(2), Read(then=then)))
     assert world.everything_under_root() == []
 
 

@@ -113,7 +113,7 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     _activate(arguments.values())
     try:
         result = operator(*([arguments[""]] if "" in arguments else []), **named)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise
         raise FunctionFailedError(

@@ -129,7 +129,7 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
     values = [one.value for one in splits]
     try:
         frame = operator(spark.read, values if operator.splits.batched else values[0])
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise
         cause = f"{type(error).__name__}: {error} ({named(splits)})"
