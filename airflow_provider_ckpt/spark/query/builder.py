@@ -104,7 +104,10 @@ class SourceCalls:
             return BatchReader(self.spark, lambda reads: files, offsets)
         limit = self.limit if operator.bounded else None
         reader = StreamReader(self.spark, operator.uid, limit, offsets, bounded=operator.bounded)
-        return reader.options(**operator.options.to_spark())  # type: ignore[no-any-return]
+        reader.options(**operator.options.to_spark())
+        if operator.options.decided:
+            reader.hold_limits()
+        return reader
 
 
 def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
