@@ -278,6 +278,23 @@ def test_a_function_that_gives_no_splits_is_named_with_what_it_raised(world: Wor
     assert world.everything_under_root() == []
 
 
+def test_a_function_that_changes_what_it_is_given_reads_the_split_as_it_was(world: World) -> None:
+    """It is called for the plan, too, and once more for a split that was read together with others and failed."""
+    given, failed = splits(8), list[int]()
+
+    def read(reader: DataFrameReader, split: dict[str, Any]) -> DataFrame:
+        first, split["id"] = split.pop("first"), "nobody"
+        if first == 15 and not failed:
+            failed.append(first)
+            raise LookupError("not now")
+        return reader._spark.range(first, first + split["rows"]).select("id", (F.col("id") % 3).alias("k"))
+
+    runs = [world.run(alone(world, given, read, parallelism=2)) for _ in range(2)]  # type: ignore[arg-type]
+    assert runs[-1].status == "FINISHED", runs[-1].cause
+    assert runs[-1].of("warning") == []
+    assert world.released_ids() == world.released_ids("raw") == ids_of(given) == ids_of(splits(8))
+
+
 def test_one_that_ends_the_process_is_refused_likewise(world: World) -> None:
     """With 0 it would pass for a job that has finished."""
     with pytest.raises(SplitsFailedError, match=r"'parts'.*SystemExit: 0"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -126,7 +127,7 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
     NotADataFrameError, NotABatchError."""
     activate(spark)
     assert operator.splits is not None, operator
-    values = [one.value for one in splits]
+    values = copy.deepcopy([one.value for one in splits])  # what the function takes out of it is there the next time
     try:
         frame = operator(spark.read, values if operator.splits.batched else values[0])
     except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
