@@ -111,7 +111,10 @@ class SourceCalls:
             return BatchReader(self.spark, lambda reads: files, offsets)
         limit = self.limit if operator.bounded else None
         reader = StreamReader(self.spark, operator.uid, limit, offsets, bounded=operator.bounded)
-        return reader.options(**operator.options.to_spark())  # type: ignore[no-any-return]
+        reader.options(**operator.options.to_spark())
+        if operator.options.decided:
+            reader.hold_limits()
+        return reader
 
 
 def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
@@ -120,7 +123,7 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     _activate(arguments.values())
     try:
         result = operator(*([arguments[""]] if "" in arguments else []), **named)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise
         raise FunctionFailedError(
