@@ -51,7 +51,7 @@ class InvalidInputError(TerminalError):
     """What the user gave was refused, before anything was written (``ckpt`` exits with 2)."""
 
 
-def tells_what_to_do(error: Exception) -> bool:
+def tells_what_to_do(error: BaseException) -> bool:
     """Of what a user's function failed with: it is ours, and says by itself whether trying again may help. Whoever was
     overtaken in there was so in another job: that is no word about the driver that has called it."""
     return isinstance(error, CkptError) and not isinstance(error, OvertakenError)

@@ -30,23 +30,20 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
-from airflow_provider_ckpt.job.options import RunOptions
 from bench import data, plans
+from bench.changed_job import VERSION, ChangedJob
 from bench.line_chart import Line, charts
-from bench.one_run import CONF, JOB_ID
+from bench.one_run import JOB_ID
 from bench.row_latency import latencies
 
 VARIABLE = "CKPT_BENCH_RECONFIGURE"
@@ -54,7 +51,6 @@ BEFORE, AFTER = 8, 6
 """Published batches of each query before the request, and of both behind it."""
 SHOWN_BEFORE = 10.0
 """Seconds of a chart in front of the request."""
-HOME = str(Path(__file__).resolve().parent.parent)
 KINDS = {"logic": "marked", "pace": "marked", "state": "keyed", "cut": "keyed"}
 """Of a change -> the query that it is of."""
 
@@ -64,7 +60,7 @@ def build(given: dict[str, Any]) -> Any:
 
     from airflow_provider_ckpt import FileSink, Job
 
-    job, work, version = Job(JOB_ID), Path(given["work"]), os.environ.get("CKPT_BENCH_VERSION", "one")
+    job, work, version = Job(JOB_ID), Path(given["work"]), os.environ.get(VERSION, "one")
 
     @job.source
     def live(read: Any) -> Any:
@@ -106,53 +102,23 @@ class Figures:
     latency: float
 
 
-class Case:
+class Case(ChangedJob):
     def __init__(self, work: Path, keys: int, size: int) -> None:
-        self.work, self.keys, self.size = work, keys, size
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        self.client = JobClient(str(work / "ckpt"), JOB_ID)
-        self.version = work / "v2.py"
-        self.version.write_text(
-            "import os\nos.environ['CKPT_BENCH_VERSION'] = 'two'\n"
-            "from bench import bench_reconfigure as b\nimport json\n"
-            f"job = b.build(json.loads(os.environ['{VARIABLE}']))\n"
-        )
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__(work, "bench_reconfigure", VARIABLE, {"work": str(work), "bytes": size}, partitions=4)
+        self.keys = keys
         self.curves: dict[str, Line] = {}
         """Of each query, seconds since the request -> latency."""
-
-    def start(self, reference: str | None = None, **more: Any) -> None:
-        options = RunOptions(
-            job=reference or f"{__file__}:job",
-            root=str(self.work / "ckpt"),
-            job_id=JOB_ID,
-            checkpoint_interval=1.0,
-            retained_checkpoints=100,  # the times of what is published are read off the logs
-            conf={**CONF, "spark.sql.shuffle.partitions": "4"},
-            **more,
-        )
-        command = [
-            *(sys.executable, "-m", "airflow_provider_ckpt.spark.main"),
-            *("--options", json.dumps(options.to_json())),
-        ]
-        given = json.dumps({"work": str(self.work), "bytes": self.size})
-        environ = {**os.environ, VARIABLE: given, "PYTHONPATH": HOME}
-        errors = open(self.work / "stderr", "ab")  # noqa: SIM115 - the process's
-        self._process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=errors)
 
     def measure(self, kind: str, how: str) -> Figures:
         with data.LiveFeed(self.work / "live"):
             self._fill()
             self.start()
             try:
-                self._wait(lambda: min(len(self.published(one)) for one in ("marked", "keyed")) >= BEFORE)
+                self.wait_for_batches(("marked", "keyed"), BEFORE)
                 ways = {"ours": self._ours, "restart": self._restart, "nothing": self._nothing}
                 return self._changed(KINDS[kind], functools.partial(ways[how], kind))
             finally:
-                assert self._process is not None
-                self._process.kill()
-                self._process.wait()
+                self.kill()
 
     def _fill(self) -> None:
         """A row for each key."""
@@ -170,19 +136,14 @@ class Case:
         at = time.time()
         change()
         took = time.time() - at
-        self._wait(lambda: all(sum(one > at + took for one in self.published(v)) >= AFTER for v in (uid, other)))
-        usual = statistics.median(b - a for a, b in pairwise(one for one in self.published(other)[2:] if one <= at))
+        self.wait_for_batches((uid, other), AFTER, since=at + took)
+        usual = self.usual_gap(other, at)
         self.client.answer(self.client.stop(), 300)  # all that is published is released then
         for vertex in ("marked", "keyed"):
-            log = self.work / "ckpt" / JOB_ID / "vertices" / vertex / "0" / "log"
-            found = latencies(log, self.work / "live", self.work / f"out_{vertex}", "order_id")
+            found = latencies(self.log(vertex), self.work / "live", self.work / f"out_{vertex}", "order_id")
             self.curves[vertex] = [(when - at, age) for when, age in found[2:] if when - at > -SHOWN_BEFORE]
         latency = max(age for when, age in self.curves[uid] if when > 0)
-        return Figures(self._longest(uid, at), self._longest(other, at), usual, took, latency)
-
-    def _longest(self, vertex: str, at: float) -> float:
-        found = self.published(vertex)
-        return max(b - a for a, b in pairwise(found) if b > at)
+        return Figures(self.longest_gap(uid, at), self.longest_gap(other, at), usual, took, latency)
 
     def _ours(self, kind: str) -> None:
         change = Reconfiguration()
@@ -191,41 +152,15 @@ class Case:
         elif kind == "cut":
             change.assign_workload("keyed", state_partitions=8)
         else:
-            change.assign_execution_logic(KINDS[kind], f"{self.version}:job")
-        answer = self.client.answer(self.client.reconfigure(change), 300)
-        if not answer.is_served:
-            raise SystemExit(f"{kind}: {answer.outcome}")
+            change.assign_execution_logic(KINDS[kind], self.version)
+        self.change(change, kind)
 
     def _restart(self, kind: str) -> None:
-        self.client.answer(self.client.stop(), 300)
-        assert self._process is not None
-        self._process.wait()
         more = {"trigger_interval": 0.1} if kind == "pace" else {}
-        self.start(f"{self.version}:job" if kind in ("logic", "state") else None, **more)
-        self._wait(lambda: self.client.look().status == "RUNNING")
+        self.restart(self.version if kind in ("logic", "state") else None, **more)
 
     def _nothing(self, kind: str) -> None:
         """What the job does by itself."""
-
-    def published(self, vertex: str) -> list[float]:
-        """When each batch was published: when its entry came into being."""
-        log = self.work / "ckpt" / JOB_ID / "vertices" / vertex / "0" / "log"
-        found = []
-        for path in log.glob("[0-9]*.json"):
-            try:
-                if '"Batch"' in path.read_text():
-                    found.append(path.stat().st_mtime)
-            except FileNotFoundError:
-                continue  # truncated meanwhile
-        return sorted(found)
-
-    def _wait(self, until: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 600
-        while not until():
-            has_ended = self._process is not None and self._process.poll() is not None
-            if has_ended or time.monotonic() > deadline:
-                raise SystemExit((self.work / "stderr").read_text()[-3000:])
-            time.sleep(0.02)
 
 
 def plot(file: Path, kind: str, curves: dict[str, dict[str, Line]]) -> None:

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.cli.job_client import job_client
 from airflow_provider_ckpt.cli.reconfiguration import LOGIC, RESOURCES, WORKLOAD, print_preview, read_changes
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.job_request import JobRequest
-from airflow_provider_ckpt.job.units import parse_duration
+from airflow_provider_ckpt.job.units import parse_duration, whole_number
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
 _HELP = {
@@ -95,10 +95,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _ask(client: JobClient, args: argparse.Namespace) -> JobRequest:
     if args.kind == "rescale":
-        uid, _, number = args.scale.rpartition("=")
-        if not uid or not number.strip().isdecimal():
+        uid, _, text = args.scale.rpartition("=")
+        number = whole_number(text)
+        if not uid or number is None:
             raise BadScaleError(given=args.scale)
-        return client.rescale(uid, int(number))
+        return client.rescale(uid, number)
     if args.kind == "reconfigure":
         return client.reconfigure(read_changes(args.changes))
     return client.stop() if args.kind == "stop" else client.drain()

@@ -127,7 +127,7 @@ class Controlling:
             wanted = controller.on_metrics(now, metrics)
             if wanted is not None and not isinstance(wanted, Reconfiguration):
                 raise TypeError(f"on_metrics returned {wanted!r}, which is no Reconfiguration")
-        except Exception as error:  # a policy is no part of what the job computes: it goes on without
+        except (Exception, SystemExit) as error:  # a policy is no part of what the job computes: it goes on without
             watch.next_look = None
             what = f"{controller.name} failed, and is switched off for this run; the job goes on: {error}"
             self._parts.out.append(Notice(what, is_warning=True, traceback=traceback.format_exc()))

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.job.errors import (
 )
 from airflow_provider_ckpt.job.operators import Ends, Operator, OutputMode, ReleasePolicy, Watermark
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
-from airflow_provider_ckpt.job.units import LARGEST_COUNT, LARGEST_SIZE, Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.job.units import LARGEST_NUMBER, LARGEST_SIZE, Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.storage.location import Location
 
 _SINK_METHODS = ("validate", "bind", "definition", "check_input", "at_odds", "not_released_with", "spark_folders")
@@ -139,16 +139,18 @@ def read_limits(uid: str, location: str, size: Size | None, files: int | None) -
             expected="one limit only: Spark takes either max_bytes_per_trigger or max_files_per_trigger",
         )
     limit = None if size is None else parse_bytes(size, f"{uid!r} ({location}): max_bytes_per_trigger")
-    _check_positive(uid, location, "max_bytes_per_trigger", limit, LARGEST_SIZE)
-    _check_positive(uid, location, "max_files_per_trigger", files, LARGEST_COUNT)
+    _check_positive(uid, location, "max_bytes_per_trigger", limit)
+    _check_positive(uid, location, "max_files_per_trigger", files, LARGEST_NUMBER)
     return limit, files
 
 
-def _check_positive(uid: str, location: str, option: str, value: object, largest: int) -> None:
-    """``largest``: what Spark can read; it would say so only when the query has begun."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= largest
+def _check_positive(uid: str, location: str, option: str, value: object, most: int = LARGEST_SIZE) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value > 0
     if value is not None and not whole:
-        expected = f"a whole number above 0, {largest} at the most"
+        expected = "a whole number above 0"
+        raise BadOperatorOptionError(operator=uid, location=location, option=option, value=value, expected=expected)
+    if isinstance(value, int) and value > most:
+        expected = f"{most} at the most"
         raise BadOperatorOptionError(operator=uid, location=location, option=option, value=value, expected=expected)
 
 

@@ -206,7 +206,7 @@ class BadDurationError(InvalidInputError):
     template = (
         '{option}: {value!r} is no duration. Write a number of seconds (30, 0.5), a text such as "500ms", '
         '"30s", '
-        '"1m30s", "2h", "1 day", or a timedelta; not negative.'
+        '"1m30s", "2h", "1 day", or a timedelta; not negative, and a hundred years at the most.'
     )
 
 
@@ -214,7 +214,7 @@ class BadSizeError(InvalidInputError):
     template = (
         '{option}: {value!r} is no size. Write a whole number of bytes (67108864) or a text such as "512k", '
         '"64m", '
-        '"1.5g" (powers of 1024); not negative, and less than "8192p".'
+        '"1.5g" (powers of 1024); not negative, and less than 8192p.'
     )
 
 

@@ -34,6 +34,8 @@ class SourceOptions:
     max_bytes_per_trigger: int | None = None
     """Bytes, an integer: Spark's file source does not understand "64m"."""
     max_files_per_trigger: int | None = None
+    decided: bool = False
+    """Somebody has given it while the job ran: it holds whatever the source's function says (R21)."""
 
     @property
     def given(self) -> dict[str, int | None]:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
-from airflow_provider_ckpt.job.units import LARGEST_COUNT, LARGEST_SIZE, Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.job.units import (
+    LARGEST_NUMBER,
+    LARGEST_SIZE,
+    Duration,
+    Size,
+    parse_bytes,
+    parse_duration,
+    whole_number,
+)
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 DECLARED = "declared"
@@ -60,7 +68,7 @@ class Reconfiguration:
         return self._add(
             uid,
             VertexSettings(
-                max_bytes_per_batch=_whole(uid, "max_bytes_per_batch", size),
+                max_bytes_per_batch=_whole(uid, "max_bytes_per_batch", size, LARGEST_SIZE),
                 max_files_per_batch=_whole(uid, "max_files_per_batch", max_files_per_batch),
                 trigger_interval=None if trigger_interval is None else parse_duration(trigger_interval, _WORKLOAD[0]),
                 state_partitions=_whole(uid, "state_partitions", state_partitions),
@@ -138,18 +146,21 @@ def _refuse_unknown(uid: str, unknown: Mapping[str, object], known: tuple[str, .
         raise NotReconfigurableError(uid=uid, problem=f"{name} cannot be changed while the job runs; {problem}")
 
 
-def _whole(uid: str, name: str, value: Any) -> int | None:
-    """A number that Spark cannot read would end the query that is begun with it, and each one after it."""
-    largest = LARGEST_COUNT if name in WHOLE else LARGEST_SIZE
-    if value is not None and (type(value) is not int or not 1 <= value <= largest):
-        problem = f"{name} is a whole number above 0, {largest} at the most, not {value!r}"
-        raise NotReconfigurableError(uid=uid, problem=problem)
+def _whole(uid: str, name: str, value: Any, most: int = LARGEST_NUMBER) -> int | None:
+    """A query without state is not started before the change is decided. So what Spark could not start it with is
+    refused here: it would end the job, and every later run of it."""
+    if value is not None and (type(value) is not int or value < 1):
+        raise NotReconfigurableError(uid=uid, problem=f"{name} is a whole number above 0, not {value!r}")
+    if value is not None and value > most:
+        raise NotReconfigurableError(uid=uid, problem=f"{name} is {most} at the most")
     return value
 
 
 def as_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a template or a command line has made a text of: the settings that are whole numbers, as those."""
-    return {
-        name: int(value) if name in WHOLE and isinstance(value, str) and value.strip().isdecimal() else value
-        for name, value in given.items()
-    }
+    return {name: _as_number(value) if name in WHOLE else value for name, value in given.items()}
+
+
+def _as_number(value: Any) -> Any:
+    number = whole_number(value) if isinstance(value, str) else None
+    return value if number is None else number

@@ -47,8 +47,8 @@ def of_vertex(operators: Operators, vertex: JobVertex, settings: VertexSettings,
         if uid in operators:  # else the job has it no longer
             others = loaded(uid, reference, lambda: logic(reference, settings.digests.get(uid)))  # noqa: B023
             found[uid] = _with_logic(operators[uid], reference, others)
-    limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
-    if limits != SourceOptions():
+    limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch, decided=True)
+    if limits.to_spark():
         for uid in vertex.sources:
             if uid in operators:
                 found[uid] = replace(found.get(uid, operators[uid]), options=limits)

@@ -15,6 +15,10 @@ from airflow_provider_ckpt.model.split import Split
 _PLAIN = (str, int, float, bool, type(None))
 _LONGEST_ID = 100
 _SHOWN = 60
+_DEEPEST = 100
+"""Lists and dicts in each other: whoever reads them does so by a function that calls itself."""
+_LARGEST = 10**1000
+"""Python reads no number of some thousand digits."""
 _EXPECTED = "a list of splits, or a function without arguments that returns one"
 MOST_TOGETHER = 64
 """Splits that are read as one Spark job: each is a part of one plan, and Spark's time for that grows with it."""
@@ -109,7 +113,7 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
         return named_splits(uid, location, source.given)
     try:
         given = source.given()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise
         cause = f"{type(error).__name__}: {error}"
@@ -155,16 +159,38 @@ def split_id(value: Any) -> Any:
     return f"{text[:_SHOWN]}~{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _problem(value: Any) -> str | None:
-    """Why it would be another value when it is read back; None if it would not."""
+def _problem(value: Any, depth: int = 0) -> str | None:
+    """Why it would be another value when it is read back, or could not be told to Spark; None if it would not."""
+    if depth > _DEEPEST:
+        return f"it has more than {_DEEPEST} lists and dicts in each other"
     if type(value) in _PLAIN:
-        finite = not isinstance(value, float) or value - value == 0
-        return None if finite else f"{value!r} is no number of JSON"
+        return _problem_of_plain(value)
     if type(value) is list:
-        return next((problem for one in value if (problem := _problem(one)) is not None), None)
+        return next((problem for one in value if (problem := _problem(one, depth + 1)) is not None), None)
     if type(value) is dict:
         names = next((name for name in value if type(name) is not str), None)
         if names is not None:
             return f"{names!r} is a key of a dict, and comes back as a text"
-        return next((problem for one in value.values() if (problem := _problem(one)) is not None), None)
+        parts = (*value, *value.values())
+        return next((problem for one in parts if (problem := _problem(one, depth + 1)) is not None), None)
     return f"a {type(value).__name__} is no text, number, list or dict"
+
+
+def _problem_of_plain(value: Any) -> str | None:
+    if isinstance(value, float) and value - value != 0:
+        return f"{value!r} is no number of JSON"
+    if isinstance(value, int) and abs(value) >= _LARGEST:
+        return "a number of more than 1000 digits"
+    if isinstance(value, str) and not _is_unicode(value):
+        return f"{value[:_SHOWN]!r} is no Unicode text (the name of a file that is not UTF-8?)"
+    return None
+
+
+def _is_unicode(text: str) -> bool:
+    """Python tells bytes of a name that are no characters as halves of such; Spark is told a split's name, and takes
+    none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -11,8 +11,14 @@ from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError
 
 Duration = float | int | str | timedelta
 Size = int | str
-LARGEST_SIZE, LARGEST_COUNT = 2**63 - 1, 2**31 - 1
-"""The JVM's long and int: Spark takes no greater size, and no greater number of files."""
+
+LONGEST = 36_525 * 86_400.0
+"""Seconds, a hundred years: what Python can wait for, and Spark can count in milliseconds, ends not far behind."""
+LARGEST_SIZE = 2**63 - 1
+"""Bytes. Spark counts them as a Java long."""
+LARGEST_NUMBER = 2**31 - 1
+"""Of files, of parts, of a weight: Spark counts them as a Java int, and a query whose options say more does not
+start."""
 
 _SECONDS = {
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
@@ -24,6 +30,7 @@ _SECONDS = {
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*", re.ASCII)
 _SIZE = re.compile(r"\s*([0-9]{1,18})(?:\.([0-9]{1,18}))?\s*([kmgtp]?)(?:i?b)?\s*", re.ASCII)
+_MOST_DIGITS = 18
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
@@ -33,7 +40,7 @@ def parse_duration(value: Duration, option: str = "duration") -> float:
     Raises :class:`BadDurationError`, naming ``option``.
     """
     seconds = _seconds(value)
-    if seconds is None or not math.isfinite(seconds) or seconds < 0:
+    if seconds is None or not math.isfinite(seconds) or not 0 <= seconds <= LONGEST:
         raise BadDurationError(option=option, value=value)
     return seconds
 
@@ -61,6 +68,13 @@ def _seconds_of_text(text: str) -> float | None:
     return total if end else None
 
 
+def whole_number(text: str) -> int | None:
+    """Of a text of digits. None for another one, and for one that is longer than any number that can be meant: Python
+    refuses to read some thousand digits, by an error of its own."""
+    digits = text.strip()
+    return int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
+
+
 def format_duration(seconds: float) -> str:
     """As :func:`parse_duration` reads it: in the largest unit that gives a whole number; "0" without one."""
     if not seconds:
@@ -82,8 +96,7 @@ def format_bytes(size: int) -> str:
 def parse_bytes(value: Size, option: str = "size") -> int:
     """Bytes of a whole number or a text: ``67108864``, ``"64m"``, ``"64 MiB"``, ``"1.5g"``.
 
-    k, m, g, t, p are powers of 1024, as in Spark; :data:`LARGEST_SIZE` at the most. Raises :class:`BadSizeError`,
-    naming ``option``.
+    k, m, g, t, p are powers of 1024, as in Spark. Raises :class:`BadSizeError`, naming ``option``.
     """
     size = _bytes(value)
     if size is None or size > LARGEST_SIZE:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_provider_ckpt.jobmaster.errors import FrozenSplitsLostError
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError
+from airflow_provider_ckpt.storage.kept_document import lost_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "frozen-splits"
@@ -30,13 +30,7 @@ def freeze_splits(storage: Storage, path: str, uid: str, splits: Iterable[Split]
 def read_frozen_splits(storage: Storage, path: str) -> tuple[Split, ...]:
     """Raises NewerFormatError, FrozenSplitsLostError."""
     uri = storage.full_uri(path)
-    try:
+    with lost_as(FrozenSplitsLostError, uri):
         body = decode_document(storage.read(path), KIND, VERSION, uri=uri)
         splits: tuple[Split, ...] = read_field(body, "splits", reader(tuple[Split, ...]))
         return splits
-    except ObjectNotFoundError as error:
-        raise FrozenSplitsLostError(uri=uri, problem="is gone") from error
-    except MalformedDocumentError as error:
-        raise FrozenSplitsLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
-    except UnknownFormError as error:
-        raise FrozenSplitsLostError(uri=uri, problem=f"cannot be read: {error.data['what']}") from error

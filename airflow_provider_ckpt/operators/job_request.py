@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.job.options import Duration, parse_duration
+from airflow_provider_ckpt.job.units import whole_number
 from airflow_provider_ckpt.model.job_status import JobStatus
 
 if TYPE_CHECKING:
@@ -149,8 +150,7 @@ class CheckpointedJobRescaleOperator(JobRequestOperator):
         self.parallelism = parallelism
 
     def _ask(self, client: JobClient) -> JobRequest:
-        text = str(self.parallelism).strip()
-        return client.rescale(self.source, int(text) if text.isdecimal() else 0)
+        return client.rescale(self.source, whole_number(str(self.parallelism)) or 0)
 
 
 class CheckpointedJobReconfigureOperator(JobRequestOperator):

@@ -10,14 +10,12 @@ from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.sinks.errors import (
     DamagedHandleError,
     StagedElsewhereError,
-    StagedFileChangedError,
-    StagedFilesMissingError,
     UnknownHandleError,
 )
-from airflow_provider_ckpt.sinks.file_names import is_data_file, released_names, staging_folder
-from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.sinks.file_names import released_names
+from airflow_provider_ckpt.sinks.sink import Handle, StageRequest
+from airflow_provider_ckpt.sinks.staging_area import StagingArea
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
-from airflow_provider_ckpt.storage.storage import Storage
 
 HANDLE_FORMAT = "airflow-provider-ckpt/file-handle"
 
@@ -38,21 +36,8 @@ _FIELDS = {
 }
 
 
-class StagedFiles:
-    """Of one sink of one job. ``folder`` holds a place for each call of ``stage``, named by the handle's id."""
-
-    def __init__(self, storage: Storage, context: SinkContext) -> None:
-        self._storage = storage
-        self._context = context
-        self.folder = staging_folder(context.job_id, context.uid)
-
-    def place(self, handle_id: str) -> str:
-        return f"{self.folder}/{handle_id}"
-
-    def written(self, place: str) -> list[tuple[str, int]]:
-        """The data files that Spark left in a place, with their sizes; writers of text leave empty ones, too."""
-        found = self._storage.child(place).files("")
-        return [(path, size) for path, size in found if size > 0 and is_data_file(path)]
+class StagedFiles(StagingArea):
+    """Those that a handle lists."""
 
     def handle(self, request: StageRequest, rows: int, since: int, files: Sequence[tuple[str, int]]) -> Handle:
         targets = released_names(
@@ -112,22 +97,8 @@ class StagedFiles:
                 if size is None:
                     missing.append(f"{place}/{file['path']}")
                 elif size != file["size"]:
-                    raise StagedFileChangedError(
-                        job=self._context.job_id,
-                        sink=self._context.uid,
-                        checkpoint=checkpoint,
-                        path=path,
-                        uri=self._storage.uri,
-                        expected=file["size"],
-                        found=size,
-                    )
+                    self._refuse_changed(path, file["size"], size, checkpoint)
         self._refuse_missing(missing, checkpoint)
-
-    def _size(self, path: str) -> int | None:
-        try:
-            return self._storage.size(path)
-        except ObjectNotFoundError:
-            return None
 
     def move(self, waiting: Sequence[Handle], checkpoint: int) -> None:
         """Give all files their final names; done again, it moves nothing. Raises StagedFilesMissingError."""
@@ -140,14 +111,3 @@ class StagedFiles:
                 except ObjectNotFoundError:
                     missing.append(staged)
         self._refuse_missing(missing, checkpoint)
-
-    def _refuse_missing(self, missing: Sequence[str], checkpoint: int) -> None:
-        if missing:
-            raise StagedFilesMissingError(
-                job=self._context.job_id,
-                checkpoint=checkpoint,
-                sink=self._context.uid,
-                count=len(missing),
-                path=missing[0],
-                uri=self._storage.uri,
-            )

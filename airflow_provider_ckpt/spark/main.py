@@ -94,6 +94,10 @@ def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: 
     except Exception as error:  # of Spark, of a sink: whoever started this driver has to hear of it
         code = ExitCode.of_error(error)
         reporter.say(code.told_as, f"{type(error).__name__}: {error}", terminal=False, traceback=_traceback(error))
+    except SystemExit as error:  # of a sink, say: with 0 it would pass for a job that has finished
+        code = ExitCode.FAILED
+        told = f"the driver was ended by sys.exit({error.code!r}), which is no end of a job"
+        reporter.say(code.told_as, told, terminal=False, traceback=_traceback(error))
     return code
 
 

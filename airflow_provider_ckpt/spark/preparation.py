@@ -13,7 +13,6 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.reconfigured import reconfigured
-from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -23,7 +22,7 @@ from airflow_provider_ckpt.spark.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
-from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits
+from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits, plan_splits_anew
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
@@ -92,7 +91,7 @@ def _plan(
 ) -> tuple[JobPlan, InvalidInputError | None]:
     given = GivenSplits()
     if decision.begins_anew is not None:
-        return _plan_anew(spark, job, options, storage, given), None
+        return _plan_anew(spark, job, options, given, decision), None
     try:
         splits = plan_splits(job, given, storage, decision.state, decision.done.over)
         plan = plan_job(spark, job, options, decision.done, splits)
@@ -101,12 +100,12 @@ def _plan(
         if not decision.may_begin_anew:
             raise
         # Nothing was released, nothing completed: as in Flink, such a job starts from scratch.
-        return _plan_anew(spark, job, options, storage, given), refused
+        return _plan_anew(spark, job, options, given, decision), refused
     return plan, None
 
 
-def _plan_anew(spark: SparkSession, job: Job, options: RunOptions, storage: Storage, given: GivenSplits) -> JobPlan:
-    splits = plan_splits(job, given, storage, JobState(options.job_id))
+def _plan_anew(spark: SparkSession, job: Job, options: RunOptions, given: GivenSplits, decision: Decision) -> JobPlan:
+    splits = plan_splits_anew(job, given, decision.state)
     return plan_job(spark, job, options, splits=splits)
 
 

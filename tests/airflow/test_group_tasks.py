@@ -18,6 +18,8 @@ from airflow_provider_ckpt.operators import subtask_task
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.pointer import KEY
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.spark.errors import OtherCodeError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
@@ -253,6 +255,19 @@ def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: Fa
     subtask().execute(context(store, try_number=2))
     assert [call.argv[-1] for call in spark_submit.calls] == ["1", "1"]
     assert orders.refresh().epoch == 2
+
+
+def test_a_worker_that_meets_an_edited_file_fails_for_good_and_what_differs_is_told(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """No other try would find the file of then; the job goes on, and nothing is asked of it."""
+    coordinated(prepared(orders))
+    given = {"file": "orders.py", "job_id": NAME, "deployment": 1, "differs": "the function of 'history'"}
+    spark_submit.play(status("refused", str(OtherCodeError(**given))), exit=ExitCode.REFUSED)
+    with pytest.raises(AirflowFailException, match="the function of 'history'"):
+        subtask().execute(context(StateStore(), try_number=2))
+    assert orders.refresh().epoch == 2
+    assert orders.state.is_held
 
 
 @pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])

@@ -137,7 +137,9 @@ def test_a_rescale_reaches_the_driver(
     assert f"asked epoch 1 of job orders to rescale (request {request.name})" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("scale", ["history", "=8", "history=", "history=many", "history=-1", "history=0", "live=2"])
+@pytest.mark.parametrize(
+    "scale", ["history", "=8", "history=", "history=many", "history=-1", "history=" + "9" * 5000, "history=0", "live=2"]
+)
 def test_a_rescale_that_says_nothing_or_cannot_be_is_refused(
     scale: str, running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
 ) -> None:

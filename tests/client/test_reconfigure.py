@@ -14,7 +14,7 @@ from airflow_provider_ckpt.client.errors import (
     RequestOvertakenError,
 )
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration, RescaledSource
+from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration, RescaledSource, as_numbers
 from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError, NotReconfigurableError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
@@ -99,7 +99,6 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
     ("tell", "why"),
     [
         (lambda one: one.assign_workload("a", parallelism=0), "parallelism is a whole number above 0"),
-        (lambda one: one.assign_workload("a", max_files_per_batch=2**31), "2147483647 at the most"),
         (lambda one: one.rescale("a"), "by parallelism .* or by state_partitions .*: give one"),
         (lambda one: one.rescale("a", parallelism=2, state_partitions=2), "give one"),
         (lambda one: one.rebalance({"a": 0}), "pool_weight is a whole number above 0"),
@@ -116,6 +115,12 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
         (lambda one: one.assign_workload("a", state_partitions=True), "state_partitions is a whole number above 0"),
         (lambda one: one.assign_resources("a", pool_weight=1.5), "pool_weight is a whole number above 0"),
         (lambda one: one.assign_workload("a", max_bytes_per_batch=1, max_files_per_batch=1), "not both"),
+        (
+            lambda one: one.assign_workload("a", max_files_per_batch=2**31),
+            "max_files_per_batch is 2147483647 at the most",
+        ),
+        (lambda one: one.assign_workload("a", state_partitions=2**31), "state_partitions is 2147483647 at the most"),
+        (lambda one: one.assign_resources("a", pool_weight=2**31), "pool_weight is 2147483647 at the most"),
         (lambda one: one.assign_execution_logic("a", "v2.py"), "is no reference of a job"),
     ],
 )
@@ -247,3 +252,20 @@ def test_ready_made_changes_are_the_same_as_those_they_are_made_of() -> None:
     plain.assign_resources("a", pool_weight=3).assign_resources("b", pool_weight=1)
     plain.assign_execution_logic("a", "v2.py:job").assign_execution_logic("b", "v2.py:job")
     assert ready.changes == plain.changes
+
+
+def test_what_spark_cannot_count_is_no_limit_and_no_pace() -> None:
+    """A query without state is not started before a change is decided: the job would end, as would each later run."""
+    largest = Reconfiguration().assign_workload("a", max_bytes_per_batch=2**63 - 1, trigger_interval="36525d")
+    assert largest.changes["a"].max_bytes_per_batch == 2**63 - 1
+    with pytest.raises(BadSizeError, match="max_bytes_per_batch: 9223372036854775808 is no size"):
+        Reconfiguration().assign_workload("a", max_bytes_per_batch=2**63)
+    with pytest.raises(BadDurationError, match="trigger_interval: '36526d' is no duration"):
+        Reconfiguration().assign_workload("a", trigger_interval="36526d")
+
+
+def test_a_text_of_more_digits_than_python_reads_is_no_number() -> None:
+    assert as_numbers({"pool_weight": "9" * 5000, "parallelism": " 8 "}) == {
+        "pool_weight": "9" * 5000,
+        "parallelism": 8,
+    }

@@ -252,6 +252,7 @@ def test_what_did_not_fit_is_not_asked_for_again_at_once_and_something_else_is()
     ("answer", "why"),
     [
         (ValueError("no such thing"), "no such thing"),
+        (SystemExit("enough"), "enough"),
         ("more", "on_metrics returned 'more', which is no Reconfiguration"),
     ],
 )

@@ -295,12 +295,11 @@ MISTAKES: dict[str, tuple[Mistake, type[InvalidInputError], str]] = {
     "chain as a number": (_transform("a", chain=1), errors.BadOperatorOptionError, "True or False"),
     "bad size": (_source_option(max_bytes_per_trigger="64 q"), errors.BadSizeError, "max_bytes_per_trigger"),
     "size 0": (_source_option(max_bytes_per_trigger=0), errors.BadOperatorOptionError, "above 0"),
-    "more files than Spark can count": (
+    "more files than Spark counts": (
         _source_option(max_files_per_trigger=2**31),
         errors.BadOperatorOptionError,
         "2147483647 at the most",
     ),
-    "more bytes than Spark can count": (_source_option(max_bytes_per_trigger=2**63), errors.BadSizeError, "8192p"),
     "files as a text": (_source_option(max_files_per_trigger="9"), errors.BadOperatorOptionError, "above 0"),
     "both limits": (
         _source_option(max_files_per_trigger=1, max_bytes_per_trigger=1),

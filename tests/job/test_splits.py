@@ -17,6 +17,13 @@ def named(*given: Any) -> list[str]:
     return [split.id for split in named_splits("parts", "job.py:1", list(given))]
 
 
+def nested(depth: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
 def declared(**given: Any) -> Job:
     job = Job("splits")
 
@@ -54,6 +61,12 @@ def test_a_long_one_has_a_short_name_of_its_own() -> None:
         ([{"a": {1: 2}}], "1 is a key of a dict"),
         ([[object()]], "a object"),
         ([float("nan")], "no number of JSON"),
+        ([10**5000], "a number of more than 1000 digits"),
+        ([{"id": "a", "n": [-(10**5000)]}], "a number of more than 1000 digits"),
+        ([nested(101)], "more than 100 lists and dicts in each other"),
+        ([nested(5000)], "more than 100 lists and dicts in each other"),
+        (["caf\udce9"], r"'caf\\udce9' is no Unicode text"),
+        ([{"id": "a", "\udce9": 1}], "is no Unicode text"),
         ("ab", "an object of type str"),
         (None, "an object of type NoneType"),
     ],

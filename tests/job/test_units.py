@@ -53,6 +53,7 @@ NO_DURATIONS = [
         "0x10",
         "٣s",
         "9" * 400,
+        "36526d",
     ),
     *(-1, -0.1, float("nan"), float("inf"), 10**400, True, None, [5], timedelta(seconds=-1), b"5s"),
 ]
@@ -102,6 +103,8 @@ NO_SIZES = [
     True,
     None,
     b"1m",
+    2**63,
+    "8192p",
 ]
 
 
@@ -113,7 +116,7 @@ def test_what_is_no_size_is_refused_with_the_option_and_examples(value: Any) -> 
     assert '"64m"' in str(caught.value)
 
 
-@given(st.integers(0, 10**9), st.integers(0, 59), st.integers(0, 59))
+@given(st.integers(0, 800_000), st.integers(0, 59), st.integers(0, 59))
 def test_parts_of_a_duration_add_up(hours: int, minutes: int, seconds: int) -> None:
     assert parse_duration(f"{hours}h{minutes}m{seconds}s") == hours * 3600 + minutes * 60 + seconds
 

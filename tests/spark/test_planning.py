@@ -18,6 +18,7 @@ from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls,
 from airflow_provider_ckpt.spark.query.errors import (
     FunctionFailedError,
     HeldWatermarkError,
+    InputReadTwiceError,
     NotADataFrameError,
     NotAStreamError,
     OneSourceError,
@@ -140,6 +141,39 @@ def over_union(world: World, chain: bool) -> Job:
 def test_a_watermark_that_would_make_history_late_is_refused(spark: SparkSession, world: World, chain: bool) -> None:
     with pytest.raises(WatermarkOverUnionError, match="'counts'"):
         plan(spark, world, over_union(world, chain))
+
+
+@pytest.mark.parametrize("how", ["join", "union"])
+@pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
+def test_an_input_that_is_joined_or_united_with_itself_is_refused(
+    spark: SparkSession, world: World, chain: bool, how: str
+) -> None:
+    """Spark refuses it when the query is started, each time anew."""
+    job = Job("twice")
+    live = job.source(uid="live", chain=chain)(lambda read: read.schema(IDS).parquet(world.path("live")))
+
+    @job.transform(inputs=[live])
+    def pairs(rows: DataFrame) -> DataFrame:
+        return rows.join(rows.select("id"), "id") if how == "join" else rows.unionByName(rows)
+
+    job.sink("out", pairs, FileSink(world.path("out")))
+    with pytest.raises(InputReadTwiceError, match=r"'pairs' .* reads live inputs 2 times and was given 1"):
+        plan(spark, world, job)
+
+
+def test_in_front_of_one_side_a_transform_makes_it_another_input(spark: SparkSession, world: World) -> None:
+    """What the refusal says to do; and what is joined that does not stream is read as often as one likes."""
+    job = Job("twice")
+    live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
+    same = job.transform(inputs=[live], uid="same")(lambda rows: rows)
+
+    @job.transform(inputs={"one": [live], "two": [same]})
+    def pairs(one: DataFrame, two: DataFrame) -> DataFrame:
+        known = one.sparkSession.range(3)
+        return one.join(two.select("id"), "id").join(known, "id").join(known.select("id"), "id")
+
+    job.sink("out", pairs, FileSink(world.path("out")))
+    assert len(plan(spark, world, job).graph.vertices) == 2
 
 
 def test_r13_the_watermark_of_history_crosses_its_partition(spark: SparkSession, world: World) -> None:

@@ -286,6 +286,39 @@ def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> No
     assert 10 < most_rows(world, after=so_far) <= 30
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", ["max_files_per_batch", "max_bytes_per_batch"])
+def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: str) -> None:
+    """Spark would take the function's limit of bytes for the same one, and would not start a query with one of each."""
+    world.put_ids("live", 2, 10)
+    job = Job("limited")
+
+    @job.source
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).option("maxbytespertrigger", 100_000).parquet(world.path("live"))
+
+    @job.transform(inputs=[live], chain=False)
+    def marked(rows: DataFrame) -> DataFrame:
+        return rows
+
+    job.sink("out", marked, FileSink(world.path("out")))
+    told: list[RequestOutcome] = []
+    so_far: list[int] = []
+
+    def work(script: Script) -> None:
+        wait_until(lambda: world.released_count() >= 20, "released rows")
+        told.append(script.change(Reconfiguration().assign_workload("live", **{limit: 1})))
+        so_far.append(world.records("live")[-1][0])
+        world.put_ids("live", 6, 10, start=20)
+        wait_until(lambda: world.released_count() >= 80 or world.state().status != "RUNNING", "the others")
+
+    with Script(world, work):
+        run = world.run(job)
+    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    assert world.released_ids() == list(range(80))
+    assert most_rows(world, after=so_far[0]) == 10
+
+
 # ---- a driver that dies in the midst of it
 
 

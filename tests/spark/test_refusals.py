@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 import time
 from pathlib import Path
@@ -95,6 +96,7 @@ def test_a_reference_to_nothing_is_refused(world: World, reference: str) -> None
         ("return None", "returned NoneType"),
         ("raise ValueError('no such shop')", "ValueError: no such shop"),
         ("return rows.select('missing')", "missing"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
     ],
 )
 def test_a_function_that_fails_is_refused_before_anything_is_written(world: World, body: str, message: str) -> None:
@@ -103,6 +105,18 @@ def test_a_function_that_fails_is_refused_before_anything_is_written(world: Worl
     assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
     assert message in line["message"]
     assert world.everything_under_root() == []
+    assert world.released() == []
+
+
+def test_a_sink_that_ends_its_process_is_no_job_that_has_finished(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.put_ids("history", 1, 3)
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.bound_file_sink.BoundFileSink.check_rows", lambda *_: sys.exit(0))
+    code, line = run(world, job_file(world))
+    assert (code, line["kind"]) == (ExitCode.FAILED, "failed")
+    assert line["message"] == "the driver was ended by sys.exit(0), which is no end of a job"
+    assert "sys.exit(0)" in line["traceback"]
     assert world.released() == []
 
 

@@ -140,6 +140,27 @@ def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(
     assert dict(world.state().plan.rescaled) == {"parts": 3}  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
+def test_r21_a_job_that_begins_anew_goes_by_the_change_too(world: World) -> None:
+    """What it had read is given up (batch_recovery=False), and not what somebody has asked for."""
+    given, asked = splits(14), Asked(world, 3)
+
+    def hook(verb: str, path: str) -> None:
+        if "/parts/1/log" in path or "/parts/2/log" in path:
+            raise StorageTransientError(verb=verb, uri=path, reason="on purpose")
+
+    died = world.run(alone(world, given, Read(then=asked), parallelism=1), storage=HookedStorage(world.storage, hook))
+    assert died.status == "RESTARTING"
+    assert str(asked.answer).startswith("failed: the job is RESTARTING first; later runs go by it")
+    run = world.run(alone(world, given, parallelism=1), batch_recovery=False)
+    assert (run.status, len(run.of("anew"))) == ("FINISHED", 1)
+    assert world.released_ids() == world.released_ids("raw") == ids_of(given)
+    plan = world.state().plan
+    assert plan is not None
+    assert dict(plan.rescaled) == {"parts": 3}
+    assert set(completed(world, 3).values()) == {0, 1, 2}
+
+
 def test_r21_a_driver_that_gets_ready_while_the_graph_changes_gets_ready_anew(tmp_path: Path) -> None:
     """It would run without the new subtasks, whose splits are handed out."""
     storage, options = (

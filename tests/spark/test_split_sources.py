@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import Sink
-from airflow_provider_ckpt.spark.query.errors import WatermarkOverSplitsError
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, WatermarkOverSplitsError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from tests.spark.faults import Fault, FaultySink, FaultyStorage, HookedStorage
@@ -274,6 +275,36 @@ def test_a_function_that_gives_no_splits_is_named_with_what_it_raised(world: Wor
 
     with pytest.raises(SplitsFailedError, match=r"'parts'.*LookupError: no catalogue"):
         world.run(into_a_query(world, given))
+    assert world.everything_under_root() == []
+
+
+def test_a_function_that_changes_what_it_is_given_reads_the_split_as_it_was(world: World) -> None:
+    """It is called for the plan, too, and once more for a split that was read together with others and failed."""
+    given, failed = splits(8), list[int]()
+
+    def read(reader: DataFrameReader, split: dict[str, Any]) -> DataFrame:
+        first, split["id"] = split.pop("first"), "nobody"
+        if first == 15 and not failed:
+            failed.append(first)
+            raise LookupError("not now")
+        return reader._spark.range(first, first + split["rows"]).select("id", (F.col("id") % 3).alias("k"))
+
+    runs = [world.run(alone(world, given, read, parallelism=2)) for _ in range(2)]  # type: ignore[arg-type]
+    assert runs[-1].status == "FINISHED", runs[-1].cause
+    assert runs[-1].of("warning") == []
+    assert world.released_ids() == world.released_ids("raw") == ids_of(given) == ids_of(splits(8))
+
+
+def test_one_that_ends_the_process_is_refused_likewise(world: World) -> None:
+    """With 0 it would pass for a job that has finished."""
+    with pytest.raises(SplitsFailedError, match=r"'parts'.*SystemExit: 0"):
+        world.run(into_a_query(world, lambda: sys.exit(0)))
+
+    def then(split: str) -> None:
+        sys.exit(0)
+
+    with pytest.raises(FunctionFailedError, match=r"'parts'.*SystemExit: 0 \(split 'part-0'\)"):
+        world.run(into_a_query(world, splits(2), Read(then=then)))
     assert world.everything_under_root() == []
 
 

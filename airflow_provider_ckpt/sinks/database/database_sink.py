@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.spark_types import shown
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.given import names_problem
@@ -23,7 +24,8 @@ SHORTEST, LONGEST = 1, 86_400
 
 @dataclass(frozen=True)
 class DatabaseSink(Sink):
-    """For the arguments see the sinks themselves. ``database``: its name for people. ``statement_timeout``: seconds."""
+    """For the arguments see the sinks themselves. ``database``: its name for people. ``statement_timeout``: seconds.
+    ``staging_schema``: of the ledger and of what is staged; None: where the table is."""
 
     table: str
     mode: Mode = "append"
@@ -31,11 +33,28 @@ class DatabaseSink(Sink):
     conn_id: str | None = None
     url: str | None = field(default=None, repr=False)
     create: bool = False
+    staging_schema: str | None = None
     statement_timeout: float | None = field(default=None, kw_only=True)
 
     database: ClassVar[str]
     changeable: ClassVar[frozenset[str]] = frozenset({"conn_id", "create"})
     """A connection may get another name. That it leads to the same database the ledger tells."""
+
+    @property
+    def settings(self) -> Settings:
+        """Of one that is valid."""
+        return Settings(self.parsed_table(), self.mode, tuple(self.key), self.create, self.staging_schema or "")
+
+    def definition(self) -> dict[str, Any]:
+        return {
+            **super().definition(),
+            "table": str(self.parsed_table()),
+            "mode": self.mode,
+            "key": list(self.key),
+            "staging_schema": self.staging_schema,
+            "conn_id": self.conn_id,
+            "create": self.create,
+        }
 
     @abstractmethod
     def parsed_table(self) -> TableName:

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from airflow_provider_ckpt.sinks.errors import StagedFileChangedError, StagedFilesMissingError
-from airflow_provider_ckpt.sinks.file_names import is_data_file, staging_folder
 from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
-from airflow_provider_ckpt.sinks.sink import SinkContext, attempt_of
-from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
-from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.sinks.sink import attempt_of
+from airflow_provider_ckpt.sinks.staging_area import StagingArea
 
 
-class LakeFiles:
-    """In the table's folder. Each call of ``stage`` has a place there, named by the handle's id."""
+class LakeFiles(StagingArea):
+    """In the table's folder."""
 
-    def __init__(self, storage: Storage, context: SinkContext) -> None:
-        self._storage = storage
-        self._context = context
-        self.folder = staging_folder(context.job_id, context.uid)
-
-    def place(self, handle_id: str) -> str:
-        return f"{self.folder}/{handle_id}"
-
-    def written(self, place: str) -> list[tuple[str, int]]:
-        """What Spark left in a place: (path relative to it, bytes)."""
-        found = self._storage.child(place).files("")
-        return [(path, size) for path, size in found if size > 0 and is_data_file(path.rpartition("/")[2])]
+    def _is_data(self, path: str) -> bool:
+        """A partition column may have a name that would hide a folder from Spark; a table names its files itself."""
+        return super()._is_data(path.rpartition("/")[2])
 
     def verify_staged(self, files: Sequence[LakeFile], checkpoint: int) -> None:
         """See that every file is there with its size, staged or under its final name. Raises StagedFilesMissingError,
@@ -46,30 +34,8 @@ class LakeFiles:
             if size is None:
                 missing.append(file.path)
             elif size != file.size:
-                raise StagedFileChangedError(
-                    job=self._context.job_id,
-                    sink=self._context.uid,
-                    checkpoint=checkpoint,
-                    path=path,
-                    uri=self._storage.uri,
-                    expected=file.size,
-                    found=size,
-                )
-        if missing:
-            raise StagedFilesMissingError(
-                job=self._context.job_id,
-                checkpoint=checkpoint,
-                sink=self._context.uid,
-                count=len(missing),
-                path=missing[0],
-                uri=self._storage.uri,
-            )
-
-    def _size(self, path: str) -> int | None:
-        try:
-            return self._storage.size(path)
-        except ObjectNotFoundError:
-            return None
+                self._refuse_changed(path, file.size, size, checkpoint)
+        self._refuse_missing(missing, checkpoint)
 
     def publish(self, files: Sequence[LakeFile]) -> None:
         """Give every file its final name, too. The staged one stays until the commit is there: a clean-up of the table

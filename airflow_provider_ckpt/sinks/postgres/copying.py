@@ -3,8 +3,10 @@ pyarrow where it runs, and nothing of this package."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 _MISSING = (
@@ -13,39 +15,60 @@ _MISSING = (
 )
 
 
-@contextmanager
-def answered(connection: Any, patience: float) -> Iterator[None]:
-    """The server answers what is asked of it in the block within so many seconds, or the connection is cut. Neither
-    libpq nor psycopg can be told that: ``statement_timeout`` is the server's own, and a server that was frozen carries
-    out nothing, while its kernel acknowledges all that is sent. Raises OperationalError."""
-    import os
-    import socket
-    import threading
+class Patience:
+    """A server that does not answer within so many seconds is given up: its connection is cut. Neither libpq nor
+    psycopg can be told that: ``statement_timeout`` is the server's own, and a server that was frozen carries out
+    nothing, while its kernel acknowledges all that is sent.
 
-    import psycopg
+    A context, of one connection, with one thread that sleeps until the deadline that it has seen last: a statement
+    costs no more than to note its own."""
 
-    line, cut = socket.socket(fileno=os.dup(connection.fileno())), threading.Event()
+    def __init__(self, connection: Any, seconds: float) -> None:
+        import os
+        import socket
+        import threading
 
-    def give_up() -> None:
-        cut.set()
+        self._seconds, self._deadline = seconds, math.inf
+        self._line = socket.socket(fileno=os.dup(connection.fileno()))
+        self._is_cut, self._is_over = False, threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="ckpt-patience", daemon=True)
+
+    def __enter__(self) -> Patience:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._line.close()
+
+    @contextmanager
+    def answered(self) -> Iterator[None]:
+        """For what is asked of the server in the block. Raises OperationalError."""
+        import psycopg
+
+        self._deadline = time.monotonic() + self._seconds
         try:
-            line.shutdown(socket.SHUT_RDWR)
-        except OSError:  # it was answered, or lost, in this very moment
-            pass
+            yield
+        except psycopg.Error:
+            if not self._is_cut:
+                raise
+            told = f"the server has not answered for {self._seconds:g} s (statement_timeout)"
+            raise psycopg.OperationalError(told) from None
+        finally:
+            self._deadline = math.inf
 
-    timer = threading.Timer(patience, give_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except psycopg.Error:
-        if not cut.is_set():
-            raise
-        told = f"the server has not answered for {patience:g} s (statement_timeout)"
-        raise psycopg.OperationalError(told) from None
-    finally:
-        timer.cancel()
-        line.close()
+    def _watch(self) -> None:
+        import socket
+
+        pause = self._seconds  # nothing that is asked from now on is due before
+        while not self._is_over.wait(pause):
+            pause = min(self._deadline - time.monotonic(), self._seconds)
+            if pause <= 0:
+                self._is_cut = True
+                with suppress(OSError):  # it was answered, or lost, in this very moment
+                    self._line.shutdown(socket.SHUT_RDWR)
+                return
 
 
 def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: float) -> Any:
@@ -64,7 +87,7 @@ def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: flo
             import psycopg
         except ImportError:
             raise ImportError(_MISSING) from None
-        rows, connection, copy = 0, None, None
+        rows, connection, copy, closing = 0, None, None, ExitStack()
         options = csv.WriteOptions(include_header=False)
         try:
             for batch in batches:
@@ -72,8 +95,10 @@ def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: flo
                     continue
                 if connection is None:
                     connection = psycopg.connect(**conninfo, prepare_threshold=None)
+                    closing.callback(connection.close)  # what is not committed is undone
+                    server = closing.enter_context(Patience(connection, patience))
                     cursor = connection.cursor()
-                    with answered(connection, patience):
+                    with server.answered():
                         for statement in statements[:-1]:
                             cursor.execute(statement.encode())
                         copy = cursor.copy(statements[-1].encode())
@@ -84,18 +109,17 @@ def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: flo
                 names = [str(number) for number in range(len(columns))]
                 text = io.BytesIO()
                 csv.write_csv(pyarrow.RecordBatch.from_arrays(columns, names=names), text, options)
-                with answered(connection, patience):
+                with server.answered():
                     writer.write(text.getbuffer())
                 rows += batch.num_rows
             if connection is not None and copy is not None:
-                with answered(connection, patience):
+                with server.answered():
                     copy.__exit__(None, None, None)
                     connection.commit()
         except psycopg.Error as error:
             return {"part": part, "rows": 0, "error": _told(error)}
         finally:
-            if connection is not None:
-                connection.close()  # what is not committed is undone
+            closing.close()
         return {"part": part, "rows": rows}
 
     return copy_partition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
@@ -12,7 +12,7 @@ from psycopg import IsolationLevel, errors
 from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.postgres.address import Address
-from airflow_provider_ckpt.sinks.postgres.copying import answered
+from airflow_provider_ckpt.sinks.postgres.copying import Patience
 
 OLDEST = 140000
 _PASSING = ("08", "40", "53", "55", "57", "58", "25", "XX")
@@ -52,16 +52,16 @@ _DEAD = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 6
 """Of libpq: a machine that is gone is noticed within two minutes, however long a statement may take."""
 
 
-def _cursors(patience: float) -> type[psycopg.Cursor[Any]]:
-    """Whose statements are answered in so many seconds."""
+def _cursors(server: Patience) -> type[psycopg.Cursor[Any]]:
+    """Whose statements it answers in time."""
 
     class Patient(psycopg.Cursor[Any]):
         def execute(self, *given: Any, **more: Any) -> Any:
-            with answered(self.connection, patience):
+            with server.answered():
                 return super().execute(*given, **more)
 
         def executemany(self, *given: Any, **more: Any) -> None:
-            with answered(self.connection, patience):
+            with server.answered():
                 super().executemany(*given, **more)
 
     return Patient
@@ -87,18 +87,16 @@ class Database:
         said no to, given what. Raises DatabaseUnreachableError for what may pass: whether a commit whose reply was lost
         is there, the next look at the ledger tells."""
         try:
-            cursors = _cursors(self.patience)
-            connection = self._connect(**self.parameters("ckpt"), prepare_threshold=None, cursor_factory=cursors)
-            try:
+            connection = self._connect(**self.parameters("ckpt"), prepare_threshold=None)
+            with closing(connection), Patience(connection, self.patience) as server:  # what is not committed is undone
+                connection.cursor_factory = _cursors(server)
                 connection.isolation_level = IsolationLevel.READ_COMMITTED  # others' commits are seen behind a lock
                 self._check_version(connection, failures)
                 for statement in SETTLE:
                     connection.execute(statement)
                 yield connection
-                with answered(connection, self.patience):
+                with server.answered():
                     connection.commit()
-            finally:
-                connection.close()  # what is not committed is undone
         except psycopg.Error as error:
             failure = self._failure(error, doing, failures, refused)
         else:

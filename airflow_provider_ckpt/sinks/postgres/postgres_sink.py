@@ -9,7 +9,6 @@ from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT, DatabaseSink
 from airflow_provider_ckpt.sinks.database.failures import driver_missing
 from airflow_provider_ckpt.sinks.database.names import TableName
-from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.postgres.names import parse_table, problem_of
 from airflow_provider_ckpt.sinks.postgres.type_fit import made_for
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
@@ -38,11 +37,6 @@ class PostgresSink(DatabaseSink):
 
     database: ClassVar[str] = "PostgreSQL"
 
-    @property
-    def settings(self) -> Settings:
-        """Of one that is valid."""
-        return Settings(parse_table(self.table), self.mode, tuple(self.key), self.create, self.staging_schema)
-
     def parsed_table(self) -> TableName:
         return parse_table(self.table)
 
@@ -58,17 +52,6 @@ class PostgresSink(DatabaseSink):
             raise self.invalid("staging_schema", self.staging_schema, problem)
         if self.url is not None and not self.url.startswith(("postgresql://", "postgres://")):
             raise self.invalid("url", "***", "does not begin with postgresql://")
-
-    def definition(self) -> dict[str, Any]:
-        return {
-            **super().definition(),
-            "table": str(self.settings.table),
-            "mode": self.mode,
-            "key": list(self.key),
-            "staging_schema": self.staging_schema,
-            "conn_id": self.conn_id,
-            "create": self.create,
-        }
 
     def bind(self, context: SinkContext) -> BoundSink:
         self.validate()

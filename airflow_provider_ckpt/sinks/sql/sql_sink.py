@@ -9,7 +9,6 @@ from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.sinks.database.database_sink import DatabaseSink
 from airflow_provider_ckpt.sinks.database.failures import driver_missing
 from airflow_provider_ckpt.sinks.database.names import TableName
-from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.spark_types import fits_in_json
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 from airflow_provider_ckpt.sinks.sql.dialect_names import kind_of, refused_dialect
@@ -37,14 +36,7 @@ class SqlSink(DatabaseSink):
     later; an hour by default. It goes before ``read_timeout`` of the connection. SQLite, which is no server, has none.
     """
 
-    staging_schema: str | None = None
-
     database: ClassVar[str] = "MySQL or SQLite"
-
-    @property
-    def settings(self) -> Settings:
-        """Of one that is valid."""
-        return Settings(parse_table(self.table), self.mode, tuple(self.key), self.create, self.staging_schema or "")
 
     def parsed_table(self) -> TableName:
         return parse_table(self.table)
@@ -69,17 +61,6 @@ class SqlSink(DatabaseSink):
             raise refused_dialect("url", scheme)
         if kind_of(scheme) == "sqlite" and self.staging_schema is not None:
             raise self.invalid("staging_schema", self.staging_schema, "is none of a file of SQLite, which has one only")
-
-    def definition(self) -> dict[str, Any]:
-        return {
-            **super().definition(),
-            "table": str(self.settings.table),
-            "mode": self.mode,
-            "key": list(self.key),
-            "staging_schema": self.staging_schema,
-            "conn_id": self.conn_id,
-            "create": self.create,
-        }
 
     def bind(self, context: SinkContext) -> BoundSink:
         self.validate()

@@ -103,6 +103,11 @@ def streaming_leaves(frame: DataFrame) -> int:
     return sum(1 for node in _walk(_root(frame)) if not _children(node) and node.isStreaming())
 
 
+def streaming_reads(frame: DataFrame) -> int:
+    """How often the frame reads a streaming source: one that it reads twice counts twice."""
+    return sum(1 for node in _walk(_root(frame)) if node.nodeName().startswith("StreamingRelation"))
+
+
 def watermark_over_union(frame: DataFrame) -> bool:
     """A watermark that several inputs share: the fastest one makes rows of the others late."""
 

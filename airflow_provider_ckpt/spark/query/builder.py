@@ -13,10 +13,17 @@ from airflow_provider_ckpt.errors import tells_what_to_do
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
 from airflow_provider_ckpt.spark.query.active_session import activate
-from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, is_stateful, joins_streams, streaming_leaves
+from airflow_provider_ckpt.spark.query.analysed_plan import (
+    has_watermark,
+    is_stateful,
+    joins_streams,
+    streaming_leaves,
+    streaming_reads,
+)
 from airflow_provider_ckpt.spark.query.errors import (
     CleanSourceError,
     FunctionFailedError,
+    InputReadTwiceError,
     NotADataFrameError,
     NotAStreamError,
     OneSourceError,
@@ -105,7 +112,10 @@ class SourceCalls:
             return BatchReader(self.spark, lambda reads: files, offsets)
         limit = self.limit if operator.bounded else None
         reader = StreamReader(self.spark, operator.uid, limit, offsets, bounded=operator.bounded)
-        return reader.options(**operator.options.to_spark())  # type: ignore[no-any-return]
+        reader.options(**operator.options.to_spark())
+        if operator.options.decided:
+            reader.hold_limits()
+        return reader
 
 
 def _with_watermark(operator: Operator, frame: DataFrame) -> DataFrame:
@@ -128,7 +138,7 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     _activate(arguments.values())
     try:
         result = operator(*([arguments[""]] if "" in arguments else []), **named)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise
         raise FunctionFailedError(
@@ -231,13 +241,16 @@ class QueryBuilder:
                 return None
             self.inputs[uid] = self._calls(operator)
             return self.inputs[uid]
-        arguments: dict[str, object] = {}
+        arguments: dict[str, DataFrame] = {}
         for parameter, uids in operator.inputs.items():
             frames = {one: frame for one in uids if (frame := self._input(uid, one)) is not None}
             if not frames:
                 return None
             arguments[parameter] = self._unite(uid, parameter, frames) if len(uids) > 1 else frames[uids[0]]
-        return call(operator, arguments)
+        frame = call(operator, arguments)
+        if self._calls.streaming:
+            _refuse_read_twice(operator, arguments, frame)
+        return frame
 
     def _unite(self, uid: str, parameter: str, frames: Mapping[str, DataFrame]) -> DataFrame:
         known = self._known.get((uid, parameter))
@@ -255,6 +268,13 @@ class QueryBuilder:
     def _output_mode(self) -> str:
         modes = [self._operators[uid].output_mode for uid in self._vertex.operators]
         return next((mode for mode in reversed(modes) if mode != "append"), "append")
+
+
+def _refuse_read_twice(operator: Operator, arguments: Mapping[str, DataFrame], frame: DataFrame) -> None:
+    """Spark would find it when the query is started, and again in each try."""
+    given, reads = sum(map(streaming_reads, arguments.values())), streaming_reads(frame)
+    if reads > given:
+        raise InputReadTwiceError(uid=operator.uid, location=operator.location, given=given, reads=reads)
 
 
 class _NotDroppable(Exception):

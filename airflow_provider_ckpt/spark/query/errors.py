@@ -45,6 +45,14 @@ class OneSourceError(InvalidInputError):
     )
 
 
+class InputReadTwiceError(InvalidInputError):
+    template = (
+        "what {uid!r} ({location}) gives reads live inputs {reads} times and was given {given}: it joins or unites an "
+        "input with itself, which no streaming query can. Put a transform that returns its input unchanged in front "
+        "of one side, and give that to {uid!r} as another input"
+    )
+
+
 class WatermarkOverUnionError(InvalidInputError):
     template = (
         "the watermark in {uid!r} ({location}) is set behind the union of a bounded and a live source: the live one "

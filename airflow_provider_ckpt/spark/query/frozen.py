@@ -11,7 +11,6 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.spark.query.errors import (
     BesidePartitionsError,
@@ -24,7 +23,8 @@ from airflow_provider_ckpt.spark.query.file_index import beside_partitions, inde
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path, without_scheme
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError
+from airflow_provider_ckpt.storage.kept_document import lost_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "frozen-files"
@@ -128,12 +128,6 @@ def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> Froze
 def read_frozen(storage: Storage, path: str) -> FrozenFiles:
     """Raises NewerFormatError, FrozenListLostError."""
     uri = storage.full_uri(path)
-    try:
+    with lost_as(FrozenListLostError, uri):
         body = decode_document(storage.read(path), KIND, VERSION, uri=uri)
         return FrozenFiles(read_field(body, "uid", reader(str)), read_field(body, "files", reader(tuple[str, ...])))
-    except ObjectNotFoundError as error:
-        raise FrozenListLostError(uri=uri, problem="is gone") from error
-    except MalformedDocumentError as error:
-        raise FrozenListLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
-    except UnknownFormError as error:
-        raise FrozenListLostError(uri=uri, problem=f"cannot be read: {error.data['what']}") from error

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, read_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import KIND, FrozenOffsets
 from airflow_provider_ckpt.storage.envelope import PREFIX
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.kept_document import lost_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 FrozenEnd = FrozenFiles | FrozenOffsets
@@ -29,14 +29,8 @@ def freeze_offsets(storage: Storage, path: str, asked: FrozenOffsets) -> FrozenO
 def read_offsets(storage: Storage, path: str) -> FrozenOffsets:
     """Raises NewerFormatError, FrozenListLostError."""
     uri = storage.full_uri(path)
-    try:
+    with lost_as(FrozenListLostError, uri):
         return FrozenOffsets.decoded(storage.read(path), uri)
-    except ObjectNotFoundError as error:
-        raise FrozenListLostError(uri=uri, problem="is gone") from error
-    except MalformedDocumentError as error:
-        raise FrozenListLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
-    except UnknownFormError as error:
-        raise FrozenListLostError(uri=uri, problem=f"cannot be read: {error.data['what']}") from error
 
 
 def read_end(storage: Storage, path: str) -> FrozenEnd:

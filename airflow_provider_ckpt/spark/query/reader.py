@@ -22,7 +22,8 @@ from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD
 
 FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
 _GLOB = re.compile(r"[{}\[\]*?\\]")
-RATE_OPTIONS = ("maxbytespertrigger", "maxfilespertrigger", "maxoffsetspertrigger")
+FILE_LIMITS = ("maxbytespertrigger", "maxfilespertrigger")
+RATE_OPTIONS = (*FILE_LIMITS, "maxoffsetspertrigger")
 NEVER_FORGOTTEN = "100000000d"
 """Spark forgets after seven days, counted from the newest file, which files it has read, and passes over new ones that
 are older: a file with a later time would be read twice, one that was put back never."""
@@ -178,8 +179,17 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         DataStreamReader.__init__(self, spark)
         self.reads = SourceReads()
         self._limit, self._offsets, self._bounded = limit, offsets, bounded
+        self._limits_hold = False
         self.before_load = self._apply_limit
         self.name(uid)
+
+    def hold_limits(self) -> None:
+        """What the user's function says of them from here on is no matter: those that it has were decided while the job
+        ran. Spark would take the function's for the same one, and neither beside the other one."""
+        self._limits_hold = True
+
+    def option(self, key: str, value: Any) -> Any:
+        return self if self._limits_hold and key.lower() in FILE_LIMITS else super().option(key, value)
 
     def _apply_limit(self) -> None:
         if self.reads.is_file and not any(key.lower() == "maxfileage" for key in self.reads.options):

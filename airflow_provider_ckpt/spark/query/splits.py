@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -57,6 +58,16 @@ class GivenSplits:
         if operator.uid not in self._given:
             self._given[operator.uid] = read_splits(operator.uid, operator.location, operator.splits)
         return self._given[operator.uid]
+
+
+def plan_splits_anew(job: Job, given: GivenSplits, state: JobState) -> PlannedSplits:
+    """Of a job that goes on from nothing. ``state``: of the runs before: how many are to read a source is no part of
+    what it begins anew with, and holds (R21). Raises BadSplitsError, SplitsFailedError."""
+    sources = {one.uid: one for one in job.sources if one.splits is not None}
+    declared = {uid: one.splits.parallelism for uid, one in sources.items() if one.splits is not None}
+    readers = {uid: readers_wanted(state, uid, number) for uid, number in declared.items()}
+    rescaled = {uid: wanted for uid, wanted in readers.items() if wanted != declared[uid]}
+    return PlannedSplits({uid: given.of(one) for uid, one in sources.items()}, readers, readers, rescaled)
 
 
 def plan_splits(
@@ -116,10 +127,10 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
     NotADataFrameError, NotABatchError."""
     activate(spark)
     assert operator.splits is not None, operator
-    values = [one.value for one in splits]
+    values = copy.deepcopy([one.value for one in splits])  # what the function takes out of it is there the next time
     try:
         frame = operator(spark.read, values if operator.splits.batched else values[0])
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise
         cause = f"{type(error).__name__}: {error} ({named(splits)})"

@@ -162,7 +162,7 @@ SINKS = (
     Mutant(
         "missing-files-released",
         "R9",
-        "sinks/staged_files.py",
+        "sinks/staging_area.py",
         "        if missing:\n            raise",
         "        if False:\n            raise",
         _LAKE,
@@ -279,8 +279,8 @@ SINKS = (
     Mutant(
         "hidden-files-released",
         "R5",
-        "sinks/staged_files.py",
-        "if size > 0 and is_data_file(path)]",
+        "sinks/staging_area.py",
+        "if size > 0 and self._is_data(path)]",
         "]",
         ("tests/sinks/test_file_sink.py::test_what_spark_would_not_read_is_not_released",),
         "what Spark left in hidden folders is released",

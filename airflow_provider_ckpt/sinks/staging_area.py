@@ -1,0 +1,61 @@
+"""Where the files of a sink lie until they are released, and whether they are still as they were staged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from airflow_provider_ckpt.sinks.errors import StagedFileChangedError, StagedFilesMissingError
+from airflow_provider_ckpt.sinks.file_names import is_data_file, staging_folder
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+class StagingArea:
+    """Of one sink of one job. ``folder`` holds a place for each call of ``stage``, named by the handle's id."""
+
+    def __init__(self, storage: Storage, context: SinkContext) -> None:
+        self._storage = storage
+        self._context = context
+        self.folder = staging_folder(context.job_id, context.uid)
+
+    def place(self, handle_id: str) -> str:
+        return f"{self.folder}/{handle_id}"
+
+    def written(self, place: str) -> list[tuple[str, int]]:
+        """The data files that Spark left in a place: (path relative to it, bytes). Writers of text leave empty ones,
+        too, which are none."""
+        found = self._storage.child(place).files("")
+        return [(path, size) for path, size in found if size > 0 and self._is_data(path)]
+
+    def _is_data(self, path: str) -> bool:
+        return is_data_file(path)
+
+    def _size(self, path: str) -> int | None:
+        try:
+            return self._storage.size(path)
+        except ObjectNotFoundError:
+            return None
+
+    def _refuse_changed(self, path: str, expected: int, found: int, checkpoint: int) -> NoReturn:
+        raise StagedFileChangedError(
+            job=self._context.job_id,
+            sink=self._context.uid,
+            checkpoint=checkpoint,
+            path=path,
+            uri=self._storage.uri,
+            expected=expected,
+            found=found,
+        )
+
+    def _refuse_missing(self, missing: Sequence[str], checkpoint: int) -> None:
+        if missing:
+            raise StagedFilesMissingError(
+                job=self._context.job_id,
+                checkpoint=checkpoint,
+                sink=self._context.uid,
+                count=len(missing),
+                path=missing[0],
+                uri=self._storage.uri,
+            )

@@ -1,0 +1,65 @@
+"""How long a server is waited for, without one: the deadline is each statement's own."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from airflow_provider_ckpt.sinks.postgres.copying import Patience
+
+SECONDS = 0.2
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """(the client's, the server's)."""
+    one, other = socket.socketpair()
+    with one, other:
+        yield one, other
+
+
+def test_who_is_not_answered_is_cut_off_and_says_so(ends: tuple[socket.socket, socket.socket]) -> None:
+    line, _ = ends
+    with (
+        Patience(line, SECONDS) as server,
+        pytest.raises(psycopg.OperationalError, match=r"has not answered for 0.2 s"),
+        server.answered(),
+    ):
+        assert line.recv(1) == b"", "until it is cut"
+        raise psycopg.OperationalError("consuming input failed: values of rows")
+
+
+def test_many_answers_that_take_longer_together_cut_nothing(ends: tuple[socket.socket, socket.socket]) -> None:
+    line, other = ends
+    begun, statements = time.monotonic(), 0
+    with Patience(line, SECONDS) as server:
+        while time.monotonic() < begun + 4 * SECONDS:
+            with server.answered():
+                other.sendall(b"x")
+                assert line.recv(1) == b"x"
+            statements += 1
+    assert statements > 4
+
+
+def test_nobody_is_cut_off_who_asks_nothing(ends: tuple[socket.socket, socket.socket]) -> None:
+    line, other = ends
+    with Patience(line, SECONDS):
+        line.settimeout(4 * SECONDS)
+        with pytest.raises(TimeoutError):
+            line.recv(1)
+        other.sendall(b"x")
+        assert line.recv(1) == b"x"
+
+
+def test_what_the_server_refuses_in_time_is_raised_as_it_is(ends: tuple[socket.socket, socket.socket]) -> None:
+    line, _ = ends
+    with (
+        Patience(line, 60.0) as server,
+        pytest.raises(psycopg.errors.UniqueViolation, match="twice"),
+        server.answered(),
+    ):
+        raise psycopg.errors.UniqueViolation("twice")
