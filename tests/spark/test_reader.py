@@ -38,6 +38,20 @@ FORMS: dict[str, tuple[str, Read]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("kind", "option", "limits"),
+    [
+        ("kafka", "maxFilesPerTrigger", False),
+        ("kafka", "maxOffsetsPerTrigger", True),
+        ("json", "maxFilesPerTrigger", True),
+    ],
+)
+def test_a_limit_of_another_kind_of_source_is_none(kind: str, option: str, limits: bool) -> None:
+    """A change of a query's limits is told to each of its sources: a bounded one of Kafka would lose its own, and read
+    all of its history at once."""
+    assert SourceReads(format=kind, options={option: "1"}).limits_itself() is limits
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_every_way_to_load_a_stream_is_remembered(spark: SparkSession, world: World, form: str) -> None:
     kind, load = FORMS[form]

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD
 FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 FILE_LIMITS = ("maxbytespertrigger", "maxfilespertrigger")
-RATE_OPTIONS = (*FILE_LIMITS, "maxoffsetspertrigger")
+KAFKA_LIMITS = ("maxoffsetspertrigger",)
 NEVER_FORGOTTEN = "100000000d"
 """Spark forgets after seven days, counted from the newest file, which files it has read, and passes over new ones that
 are older: a file with a later time would be read twice, one that was put back never."""
@@ -56,7 +56,9 @@ class SourceReads:
         return self.is_file or self.is_kafka
 
     def limits_itself(self) -> bool:
-        return any(key.lower() in RATE_OPTIONS for key in self.options)
+        """By an option that means something to it: what is decided for a query is given to each of its sources."""
+        limits = KAFKA_LIMITS if self.is_kafka else FILE_LIMITS
+        return any(key.lower() in limits for key in self.options)
 
 
 def _absolute(spark: SparkSession, path: str) -> str:
