@@ -266,7 +266,7 @@ def live_job(world: World, options: str = "", path: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("column", "delay"), [("at", "1 houur"), ("at", "-1 hour"), ("att", "1 hour"), ("id", "1 hour"), ("at", 10**17)]
+    ("column", "delay"), [("at", "1 houur"), ("at", "-1 hour"), ("att", "1 hour"), ("id", "1 hour")]
 )
 def test_a_watermark_that_spark_does_not_take_is_refused_by_name(world: World, column: str, delay: object) -> None:
     """It was a failure, which is tried again, with a traceback of Spark's."""
