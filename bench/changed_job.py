@@ -51,7 +51,7 @@ class ChangedJob:
             root=str(self.work / "ckpt"),
             job_id=JOB_ID,
             checkpoint_interval=1.0,
-            retained_checkpoints=1000,  # the times of what is published are read off the logs
+            retained_checkpoints=100,  # the times of what is published are read off the logs
             conf={**CONF, "spark.sql.shuffle.partitions": str(self._partitions)},
             **more,
         )

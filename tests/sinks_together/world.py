@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -85,7 +85,7 @@ class World:
 
     # ---- drivers
 
-    def start(self, env: Mapping[str, str]) -> Process:
+    def start(self, env: Mapping[str, str], *flags: str) -> Process:
         conf = {
             "spark.master": "local[2]",
             "spark.driver.memory": "1g",
@@ -95,7 +95,7 @@ class World:
         }
         params = {"base": self.base, "servers": self.broker.servers, "live": self.live, "topic": self.topic}
         command = [str(Path(sys.executable).parent / "ckpt"), "run", f"{JOB}:job"]
-        command += ["--root", str(self.files.root), "--checkpoint-interval", "0.5s"]
+        command += ["--root", str(self.files.root), "--checkpoint-interval", "0.5s", *flags]
         for name, value in params.items():
             command += ["--param", f"{name}={value}"]
         for name, text in conf.items():
@@ -106,10 +106,12 @@ class World:
         self.drivers.append(driver)
         return driver
 
-    def until_step(self, step: str, *, after: bool, times: int = 1, host: str | None = None) -> Process:
+    def until_step(
+        self, step: str, *, after: bool, times: int = 1, host: str | None = None, flags: Sequence[str] = ()
+    ) -> Process:
         """A driver that stands still there. It has to come there: rows are given to it, until it does."""
         elsewhere = {} if host is None else {HOST: host}
-        driver = self.start({**environ(step, after=after, times=times), **elsewhere})
+        driver = self.start({**environ(step, after=after, times=times), **elsewhere}, *flags)
 
         def there() -> bool:
             assert driver.exit_code is None, driver.tail()
