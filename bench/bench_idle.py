@@ -136,6 +136,7 @@ def measure(vertices: int, seconds: float, conf: Mapping[str, str]) -> Idle:
     work = data.scratch() / "idle"
     shutil.rmtree(work, ignore_errors=True)
     feed = data.LiveFeed(work / "live")
+    feed.rows = PROBE_ROWS
     job = IdleJob(vertices, work, conf)
     try:
         job.wait_for("running")
@@ -156,7 +157,7 @@ def probed(feed: data.LiveFeed, work: Path) -> Iterator[float]:
     """Seconds from a file's appearance to the plan of the micro-batch that reads it: Spark writes that down first."""
     for number in range(1, PROBES + 1):
         offsets = set(work.glob("ckpt/*/vertices/*/*/spark/*/offsets/[0-9]*"))
-        feed.add(number, PROBE_ROWS)
+        feed.put(number)
         added = time.time()
         while not (new := set(work.glob("ckpt/*/vertices/*/*/spark/*/offsets/[0-9]*")) - offsets):
             time.sleep(0.002)

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from bench import data
 from bench.changed_job import ChangedJob
-from bench.nexmark import QUERIES, VARIABLE, Feed
+from bench.nexmark import QUERIES, VARIABLE, AuctionHouse
 
 BEFORE, AFTER = 12, 8
 """Published batches of each query before the request, and behind it."""
@@ -49,7 +49,7 @@ class Figures:
 
 def measure(work: Path, query: str, way: str, events: int) -> Figures:
     job = ChangedJob(work, "nexmark", VARIABLE, {"work": str(work)}, partitions=2)
-    with Feed(work / "events", events):
+    with AuctionHouse(work / "events", events):
         job.start()
         try:
             job.wait_for_batches(QUERIES, BEFORE)

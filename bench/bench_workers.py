@@ -4,8 +4,9 @@
 
 Five queries: a live feed, and four that read its result partition and have a sink each. workers: `ckpt master` and a
 `ckpt worker` for each query; the worker of one that has a sink is killed (-9, its JVM too). standby: the same, and one
-more worker, with `--standby`, which waits for the one that is killed. whole: `ckpt run`, killed likewise. What was
-killed is started again at once, as a supervisor without any pause would do it (beside a standby, as another one).
+more worker, with `--standby`, which is warm, and waits for the one that is killed. whole: `ckpt run`, killed likewise.
+What was killed is started again at once, as a supervisor without any pause would do it (beside a standby, as another
+one).
 
 gap         from the kill to the next published batch of that query
 other       the longest time between two published batches of the other queries; usual: the median of those times

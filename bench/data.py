@@ -10,13 +10,16 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.feed import Feed
 
 CUSTOMERS = 100_000
 CENTS = 10_000
@@ -81,39 +84,21 @@ def _table(ids: np.ndarray, cents: np.ndarray, customers: np.ndarray) -> pa.Tabl
     return pa.table(columns)
 
 
-class LiveFeed:
+class LiveFeed(Feed):
     """A folder that gets a file of LIVE_ROWS rows each LIVE_EVERY seconds, from a thread. Use as a context."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        super().__init__(folder, "live", LIVE_EVERY)
+        self.rows = LIVE_ROWS
+        """Of a file; fewer may be asked for."""
         self._generator = np.random.default_rng(11)
-        folder.mkdir(parents=True)
-        self.add(0)
+        self.put(0)
 
-    def add(self, number: int, rows: int = LIVE_ROWS) -> None:
-        """One more file; whole when it appears."""
-        ids = _LIVE_FROM + number * LIVE_ROWS + np.arange(rows, dtype=np.int64)
-        hidden = self.folder / f".live-{number:06d}"
-        cents = self._generator.integers(0, CENTS, rows)
-        customers = CUSTOMERS + self._generator.integers(0, LIVE_CUSTOMERS, rows)
-        parquet.write_table(_table(ids, cents, customers), hidden)
-        hidden.rename(self.folder / f"live-{number:06d}.parquet")
-
-    def __enter__(self) -> LiveFeed:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        number = 1
-        while not self._over.wait(LIVE_EVERY):
-            self.add(number)
-            number += 1
+    def table(self, number: int) -> pa.Table:
+        ids = _LIVE_FROM + number * LIVE_ROWS + np.arange(self.rows, dtype=np.int64)
+        cents = self._generator.integers(0, CENTS, self.rows)
+        customers = CUSTOMERS + self._generator.integers(0, LIVE_CUSTOMERS, self.rows)
+        return _table(ids, cents, customers)
 
 
 def live_file_of(order_id: int) -> int:

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
 
 from bench.changed_job import VERSION
+from bench.feed import Feed
 from bench.one_run import JOB_ID
 
 VARIABLE = "CKPT_BENCH_NEXMARK"
@@ -38,33 +37,15 @@ _DOLLAR = 0.908
 _SOME = 123
 
 
-class Feed:
+class AuctionHouse(Feed):
     """A folder that gets a file of ``count`` events each EVERY seconds, from a thread. Use as a context."""
 
     def __init__(self, folder: Path, count: int) -> None:
-        self._folder, self._count = folder, count
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._random = np.random.default_rng(5)
-        folder.mkdir(parents=True)
-        self._add(0)
+        super().__init__(folder, "events", EVERY)
+        self._count, self._random = count, np.random.default_rng(5)
+        self.put(0)
 
-    def __enter__(self) -> Feed:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        number = 1
-        while not self._over.wait(EVERY):
-            self._add(number)
-            number += 1
-
-    def _add(self, number: int) -> None:
-        """One more file; whole when it appears."""
+    def table(self, number: int) -> pa.Table:
         ids = number * self._count + np.arange(self._count, dtype=np.int64)
         place, rounds = ids % _OF, ids // _OF
         kinds = np.where(place < _PERSONS, "person", np.where(place < _PERSONS + _AUCTIONS, "auction", "bid"))
@@ -79,9 +60,7 @@ class Feed:
             "price": self._random.integers(100, 10_000, self._count),
             "at": pa.array(np.full(self._count, time.time_ns() // 1000), pa.timestamp("us", "UTC")),
         }
-        hidden = self._folder / f".events-{number:06d}"
-        parquet.write_table(pa.table(columns), hidden)
-        hidden.rename(self._folder / f"events-{number:06d}.parquet")
+        return pa.table(columns)
 
 
 def build(given: dict[str, Any]) -> Any:

@@ -133,7 +133,7 @@ def printer(as_json: bool) -> OnStatus:
 
 # Flushed line by line: whoever follows a long job through a pipe wants to see it now.
 def print_json(line: StatusLine) -> None:
-    print(line.dumps(), flush=True)
+    print(f"{line.dumps()}\n", end="", flush=True)
 
 
 def print_sentence(line: StatusLine) -> None:

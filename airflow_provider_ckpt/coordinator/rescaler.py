@@ -137,7 +137,9 @@ class Rescaler:
     def readers(self, uid: str) -> list[SubtaskId]:
         """Subtasks of the source that can be handed splits."""
         names = self._parts.graph.now.vertex(uid).subtasks
-        return [one for one in names if not self._parts.subtasks.has_ended(one) and self._parts.splits.may_read(one)]
+        return [
+            one for one in names if not self._parts.subtasks.reads_no_more(one) and self._parts.splits.may_read(one)
+        ]
 
     def _runs(self, subtask: SubtaskId) -> bool:
         subtasks = self._parts.subtasks

@@ -111,8 +111,9 @@ def format_line(line: StatusLine) -> str:
 
 
 def print_line(line: StatusLine) -> None:
-    """Flushed: whoever follows a long job through a pipe wants to see it now."""
-    print(format_line(line), flush=True)
+    """Flushed: whoever follows a long job through a pipe wants to see it now. In one piece: a worker that stands by
+    says in another thread that it is warm."""
+    print(f"{format_line(line)}\n", end="", flush=True)
 
 
 def parse_line(text: str) -> StatusLine | None:

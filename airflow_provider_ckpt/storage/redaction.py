@@ -17,7 +17,8 @@ _SECRET_NAME = re.compile(
 _SECRET_IN_VALUE = re.compile(r"(?i)(passw(or)?d|pwd|secret|token|key)\s*=|^\s*(basic|bearer)\s")
 _SECRET_IN_QUERY = re.compile(r"(?i)(?:^|[._-])(?:access)?(?:key|keyid|sig|signature|code|user|username)$")
 """Besides secret names: a shared access signature, a signed URL, a key for a function."""
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)(\S+?)(?=[,;][A-Za-z][A-Za-z0-9+.-]*://|\s|$)")
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:/{1,2})(\S+?)(?=[,;][A-Za-z][A-Za-z0-9+.-]*://|\s|$)")
+"""One slash behind a scheme is a mistake, and what follows as secret as ever."""
 _PARAMETER = re.compile(r"(?<=[?&;#])([^=&;#?\s]*)=([^&;#\s]*)")
 _CONTAINERS = ("abfs://", "abfss://", "wasb://", "wasbs://")
 """``container@account`` names a place there."""

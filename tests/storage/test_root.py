@@ -274,6 +274,14 @@ def test_a_uri_that_is_refused_is_told_why() -> None:
         open_storage("/lake/\0")
 
 
+@pytest.mark.parametrize("uri", [f"s3:/key:{SECRET}@bucket/ckpt", f"s3:/bucket/ckpt?token={SECRET}"])
+def test_one_slash_shows_no_secret_either(uri: str) -> None:
+    with pytest.raises(InvalidStorageUriError, match="two slashes") as raised:
+        open_storage(uri)
+    assert SECRET not in str(raised.value)
+    assert SECRET not in repr(raised.value.data)
+
+
 def test_a_path_may_have_colons(tmp_path: Path) -> None:
     for path in (f"{tmp_path}/a:/b", f"file:{tmp_path}/a:/b"):
         assert open_storage(path).uri == f"file://{tmp_path}/a:/b"

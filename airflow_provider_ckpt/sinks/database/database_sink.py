@@ -86,7 +86,7 @@ class DatabaseSink(Sink):
         if (self.conn_id is None) == (self.url is None):
             raise self.invalid("conn_id", self.conn_id, "and url: give one of the two")
         for setting in ("conn_id", "url", "staging_schema"):
-            if not isinstance(getattr(self, setting, None), (str, type(None))):
+            if not isinstance(getattr(self, setting), (str, type(None))):
                 raise self.invalid(setting, "…", "is no text")
         self.validate_place()
 

@@ -48,7 +48,8 @@ class OneSourceError(InvalidInputError):
 class InputReadTwiceError(InvalidInputError):
     template = (
         "what {uid!r} ({location}) gives reads live inputs {reads} times and was given {given}: it joins or unites an "
-        "input with itself, which no streaming query can. Put a transform that returns its input unchanged in front "
+        "input with itself, which no streaming query can, or reads a stream of its own, which is for a @job.source. "
+        "For a self-join put a transform that returns its input unchanged in front "
         "of one side, and give that to {uid!r} as another input"
     )
 

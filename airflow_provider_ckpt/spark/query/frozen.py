@@ -25,6 +25,7 @@ from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, n
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.kept_document import lost_as
+from airflow_provider_ckpt.storage.redaction import redact_uri
 from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "frozen-files"
@@ -75,7 +76,7 @@ def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: Sou
             continue
         place = jvm.org.apache.hadoop.fs.Path(path)
         if place.getFileSystem(conf).isFile(place):
-            raise SingleFileError(uid=uid, location=location, path=path)
+            raise SingleFileError(uid=uid, location=location, path=redact_uri(path))
 
 
 def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:

@@ -18,6 +18,15 @@ _LEDGER = (
 
 DATABASES = (
     Mutant(
+        "patience-outlives-its-answer",
+        "R9",
+        "sinks/postgres/copying.py",
+        "            self._deadline = math.inf\n",
+        "            pass\n",
+        (f"{_AT}test_patience.py::test_nobody_is_cut_off_who_asks_nothing",),
+        "a connection is cut while Spark works on the next rows, and its batch is tried again and again",
+    ),
+    Mutant(
         "ledger-not-locked",
         "R9",
         "sinks/postgres/ledger.py",

@@ -9,6 +9,18 @@ _RUNS = ("tests/task/test_rescaling.py",)
 
 RESCALING = (
     Mutant(
+        "rescale-hands-out-to-the-ended",
+        "R14",
+        "coordinator/rescaler.py",
+        "not self._parts.subtasks.reads_no_more(one)",
+        "not self._parts.subtasks.has_ended(one)",
+        (
+            "tests/coordinator/test_rescaling.py::"
+            "test_one_whose_log_has_its_end_and_who_has_not_said_so_yet_is_handed_nothing",
+        ),
+        "behind a restart what is left is for a subtask that reads no more, and the run ends with splits unread",
+    ),
+    Mutant(
         "rescale-committed-last",
         "R21",
         "coordinator/coordinator.py",

@@ -1,0 +1,45 @@
+"""A folder that gets a file again and again, as a live source has it."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+
+class Feed(ABC):
+    """From a thread, a file each ``every`` seconds; the first one at once. Use as a context. ``name``: files are
+    ``<name>-000001.parquet``."""
+
+    def __init__(self, folder: Path, name: str, every: float) -> None:
+        self.folder, self._name, self._every = folder, name, every
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        folder.mkdir(parents=True)
+
+    @abstractmethod
+    def table(self, number: int) -> pa.Table:
+        """What the file of that number holds."""
+
+    def put(self, number: int) -> None:
+        """One more file; whole when it appears."""
+        hidden = self.folder / f".{self._name}-{number:06d}"
+        parquet.write_table(self.table(number), hidden)
+        hidden.rename(self.folder / f"{self._name}-{number:06d}.parquet")
+
+    def __enter__(self) -> Feed:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        number = 1
+        while not self._over.wait(self._every):
+            self.put(number)
+            number += 1
