@@ -103,7 +103,8 @@ class Script:
         except BaseException as error:
             self.error = error
         finally:
-            if self._end == "stop":
+            # a run that waits for what the script did not come to would never end, and nobody hear of the error
+            if self._end == "stop" or self.error is not None:
                 self.client.stop()
 
     def change(self, changes: Reconfiguration) -> RequestOutcome:

@@ -18,11 +18,23 @@ from airflow_provider_ckpt.spark.task import trials
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import mixed, windows
 from tests.spark.test_reconfiguring import Script, another, check, counting, cut_into
 from tests.support.waiting import wait_until
+
+
+class HookedLists(HookedStorage):
+    """Calls ``hook`` before a folder is listed, too."""
+
+    def list(self, path: str) -> list[str]:
+        self.hook("list", path)
+        return super().list(path)
+
+    def _wrap(self, inner: Storage) -> HookedLists:
+        return HookedLists(inner, self.hook, self.verbs)
 
 
 def dying_at(world: World, matches: Callable[[str, str], bool]) -> HookedStorage:
@@ -33,7 +45,7 @@ def dying_at(world: World, matches: Callable[[str, str], bool]) -> HookedStorage
             gone.append(path)
             raise StorageTransientError(verb=verb, uri=path, reason="the driver is dead")
 
-    return HookedStorage(world.storage, hook)
+    return HookedLists(world.storage, hook)
 
 
 def last_folder(world: World, vertex: str = "counts") -> SparkFolder:
@@ -55,7 +67,8 @@ def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, m
             return False
         if moment == "before the cut":
             return verb == "replace" and "/spark/" in path and "/offsets/" in path and decided()
-        return verb == "delete_tree" and path.endswith("/trial") and decided()
+        # what an attempt does last before it starts its query
+        return verb == "list" and path.endswith("/trial") and decided()
 
     def work(script: Script) -> None:
         script.put(20)
