@@ -77,8 +77,9 @@ def _workers(state: JobState) -> str | None:
     """Of a job that is prepared for workers: which subtasks they have to run."""
     if not state.deployment:
         return None
-    unfinished = [one for one in state.graph().subtasks if one not in state.finished]
-    return f"prepared in epoch {state.deployment}, to run: {', '.join(unfinished) or 'nothing more'}"
+    beside = {host: f" (with {', '.join(state.together((host,))[1:])})" for host in state.hosts.values()}
+    left = ", ".join(f"{one}{beside.get(one, '')}" for one in state.left_to_ask_for())
+    return f"prepared in epoch {state.deployment}, to run: {left or 'nothing more'}"
 
 
 def _deleted(state: JobState) -> str | None:

@@ -101,11 +101,9 @@ class Coordinator:
         self._decider = CheckpointDecider(self._parts, self._job)
         self._releasing = Releasing(self._parts, self._job)
         self._failover = Failover(self._parts, self._job, self._decider, is_awaiting=is_awaiting)
-        self._rescaler = Rescaler(self._parts, self._job, self._failover)
+        self._rescaler = Rescaler(self._parts, self._job, self._failover, has_workers=is_awaiting)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
-        self._reconfigurer = Reconfigurer(
-            self._parts, self._job, self._failover, self._lifecycle, self._rescaler, has_workers=is_awaiting
-        )
+        self._reconfigurer = Reconfigurer(self._parts, self._job, self._failover, self._lifecycle, self._rescaler)
         self._controlling = Controlling(
             self._parts, self._job, self._reconfigurer, self._rescaler, controllers, restored.reconfigured_at
         )
@@ -118,6 +116,7 @@ class Coordinator:
         """Rolls completed checkpoints forward, and deploys what is not finished."""
         for subtask in self._parts.subtasks.in_status(SubtaskStatus.RESTARTING):
             self._failover.awaits(subtask, now)
+        self._rescaler.start(now)
         self._controlling.start(now)
         return self._advance(now)
 

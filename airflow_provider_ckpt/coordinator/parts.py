@@ -71,7 +71,9 @@ def make_parts(
     subtasks = SubtaskTable(graph, restored, attempts, is_awaiting=is_awaiting)
     running = RunningGraph(graph)
     sources = EndedSources(running, restored.ended, restored.dropped)
-    rescaling = Rescaling(running, subtasks)
+    rescaling = Rescaling(
+        running, subtasks, restored.hosts, restored.waiting, has_workers=is_awaiting, is_batch=options.is_batch
+    )
     reconfiguring = Reconfiguring(subtasks, restored.settings, restored.reconfigured)
     pauses = Pauses([sources, rescaling, reconfiguring])
     splits = SplitSources(restored.splits)

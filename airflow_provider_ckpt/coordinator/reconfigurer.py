@@ -41,8 +41,6 @@ KIND = "reconfigure"
 
 
 class Reconfigurer:
-    """``has_workers``: the subtasks run in processes of their own."""
-
     def __init__(
         self,
         parts: Parts,
@@ -50,11 +48,9 @@ class Reconfigurer:
         failover: Failover,
         lifecycle: SubtaskLifecycle,
         rescaler: Rescaler,
-        *,
-        has_workers: bool,
     ) -> None:
         self._parts, self._job, self._failover, self._lifecycle = parts, job, failover, lifecycle
-        self._rescaler, self._has_workers = rescaler, has_workers
+        self._rescaler = rescaler
         parts.reconfiguring.rescale = self._decide_rescale
 
     def requested(self, message: ReconfigureRequested, now: float) -> RequestOutcome:
@@ -144,9 +140,6 @@ class Reconfigurer:
             raise ReconfigurationRefusedError(why=str(rescale))
 
     def _refuse_rescales(self, scales: Mapping[str, int]) -> None:
-        if scales and self._has_workers:
-            why = "workers run the job, with as many subtasks as were planned: parallelism cannot be changed"
-            raise ReconfigurationRefusedError(why=why)
         for uid, parallelism in scales.items():
             if (why_not := self._rescaler.refusal_of(uid, parallelism)) is not None:
                 raise ReconfigurationRefusedError(why=why_not)

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.coordinator.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.rescaling import RescaleInProgress
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
-from airflow_provider_ckpt.journal.events import GraphChanged, RequestAnswered
+from airflow_provider_ckpt.journal.events import GraphChanged, RequestAnswered, SubtasksAdded
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -34,8 +34,13 @@ KIND = "rescale"
 
 
 class Rescaler:
-    def __init__(self, parts: Parts, job: JobLifecycle, failover: Failover) -> None:
+    """``has_workers``: the subtasks run in processes of their own. Nobody begins another one for a subtask that is new:
+    it runs beside one that reads the source, and who runs that one reads in the journal when it is to begin it.
+    """
+
+    def __init__(self, parts: Parts, job: JobLifecycle, failover: Failover, *, has_workers: bool = False) -> None:
         self._parts, self._job, self._failover = parts, job, failover
+        self._has_workers = has_workers
 
     def requested(self, message: RescaleRequested, now: float) -> None:
         refusal = self._refusal(message)
@@ -54,14 +59,29 @@ class Rescaler:
     ) -> GraphChanged:
         """``wanted``: source -> how many are to read it, of those of which :meth:`refusal_of` is None. What is returned
         is in the journal before anybody hears of it. ``aware``: see :meth:`Rescaling.begin`."""
-        more = {uid: max(0, number - len(self.readers(uid))) for uid, number in wanted.items()}
+        readers = {uid: self.readers(uid) for uid in wanted}
+        more = {uid: max(0, number - len(readers[uid])) for uid, number in wanted.items()}
         change = self._parts.rescaling.begin(request, wanted, more, aware)
         for uid in wanted if change.new else ():
             self._parts.splits.hold(uid)
-        return GraphChanged(change.number, change.graph, wanted, now)
+        hosts = self._parts.rescaling.place(change.new, readers) if self._has_workers else {}
+        return GraphChanged(change.number, change.graph, wanted, now, hosts)
+
+    def start(self, now: float) -> None:
+        """What is new already when this JobMaster begins is part of what it runs.
+
+        Whoever had the job before may have died before all who read a source had heard of its new subtasks. Such a one
+        begins again when it hears of this JobMaster, and knows them then. Until all have said that they run the source
+        does not come to its end: to one that does not know them it might seem that all of it was read."""
+        for uid in self._parts.rescaling.unsettled():
+            self._parts.splits.hold(uid)
+        if self._has_workers and self._parts.rescaling.waiting:
+            self._parts.out.append(Append(SubtasksAdded(self._parts.rescaling.waiting, now)))
 
     def advance(self, now: float) -> None:
         """Does the next step that can be done as things stand."""
+        for uid in self._parts.rescaling.settle():
+            self._parts.splits.let_go(uid)
         change = self._parts.rescaling.current
         if change is None:
             return
@@ -100,6 +120,8 @@ class Rescaler:
             return f"all splits of {uid} are handed out"
         if parallelism > (unread := parts.splits.unread(uid)):
             return f"{parallelism} are more than the {unread} splits of {uid} that are left to read"
+        if not parts.rescaling.is_settled(uid):
+            return f"the job was taken over just now, and not all that read {uid} have said where they are; ask again"
         return None
 
     # -- steps
@@ -111,8 +133,10 @@ class Rescaler:
         if busy or parts.requests.stop is not None or self._job.is_ending or not parts.rescaling.is_known():
             return
         self._begin(change)
+        if self._has_workers:
+            parts.out.append(Append(SubtasksAdded(change.new, now)))
         for subtask in change.new:
-            parts.subtasks.add(subtask, AttemptId.vacant(parts.epoch))
+            parts.subtasks.add(subtask, AttemptId.vacant(parts.subtasks.epoch))
             parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
             self._failover.awaits(subtask, now)
         change.has_begun = True

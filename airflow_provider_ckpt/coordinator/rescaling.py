@@ -3,19 +3,27 @@ hear of it (R21). Who decides on it is :class:`~.rescaler.Rescaler`."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from airflow_provider_ckpt.coordinator.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.journal.events import Event
-from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.graph import JobGraph, split_widths
 from airflow_provider_ckpt.model.pause_reason import Rescale
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 _KNOWS_THE_OLD_PLAN = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.PAUSED)
+_SAYS_WHERE_IT_IS = (
+    SubtaskStatus.RUNNING,
+    SubtaskStatus.AT_END_OF_DATA,
+    SubtaskStatus.FINISHING,
+    SubtaskStatus.FINISHED,
+)
 
 
 @dataclass
@@ -39,12 +47,29 @@ class RescaleInProgress:
 
 class Rescaling(PlanChanges[Rescale]):
     """One at a time. A subtask that is deployed, or goes on, from here on does so with the new plan; those that run
-    already stand still for it, one after the other."""
+    already stand still for it, one after the other.
 
-    def __init__(self, graph: RunningGraph, subtasks: SubtaskTable) -> None:
-        self._graph, self._subtasks = graph, subtasks
-        self._parallelism: Mapping[str, int] = {}
+    ``hosts``, ``waiting``: see :class:`PlanRecorded`. ``has_workers``: a worker may know an older graph than this one,
+    and is told how many subtasks a source has whatever it knows. ``is_batch``: who reads a source is deployed behind
+    its end."""
+
+    def __init__(
+        self,
+        graph: RunningGraph,
+        subtasks: SubtaskTable,
+        hosts: Mapping[SubtaskId, SubtaskId] = MappingProxyType({}),
+        waiting: tuple[SubtaskId, ...] = (),
+        *,
+        has_workers: bool = False,
+        is_batch: bool = False,
+    ) -> None:
+        self._graph, self._subtasks, self._hosts, self.waiting = graph, subtasks, dict(hosts), waiting
+        self._parallelism: Mapping[str, int] = split_widths(graph.now) if has_workers else {}
         self.current: RescaleInProgress | None = None
+        added = {one.vertex for one in self._hosts} if has_workers and not is_batch else set()
+        self._unsettled = {uid: {*self._readers_of(uid)} for uid in added}
+        """Source that workers had been rescaled to -> those that read it, and have not said under this JobMaster that
+        they run."""
 
     def begin(
         self,
@@ -76,10 +101,45 @@ class Rescaling(PlanChanges[Rescale]):
     def over(self) -> None:
         self.current = None
 
-    def _consumers(self, uid: str) -> list[SubtaskId]:
+    def place(
+        self, new: Collection[SubtaskId], readers: Mapping[str, Collection[SubtaskId]]
+    ) -> dict[SubtaskId, SubtaskId]:
+        """Beside which subtask each of ``new`` is to run: one that reads the source still (``readers``), as whoever
+        runs that is there; those that have fewest beside them first. Never beside one that is beside another itself:
+        workers are asked for the first ones only."""
+        found: dict[SubtaskId, SubtaskId] = {}
+        for subtask in new:
+            roots = [self._hosts.get(one, one) for one in readers[subtask.vertex]]
+            load = Counter(roots)
+            host = min(dict.fromkeys(roots), key=lambda one: load[one] + list(found.values()).count(one))
+            found[subtask] = host
+        self._hosts.update(found)
+        return found
+
+    def unsettled(self) -> list[str]:
+        return list(self._unsettled)
+
+    def is_settled(self, uid: str) -> bool:
+        return uid not in self._unsettled
+
+    def settle(self) -> list[str]:
+        """The sources of which all who read them have said by now that they run, or have ended. Each once."""
+        if not self._unsettled:
+            return []
+        for names in self._unsettled.values():
+            runs = [one for one in names if self._subtasks.status(one) in _SAYS_WHERE_IT_IS]
+            names.difference_update(runs)
+        found = [uid for uid, names in self._unsettled.items() if not names]
+        for uid in found:
+            del self._unsettled[uid]
+        return found
+
+    def _readers_of(self, uid: str) -> list[SubtaskId]:
         graph = self._graph.now
-        readers = [name for edge in graph.outputs(uid) for name in graph.vertex(edge.consumer).subtasks]
-        return [name for name in readers if self._subtasks.status(name) in _KNOWS_THE_OLD_PLAN]
+        return [name for edge in graph.outputs(uid) for name in graph.vertex(edge.consumer).subtasks]
+
+    def _consumers(self, uid: str) -> list[SubtaskId]:
+        return [name for name in self._readers_of(uid) if self._subtasks.status(name) in _KNOWS_THE_OLD_PLAN]
 
     # -- reasons to stand still
 

@@ -61,12 +61,14 @@ class SplitSources:
         return source is not None and source.enumerator.may_read(subtask)
 
     def hold(self, uid: str) -> None:
-        """Nobody comes to the end of the source until :meth:`retake`."""
-        self._sources[uid].enumerator.hold()
+        """Nobody comes to the end of the source until :meth:`retake`; nothing of one that is over."""
+        if (source := self._sources.get(uid)) is not None:
+            source.enumerator.hold()
 
     def let_go(self, uid: str) -> None:
         """It may come to its end as before."""
-        self._sources[uid].enumerator.let_go()
+        if (source := self._sources.get(uid)) is not None:
+            source.enumerator.let_go()
 
     def retake(self, uid: str, takers: Collection[SubtaskId]) -> None:
         """From here on these read the source."""

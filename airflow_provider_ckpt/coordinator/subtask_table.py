@@ -46,7 +46,8 @@ class RestoredState:
     above it, too.
     ``snapshots``: those of ``last_completed``. ``draining``: an earlier epoch took a drain; it goes on. ``splits``: of
     the sources with splits that are not over. ``settings``: what reconfigurations have changed, of which
-    ``reconfigured`` was the last one, decided at ``reconfigured_at``.
+    ``reconfigured`` was the last one, decided at ``reconfigured_at``. ``hosts``, ``waiting``: see
+    :class:`PlanRecorded`.
     """
 
     last_triggered: int = 0
@@ -64,6 +65,8 @@ class RestoredState:
     settings: Settings = field(default_factory=dict)
     reconfigured: int = 0
     reconfigured_at: float = 0.0
+    hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict)
+    waiting: tuple[SubtaskId, ...] = ()
 
 
 class SubtaskTable:
@@ -122,6 +125,11 @@ class SubtaskTable:
 
     def count(self, *statuses: SubtaskStatus) -> int:
         return sum(self._count[status] for status in statuses)
+
+    @property
+    def epoch(self) -> int:
+        """Of the attempts: that of the deployment, which is older than the coordinator's if workers run them."""
+        return next(iter(self._attempt.values())).epoch
 
     def attempt(self, subtask: SubtaskId) -> AttemptId:
         """Of a subtask that is not finished. Raises KeyError for any other."""

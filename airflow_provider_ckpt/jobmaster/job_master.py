@@ -43,9 +43,6 @@ log = logging.getLogger(__name__)
 HOUSEKEEPING = 1.0
 """Seconds between looks at the fence, at requests, at the health of the tasks."""
 LONGEST_WAIT = 0.1
-_NOT_OF_WORKERS = (
-    "workers run the job, with as many subtasks as were planned: stop it, declare the parallelism, and begin again"
-)
 _COMMANDS = typing.get_args(Command)
 
 
@@ -200,8 +197,6 @@ class JobMaster:
         for request in pending_requests(job.storage, job.job_id, job.epoch, answered, since):
             if request.kind in ("stop", "drain"):
                 self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
-            elif request.rescale is not None and job.deployment:
-                self._refuse(request, _NOT_OF_WORKERS)
             elif request.rescale is not None:
                 self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
             elif request.kind == "reconfigure":

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import JobCreated, PlanRecorded
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import Settings
 
 
@@ -36,4 +38,17 @@ def record_plan(
     kept = definition if before is None else definition.keeping(before)
     known = {vertex.uid for vertex in graph.vertices}
     there = {uid: one for uid, one in (settings or state.settings).items() if uid in known}
-    journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}, there, code))
+    hosts = _hosts(state, graph, definition)
+    journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}, there, code, hosts))
+
+
+def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[SubtaskId, SubtaskId]:
+    """A retry begins the tasks that there were, so whoever ran a subtask beside another does it again. Once the job
+    declares another parallelism it is planned anew with that, and each is asked for by its own name."""
+    there = set(graph.subtasks)
+    before = {} if state.definition is None else state.definition.sources
+    return {
+        guest: host
+        for guest, host in state.hosts.items()
+        if there.issuperset((guest, host)) and before.get(guest.vertex) == definition.sources.get(guest.vertex)
+    }

@@ -30,6 +30,8 @@ def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None
         settings=state.settings,
         reconfigured=state.reconfigured,
         reconfigured_at=state.reconfigured_at,
+        hosts=state.hosts,
+        waiting=() if state.plan is None else state.plan.waiting,
     )
 
 

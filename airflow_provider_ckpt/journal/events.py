@@ -19,6 +19,7 @@ from airflow_provider_ckpt.journal.kinds.epochs import (
     GraphChanged,
     PlanRecorded,
     Restored,
+    SubtasksAdded,
 )
 from airflow_provider_ckpt.journal.kinds.job import JobCreated, StatusChanged
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
@@ -61,6 +62,7 @@ __all__ = [
     "SubtaskEndOfData",
     "SubtaskFinished",
     "SubtaskRestarting",
+    "SubtasksAdded",
 ]
 
 Event = (
@@ -69,6 +71,7 @@ Event = (
     | PlanRecorded
     | DeploymentPrepared
     | GraphChanged
+    | SubtasksAdded
     | Reconfigured
     | ReconfigurationEnded
     | SourceFrozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
@@ -171,6 +172,30 @@ class JobState(Reconfigurations):
         """As the job ran last; of one that has not begun: nothing."""
         recorded = self.plan or self.created
         return JobGraph((), ()) if recorded is None else recorded.graph
+
+    @property
+    def hosts(self) -> Mapping[SubtaskId, SubtaskId]:
+        """See :class:`PlanRecorded`."""
+        return {} if self.plan is None else self.plan.hosts
+
+    def together(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:
+        """``subtasks``, and those that run beside them since a rescale, as far as they are to begin by now."""
+        asked, waiting = tuple(subtasks), () if self.plan is None else self.plan.waiting
+        beside = [guest for guest, host in sorted(self.hosts.items()) if host in asked and guest not in asked]
+        return (*asked, *(one for one in beside if one not in waiting))
+
+    def named(self, name: str) -> tuple[SubtaskId, ...]:
+        """The subtasks that whoever is asked to run ``name`` runs: those that it means (:meth:`JobGraph.named`), and
+        those that run beside them; none of a job that has no plan."""
+        return () if self.plan is None else self.together(self.graph().named(name))
+
+    def asked_for(self) -> tuple[SubtaskId, ...]:
+        """The subtasks that somebody has to be asked to run: all but those that run beside another."""
+        return tuple(one for one in self.graph().subtasks if one not in self.hosts)
+
+    def left_to_ask_for(self) -> tuple[SubtaskId, ...]:
+        """Of these, the ones that are not finished, or have one beside them that is not."""
+        return tuple(one for one in self.asked_for() if not self.finished.issuperset(self.together((one,))))
 
     @property
     def settings(self) -> Settings:

@@ -114,3 +114,8 @@ class JobGraph:
         for vertex in self.vertices:
             depths[vertex.uid] = max((depths[edge.producer] + 1 for edge in edges[vertex.uid]), default=0)
         return {sink: depths[vertex.uid] for vertex in self.vertices for sink in vertex.sinks}
+
+
+def split_widths(graph: JobGraph) -> dict[str, int]:
+    """Source with splits -> how many subtasks it has."""
+    return {vertex.uid: vertex.parallelism for vertex in graph.vertices if vertex.splits}

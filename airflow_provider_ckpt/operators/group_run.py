@@ -72,5 +72,5 @@ def may_run_again(state: JobState) -> bool:
 
 
 def subtasks_of(state: JobState, name: str) -> tuple[SubtaskId, ...]:
-    """See :meth:`JobGraph.named`; none of a job that has no plan."""
-    return () if state.plan is None else state.graph().named(name)
+    """See :meth:`JobState.named`."""
+    return state.named(name)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class PlanTaskOperator(GroupTaskOperator):
     """A short Spark driver, after which the job's deployment is prepared. Returns (XCom) the names of its subtasks, in
-    an order that stays.
+    an order that stays; not of those that a rescale has put beside others.
 
     One that runs again while the deployment of its Dag run lives does nothing: whoever prepares a job takes it over.
     """
@@ -72,4 +72,4 @@ class PlanTaskOperator(GroupTaskOperator):
 
 
 def _names(state: JobState) -> list[str]:
-    return [str(subtask) for subtask in state.graph().subtasks]
+    return [str(subtask) for subtask in state.asked_for()]

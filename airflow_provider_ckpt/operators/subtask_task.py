@@ -200,7 +200,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         if self._waits_here:
             why = "The triggerer cannot look at the job." if self.defers else "deferrable=False."
             self.log.warning("%s %s", why, _GREEN)
-        elif self._lacks_room(len(state.graph().subtasks), context["ti"].map_index):
+        elif self._lacks_room(len(state.asked_for()), context["ti"].map_index):
             self.log.warning("max_active_tis_per_dagrun, or …per_dag, counts deferred tasks, too. %s", _GREEN)
         else:
             self._await_the_end(run, subtasks_of(state, self.subtask), deployment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.commands import (
     Command,
@@ -29,7 +30,7 @@ class Hosting:
         self._hosted: dict[SubtaskId, Hosted] = {}
         self._not_begun: list[SubtaskId] = []
         self._begun_with: dict[SubtaskId, VertexPlan] = {}
-        """The plan of the last attempt that was begun here."""
+        """The plan of the last attempt that was begun here, as far as it holds."""
 
     @property
     def subtasks(self) -> list[SubtaskId]:
@@ -47,6 +48,13 @@ class Hosting:
         take over may have read the logs before, and waits to be told; the one of now may be gone already."""
         done = [one for one in self._hosted.values() if one.is_done]
         return len(done) == len(self._part.attempts)
+
+    def take_in(self, part: WorkerPart, gateway: TaskGateway) -> None:
+        """``part``: with subtasks that run beside those of before since a rescale; they begin now."""
+        self._not_begun += sorted(part.attempts.keys() - self._part.attempts.keys())
+        self._part = part
+        if self._hosted:  # else the first of all is on its way
+            self._begin_first(len(self._not_begun), gateway)
 
     def begin(self, gateway: TaskGateway) -> None:
         """The first of the subtasks by itself: of two processes that are given the same ones only who has the log of
@@ -106,7 +114,7 @@ class Hosting:
             case DeploySubtask() if hosted.is_deployed:
                 self._adopt(hosted, command.plan, gateway)
                 return
-            case DeploySubtask() if self._is_cut_for_another(hosted, command.plan):
+            case DeploySubtask() if self._was_begun_for_another(hosted, command.plan):
                 self._begin_again(hosted, command.plan, gateway)  # it was changed when this process looked last
                 return
             case DeploySubtask():
@@ -115,6 +123,7 @@ class Hosting:
                 hosted.pausing_for, hosted.state = self._epoch, None
             case ResumeSubtask():
                 hosted.pausing_for, hosted.state = 0, None
+                self._goes_on_with(hosted, command.plan)
             case RestartSubtask() if not hosted.is_opened and hosted.state is None:
                 return  # it is being carried out
             case RestartSubtask():
@@ -132,6 +141,8 @@ class Hosting:
             self._resume(hosted, plan, gateway)
         elif hosted.pausing_for not in (0, self._epoch) and hosted.state is None:
             hosted.resumes_with = plan
+        elif self._reads_of_fewer(hosted, plan) and not hosted.is_over:
+            self._begin_again(hosted, plan, gateway)  # the JobMaster before died before it had told of the others
         elif hosted.state is not None:
             self._say(hosted.state)
 
@@ -142,7 +153,22 @@ class Hosting:
             self._begin_again(hosted, plan, gateway)
             return
         hosted.state = None
+        self._goes_on_with(hosted, plan)
         gateway.send(ResumeSubtask(self._part.deployment, hosted.subtask, hosted.attempt, plan))
+
+    def _goes_on_with(self, hosted: Hosted, plan: VertexPlan) -> None:
+        """Who goes on reads the new subtasks of a source, too."""
+        begun = self._begun_with[hosted.subtask]
+        self._begun_with[hosted.subtask] = replace(begun, parallelism=plan.parallelism)
+
+    def _was_begun_for_another(self, hosted: Hosted, plan: VertexPlan) -> bool:
+        return self._is_cut_for_another(hosted, plan) or self._reads_of_fewer(hosted, plan)
+
+    def _reads_of_fewer(self, hosted: Hosted, plan: VertexPlan) -> bool:
+        """It does not know all subtasks of a source that it reads: it would come to its end without these."""
+        known = self._begun_with[hosted.subtask].parallelism
+        feeds = self._part.feeds.get(hosted.subtask.vertex, ())
+        return any(plan.parallelism.get(uid, 0) > known.get(uid, 0) for uid in feeds)
 
     def _is_cut_for_another(self, hosted: Hosted, plan: VertexPlan) -> bool:
         """An attempt cuts its state anew when it begins, and never later (R21)."""

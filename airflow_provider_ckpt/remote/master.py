@@ -38,7 +38,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.tailed_logs import TailedLogs
 from airflow_provider_ckpt.remote.come_to import note_finished, splits_left
 from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
 from airflow_provider_ckpt.remote.errors import NotPlannedError
@@ -52,7 +52,6 @@ from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
 from airflow_provider_ckpt.sinks.recorded import recorded_job
 from airflow_provider_ckpt.sinks.sink import BoundSink
-from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
@@ -194,10 +193,7 @@ class Master:
         """What runs the job that was taken over. Raises SubtaskLogLostError, and the storage's errors."""
         state, storage, options = journal.state, self._storage, self._remote.options
         graph, inbox, deployment = state.graph(), self._inbox, state.deployment
-        logs = {
-            one: TailingLogReader(storage, subtask_log_path(self._job_id, one.vertex, one.number))
-            for one in graph.subtasks
-        }
+        logs = TailedLogs(storage, self._job_id, graph.subtasks)
         check_whole(state, logs)
         note_finished(journal, logs)
         assert state.created is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.errors import TransientError
@@ -37,9 +37,11 @@ class _Other:
     outbox: Outbox | None
     """None: it cannot be read, so that of a later version."""
 
-    def may_run(self, subtask: SubtaskId) -> bool:
+    def may_run(self, *any_of: SubtaskId) -> bool:
         """One of a version that does not tell may run anything."""
-        return self.outbox is None or self.outbox.subtasks is None or subtask in self.outbox.subtasks
+        if self.outbox is None or self.outbox.subtasks is None:
+            return True
+        return not self.outbox.subtasks.isdisjoint(any_of)
 
 
 class Standby:
@@ -63,6 +65,7 @@ class Standby:
     ) -> None:
         self._storage, self._folder = storage, deployment_path(job_id, deployment)
         self._deployment, self._subtasks = deployment, tuple(subtasks)
+        self._hosts: Mapping[SubtaskId, SubtaskId] = {}
         self._look, self._timing, self._is_well, self._lives = look, timing, is_well, lives
         self._clock, self._sleep = clock, sleep
         self._others: dict[str, _Other] = {}
@@ -107,7 +110,8 @@ class Standby:
             return WorkerEnd.SPARK_LOST
         state = self._look()
         self._next_look = self._clock() + HOUSEKEEPING
-        self._finished = frozenset(state.finished)
+        self._finished, self._hosts = frozenset(state.finished), state.hosts
+        self._subtasks = state.together(self._subtasks)
         if state.deployment != self._deployment:
             return WorkerEnd.JOB_OVER
         return WorkerEnd.DONE if self._finished.issuperset(self._subtasks) else None
@@ -125,7 +129,7 @@ class Standby:
         liveness = Liveness(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))
         other = _Other(liveness, outbox)
         liveness.see(beat, self._clock())
-        if any(map(other.may_run, self._subtasks)):
+        if other.may_run(*self._subtasks):
             self._others[name] = other
         else:
             self._elsewhere.add(name)
@@ -159,7 +163,12 @@ class Standby:
     def _free(self) -> tuple[SubtaskId, ...]:
         living = [other for other in self._others.values() if self._is_at_work(other)]
         left = [one for one in self._subtasks if one not in self._finished]
-        return tuple(one for one in left if not any(other.may_run(one) for other in living))
+        return tuple(one for one in left if not any(other.may_run(*self._names(one)) for other in living))
+
+    def _names(self, subtask: SubtaskId) -> tuple[SubtaskId, ...]:
+        """One that has come by a rescale is run by whoever runs the one beside which it was put, told or not."""
+        host = self._hosts.get(subtask)
+        return (subtask,) if host is None else (subtask, host)
 
     def _is_at_work(self, other: _Other) -> bool:
         if other.liveness.is_lost:

@@ -59,8 +59,8 @@ class Worker:
     which is sound when nobody publishes them any more (W13).
 
     ``look``: the journal's state, as it is now; ``check_owned``: raises LogFencedError when a later attempt has opened
-    the log of a subtask that runs here; ``silence``: seconds without a sign of any JobMaster after which the worker
-    leaves (W7). ``make_nonce``: of an attempt.
+    the log of a subtask that runs here; ``joined``: see :meth:`WorkerPart.joined_by`; ``silence``: seconds without a
+    sign of any JobMaster after which the worker leaves (W7). ``make_nonce``: of an attempt.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Worker:
         correspondence: Correspondence,
         look: Callable[[], JobState],
         check_owned: Callable[[], None],
+        joined: Callable[[WorkerPart, JobState], WorkerPart],
         *,
         look_interval: float,
         silence: float,
@@ -77,7 +78,7 @@ class Worker:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._job_id, self._part, self._correspondence = job_id, part, correspondence
-        self._look, self._check_owned = look, check_owned
+        self._look, self._check_owned, self._joined = look, check_owned, joined
         self._interval, self._clock = look_interval, clock
         self._reports: queue.Queue[TaskReport] = queue.Queue()
         self._hosting = Hosting(part, self._say)
@@ -214,6 +215,10 @@ class Worker:
     def _follow(self, state: JobState, gateway: TaskGateway) -> None:
         """The journal says who has the job."""
         deployment = self._part.deployment
+        if state.deployment == deployment and len(state.together(self._part.attempts)) > len(self._part.attempts):
+            # before the end is decided: a subtask that has come since is not done
+            self._part = self._joined(self._part, state)
+            self._hosting.take_in(self._part, gateway)
         if self._hosting.is_done and state.finished.issuperset(self._part.attempts):
             self._end = WorkerEnd.DONE
             return

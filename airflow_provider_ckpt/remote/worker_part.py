@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.jobmaster.restored_state import first_plan
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.graph import split_widths
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.errors import DeploymentOverError
+from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -25,15 +26,18 @@ def check_owned(logs: Mapping[SubtaskId, SubtaskLog]) -> None:
 
 @dataclass(frozen=True)
 class WorkerPart:
-    """``attempts``: subtask -> the attempt that owns its log: this process begins the next one.
-    ``by_split``: vertices whose subtasks read splits. ``plans``: of the first attempts begun here. ``restarts``: the
-    JobMaster has what fails begun again here; else whoever supervises this process begins another one."""
+    """``attempts``: subtask -> the attempt that owns its log: this process begins the next one. ``plans``: of the first
+    attempts begun here. ``restarts``: the JobMaster has what fails begun again here; else whoever supervises this
+    process begins another one.
+    ``feeds``: vertex -> the sources with splits that it reads the results of; of such a source itself: none."""
 
     deployment: int
     attempts: Mapping[SubtaskId, AttemptId]
     plans: Mapping[SubtaskId, VertexPlan]
     by_split: frozenset[str] = frozenset()
+    """Vertices whose subtasks read splits."""
     restarts: bool = False
+    feeds: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -41,14 +45,30 @@ class WorkerPart:
     ) -> WorkerPart:
         """``state``: of a job that is prepared for workers. Raises DeploymentOverError if somebody has prepared it
         again since: an attempt that follows one of his would be his (W20)."""
-        graph, logs = state.graph(), load_logs(storage, state.job_id, state.graph())
-        attempts = {}
-        for subtask in subtasks:
-            opened, closed = logs[subtask].state.opened, logs[subtask].state.closed
-            if opened is None or (opened.attempt.epoch != state.deployment and not closed):
-                why = f"the log of {subtask} is that of attempt {None if opened is None else opened.attempt}"
-                raise DeploymentOverError(job_id=state.job_id, deployment=state.deployment, why=why)
-            attempts[subtask] = opened.attempt
-        by_split = frozenset(vertex.uid for vertex in graph.vertices if vertex.splits)
-        plans = {one: first_plan(state, one) for one in attempts}
-        return cls(state.deployment, attempts, plans, by_split, restarts)
+        graph = state.graph()
+        attempts = {one: _last_attempt(storage, state, one) for one in subtasks}
+        widths = split_widths(graph)  # the graph that this process has planned may be older
+        plans = {one: replace(first_plan(state, one), parallelism=widths) for one in attempts}
+        feeds = {
+            vertex.uid: frozenset(edge.producer for edge in graph.inputs(vertex.uid) if edge.producer in widths)
+            for vertex in graph.vertices
+        }
+        return cls(state.deployment, attempts, plans, frozenset(widths), restarts, feeds)
+
+    def joined_by(self, storage: Storage, state: JobState) -> WorkerPart:
+        """With the subtasks that run beside those of this one by now. Raises as :meth:`of`."""
+        new = [one for one in state.together(self.attempts) if one not in self.attempts]
+        more = WorkerPart.of(storage, state, new)
+        return replace(self, attempts={**self.attempts, **more.attempts}, plans={**self.plans, **more.plans})
+
+
+def _last_attempt(storage: Storage, state: JobState, subtask: SubtaskId) -> AttemptId:
+    log = SubtaskLog(storage, subtask_log_path(state.job_id, subtask.vertex, subtask.number))
+    log.load()
+    opened, deployment = log.state.opened, state.deployment
+    if subtask in state.hosts and (opened is None or opened.attempt.epoch < deployment):
+        return AttemptId.vacant(deployment)  # it has come since the deployment was prepared
+    if opened is not None and (opened.attempt.epoch == deployment or log.state.closed):
+        return opened.attempt
+    why = f"the log of {subtask} is that of attempt {None if opened is None else opened.attempt}"
+    raise DeploymentOverError(job_id=state.job_id, deployment=deployment, why=why)

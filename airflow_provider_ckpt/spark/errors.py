@@ -120,6 +120,15 @@ class NoSuchSubtaskError(InvalidInputError):
     template = "job {job_id!r} has no subtask {subtask!r}; it has: {known}"
 
 
+class SubtaskRunsBesideError(InvalidInputError):
+    """A worker that would take a subtask from the one that runs it since a rescale."""
+
+    template = (
+        "{subtask!r} of job {job_id!r} has come by a rescale, and runs beside {host!r}: whoever is asked for that one "
+        "runs both. Ask for {host!r}; to run each by itself, declare the parallelism in the job, and begin it again"
+    )
+
+
 class OtherPlanError(InvalidInputError):
     """A worker that would run something else than its job was prepared for."""
 

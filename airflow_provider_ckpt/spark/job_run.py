@@ -220,7 +220,7 @@ class _Execution:
         if self._for_workers:
             deployment.hand_over()
             self._warn(controllers_are_not_asked(self._prepared.job), journal.state)
-            self._tell_prepared(journal.state, attempts)
+            self._tell_prepared(journal.state)
             return None
         outcome = deployment.run()
         finished = outcome.status is JobStatus.FINISHED
@@ -301,8 +301,8 @@ class _Execution:
             clean = lambda: clean_up(self._storage, job_id, graph, self._sinks)  # noqa: E731
             see_to(self._status, journal.state, "deleting what the job no longer needs", clean)
 
-    def _tell_prepared(self, state: JobState, attempts: Iterable[SubtaskId]) -> None:
-        subtasks = [str(one) for one in sorted(attempts)]
+    def _tell_prepared(self, state: JobState) -> None:
+        subtasks = [str(one) for one in sorted(state.left_to_ask_for())]
         message = f"job {self._options.job_id} is prepared for a JobMaster and workers: {', '.join(subtasks)}"
         self._status.say(LineKind.PREPARED, message, state, subtasks=subtasks)
 

@@ -21,8 +21,8 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
-from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.partitions.tailed_logs import TailedLogs
 from airflow_provider_ckpt.remote.can_leave import CanLeave
 from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
 from airflow_provider_ckpt.remote.errors import SubtaskTakenError
@@ -34,7 +34,7 @@ from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.decision import decide
-from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError
+from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError, SubtaskRunsBesideError
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd, read_end
 from airflow_provider_ckpt.spark.reaching import reach_root
@@ -45,7 +45,6 @@ from airflow_provider_ckpt.spark.task_making import make_factory
 from airflow_provider_ckpt.spark.warm_up import begin_warm_up
 from airflow_provider_ckpt.spark.worker_code import check_code, check_logic
 from airflow_provider_ckpt.spark.worker_end import told, told_failed, told_late
-from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.restarts import Restarts
@@ -180,6 +179,7 @@ class WorkerRun:
             ),
             journal.refresh,
             functools.partial(check_owned, logs),
+            lambda part, state: part.joined_by(storage, state),
             look_interval=self.timing.poll,
             silence=self.timing.silence,
             make_nonce=new_nonce,
@@ -188,9 +188,9 @@ class WorkerRun:
         with ThreadPoolExecutor(len(subtasks), thread_name_prefix="ckpt-batch") as batch_thread:
             context = replace(_context(prepared, storage, state, worker), supervised=self.supervised)
             frozen, splits = _frozen(storage, state), _splits(storage, state)
-            readers = _Readers(storage, job_id)
+            log_of = TailedLogs(storage, job_id).__getitem__
             factory = make_factory(
-                context, prepared.plan, state, prepared.sinks, frozen, splits, logs, readers, batch_thread
+                context, prepared.plan, state, prepared.sinks, frozen, splits, logs, log_of, batch_thread
             )
             gateway = SparkGateway(context, {}, Restarts(factory, worker.post, worker.new_nonce))
             text = f"this worker runs {', '.join(subtasks)} of job {job_id}"
@@ -221,26 +221,16 @@ class _AskedToLeave:
             self._now.leave()
 
 
-class _Readers:
-    """Of the logs of all subtasks, each tailed once however many read it."""
-
-    def __init__(self, storage: Storage, job_id: str) -> None:
-        self._storage, self._job_id = storage, job_id
-        self._known: dict[SubtaskId, TailingLogReader] = {}
-
-    def __call__(self, subtask: SubtaskId) -> TailingLogReader:
-        path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
-        return self._known.setdefault(subtask, TailingLogReader(self._storage, path))
-
-
 def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
-    """The subtasks that were asked for by their names, or by those of their vertices. Raises NoSuchSubtaskError."""
-    known = state.graph().subtasks
-    found = [subtask for name in asked for subtask in known if name in (subtask, subtask.vertex)]
+    """The subtasks that were asked for by their names, or by those of their vertices, and those that run beside them.
+    Raises NoSuchSubtaskError, SubtaskRunsBesideError."""
     for name in asked:
-        if not any(name in (subtask, subtask.vertex) for subtask in known):
-            raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(known))
-    return tuple(dict.fromkeys(found))
+        if not state.named(name):
+            raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.asked_for()))
+        host = state.hosts.get(SubtaskId(name))
+        if host is not None:  # two processes would take it from each other
+            raise SubtaskRunsBesideError(job_id=state.job_id, subtask=name, host=host)
+    return tuple(dict.fromkeys(subtask for name in asked for subtask in state.named(name)))
 
 
 def prepare_again(

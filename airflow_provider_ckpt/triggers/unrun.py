@@ -54,4 +54,4 @@ class UnrunWatch:
             return []
         if state.status is not None and not state.status.is_alive:
             return []
-        return [name for name in names if state.plan and not set(state.graph().named(name)) <= state.finished]
+        return [name for name in names if state.plan and not set(state.named(name)) <= state.finished]

@@ -81,6 +81,7 @@ class Harness:
         running: bool = True,
         slots: int = 1,
         is_awaiting: bool = False,
+        deployment: int | None = None,
         controllers: Sequence[Controller] = (),
         **options: Any,
     ) -> None:
@@ -89,8 +90,8 @@ class Harness:
         self.epoch = epoch
         self.effects: list[Effect] = []
         self.position = 0
-        self.attempts: dict[SubtaskId, AttemptId] = dict.fromkeys(of.subtasks, AttemptId(epoch, 0, "a"))
-        """The current ones."""
+        self.attempts: dict[SubtaskId, AttemptId] = dict.fromkeys(of.subtasks, AttemptId(deployment or epoch, 0, "a"))
+        """The current ones: of the epoch ``deployment``, if that is not the coordinator's."""
         self.c = Coordinator(
             of,
             CheckpointOptions(**options),

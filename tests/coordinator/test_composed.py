@@ -221,12 +221,12 @@ def test_what_cannot_be_done_is_refused_with_all_that_was_asked_for(
     assert len(effects) == 1
 
 
-def test_workers_are_as_many_as_were_planned() -> None:
+def test_workers_are_rescaled_with_the_rest() -> None:
     harness = job(is_awaiting=True, running=False)
     for name in ("parts/0", "parts/1", "more/0", "more/1", "v/0", "w/0"):
         harness.next_attempt(name)
         harness.running(SubtaskId(name))
-    assert "workers run the job" in answers(ask(harness, parts=by(3)))[0]
+    assert answers(ask(harness, parts=by(3))) == ["accepted"]
 
 
 def test_one_at_a_time_of_both_kinds() -> None:

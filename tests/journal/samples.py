@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
@@ -98,6 +99,22 @@ def of_rescaling() -> list[ev.Event]:
         ev.GraphChanged(1, after, {"history": 4}, 110.0),
         ev.RequestAnswered("r-2", "rescale", RequestOutcome.parse("completed: history is read by 4"), 111.0),
         ev.PlanRecorded(after, {}, 120.0, None, {"history": 4}),
+    ]
+
+
+def of_rescaled_workers() -> list[ev.Event]:
+    """The same while workers run the job: beside which subtasks the new ones run, and when they may begin."""
+    first, second, *_ = after = of_rescaling()
+    assert isinstance(first, ev.PlanRecorded)
+    assert isinstance(second, ev.GraphChanged)
+    new = [SubtaskId("history/2"), SubtaskId("history/3")]
+    hosts = dict(zip(new, [SubtaskId("history/0"), SubtaskId("history/1")], strict=True))
+    return [
+        first,
+        replace(second, hosts=hosts),
+        ev.PlanRecorded(second.graph, {}, 111.0, None, {"history": 4}, hosts=hosts, waiting=(new[1],)),
+        ev.SubtasksAdded((new[1],), 112.0),
+        *after[2:],
     ]
 
 

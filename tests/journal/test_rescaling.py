@@ -14,16 +14,22 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
-from tests.journal.samples import of_rescaling
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from tests.journal.samples import of_rescaled_workers, of_rescaling
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "rescaling-v1.json"
+GOLDEN = Path(__file__).parents[1] / "golden"
 HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
 
 
-def test_golden_events_of_rescaling_still_read_and_write_the_same() -> None:
-    golden = json.loads(GOLDEN.read_text())
-    assert [decode(event) for event in golden] == of_rescaling()
-    assert [json.loads(encode(event)) for event in of_rescaling()] == golden
+@pytest.mark.parametrize(
+    ("name", "events"),
+    [("rescaling-v1.json", of_rescaling()), ("rescaling-v1-workers.json", of_rescaled_workers())],
+    ids=["one driver", "workers"],
+)
+def test_golden_events_of_rescaling_still_read_and_write_the_same(name: str, events: list[ev.Event]) -> None:
+    golden = json.loads((GOLDEN / name).read_text())
+    assert [decode(event) for event in golden] == events
+    assert [json.loads(encode(event)) for event in events] == golden
 
 
 def test_r21_the_graph_of_a_job_is_the_one_that_was_journaled_last() -> None:
@@ -46,3 +52,29 @@ def test_what_was_asked_for_holds_until_the_job_declares_another_number(declared
     ev.GraphChanged(1, before.rescaled({"history": 7}), {"history": 7}, 2.0).apply(state)
     assert readers_wanted(state, "history", declared) == wanted
     assert readers_wanted(state, "another", 5) == 5
+
+
+def test_r21_whoever_is_asked_for_a_subtask_runs_what_was_put_beside_it_once_it_may_begin() -> None:
+    """And nobody is asked for that by its own name."""
+    first, changed, _, added, *_ = of_rescaled_workers()
+    state, asked = JobState("job"), [SubtaskId("history/1")]
+    first.apply(state)
+    assert (state.together(asked), state.asked_for()) == (tuple(asked), ("history/0", "history/1"))
+    changed.apply(state)
+    assert (state.together(asked), state.asked_for()) == (tuple(asked), ("history/0", "history/1"))
+    added.apply(state)
+    assert (state.together(asked), state.asked_for()) == (("history/1", "history/3"), ("history/0", "history/1"))
+    assert state.named("history/1") == ("history/1", "history/3")
+    assert state.named("history") == ("history/0", "history/1", "history/2", "history/3")
+    assert state_from_json(state_to_json(state)) == state
+
+
+def test_a_subtask_is_asked_for_as_long_as_one_beside_it_is_not_finished() -> None:
+    state = JobState("job")
+    for event in of_rescaled_workers()[:4]:
+        event.apply(state)
+    ev.SubtasksAdded((SubtaskId("history/2"),), 1.0).apply(state)
+    state.finished = {SubtaskId("history/0"), SubtaskId("history/1"), SubtaskId("history/3")}
+    assert state.left_to_ask_for() == ("history/0",)
+    state.finished.add(SubtaskId("history/2"))
+    assert state.left_to_ask_for() == ()

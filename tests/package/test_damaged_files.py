@@ -147,6 +147,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("reconfiguration-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("sink-releases-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("rescaling-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
+    ("rescaling-v1-workers.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("run-options-v1.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
     ("run-options-v1-params.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
     ("job-definition-v1.json", "plan.json", lambda s, name: void(from_json(JobDefinition, json_of(s, name)))),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from airflow_provider_ckpt.coordinator import commands as cm
@@ -56,13 +57,17 @@ class Recorder:
 class Bench:
     """One worker of deployment 1, and the JobMasters that come; ``master`` is the one of now."""
 
-    def __init__(self, folder: Path, *, by_split: bool = False, restarts: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, by_split: bool = False, restarts: bool = True, reads: Mapping[str, int] | None = None
+    ) -> None:
+        """``reads``: the sources with splits that v reads, and how many subtasks each has."""
         self.storage, self.clock, self.gateway = open_storage(folder), FakeClock(), Recorder()
         self.state = JobState("job")
         self.fenced_by: AttemptId | None = None
         self.happened(DeploymentPrepared(1, 1.0))
         split = frozenset({"v"} if by_split else ())
-        part = WorkerPart(1, {V: AttemptId.first(1, "n0")}, {V: PLAN}, split, restarts)
+        feeds, plan = {"v": frozenset(reads or ())}, replace(PLAN, parallelism=dict(reads or {}))
+        part = WorkerPart(1, {V: AttemptId.first(1, "n0")}, {V: plan}, split, restarts, feeds)
         self.says = self._correspondence("worker-w")
         self.worker = Worker(
             "job",
@@ -70,6 +75,7 @@ class Bench:
             self.says,
             lambda: self.state,
             self._check_owned,
+            lambda part, state: part.joined_by(self.storage, state),
             look_interval=0.1,
             silence=20.0,
             make_nonce=lambda: "n9",

@@ -12,7 +12,7 @@ from random import Random
 from airflow_provider_ckpt.job.sink_operator import SinkOperator
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -73,7 +73,7 @@ class Cluster:
         splits: dict[str, dict[str, int]] | None = None,
     ) -> None:
         self.world = RemoteWorld(graph, rows, name=name, splits=splits or {})
-        self.graph, self.mode, self.groups, self.faults = graph, mode, tuple(groups), faults
+        self.graph, self.mode, self.groups, self.faults = graph, mode, tuple(groups), faults  # the graph as declared
         self.random, self.seed, self.clock = Random(seed), seed, FakeClock()
         self.sinks: dict[str, BoundSink] = {
             uid: KeptRowSink(self.world, uid) for vertex in graph.vertices for uid in vertex.sinks
@@ -90,6 +90,8 @@ class Cluster:
         """So many stand by; how often one of them took something over."""
         self.replaces = True
         """Whoever supervises begins workers anew; else only the first time, and what is lost is for who stands by."""
+        self.rescales = 0.0
+        """How likely somebody asks for another number of subtasks of a source with splits, at a step."""
         self.room: int | None = None
         """For so many workers at a time; None: for all of them."""
         self.steps = 0
@@ -123,6 +125,8 @@ class Cluster:
         self.world.now = self.clock.now
         if self.random.random() < self.faults:
             self._fault()
+        if self.rescales and self.random.random() < self.rescales:
+            self.rescale("parts", self.random.randint(1, 6))
         if self.steps % 4 == 0:  # each look costs more than a step does
             self._watched.refresh()
             self.world.look()
@@ -207,7 +211,8 @@ class Cluster:
             self.add(self.worker(group))
 
     def _misses(self, group: tuple[SubtaskId, ...], workers: Sequence[Process]) -> bool:
-        if self.state.finished.issuperset(group) or not (self.replaces or group not in self._tries):
+        is_done = self.state.finished.issuperset(self.state.together(group))
+        if is_done or not (self.replaces or group not in self._tries):
             return False
         return not any(isinstance(one, WorkerProcess) and one.subtasks == group for one in workers)
 
@@ -238,6 +243,13 @@ class Cluster:
         elif self.state.deployment:
             write_request(self.world.live, JOB, "stop", self.state.epoch)
 
+    def rescale(self, uid: str, parallelism: int) -> str | None:
+        """Ask for it; None: nobody is there to be asked."""
+        if not self.state.deployment:
+            return None
+        rescale = RescaleRequest(uid, parallelism)
+        return write_request(self.world.live, JOB, "rescale", self.state.epoch, rescale=rescale)
+
     # -- whole lives
 
     def finish(self, limit: int = 20_000) -> None:
@@ -248,7 +260,9 @@ class Cluster:
         self.run(lambda: self._watched.refresh().status is JobStatus.FINISHED, limit)
         self.run(lambda: not self.processes, limit)
         self.left = self.world.partitions()
-        clean_up(self.world.live, JOB, self.graph, {})  # as the next start: who was overtaken may have written yet
+        clean_up(
+            self.world.live, JOB, self.state.graph(), {}
+        )  # as the next start: who was overtaken may have written yet
         if self.world.partitions():
             raise AssertionError(f"seed {self.seed}: partitions outlive their job: {self.world.partitions()}")
         self.world.check_the_end()

@@ -23,7 +23,7 @@ def two_sources(random: Random) -> JobGraph:
     return JobGraph((a, parts, b), edges)
 
 
-def random_cluster(seed: int, faults: float, mode: RuntimeMode) -> Cluster:
+def random_cluster(seed: int, faults: float, mode: RuntimeMode, *, rescales: float = 0.0) -> Cluster:
     random = Random(f"job {seed}")
     graph = two_sources(random)
     rows = {
@@ -33,11 +33,12 @@ def random_cluster(seed: int, faults: float, mode: RuntimeMode) -> Cluster:
         for subtask in vertex.subtasks
         for uid in vertex.sources
     }
-    splits = {"parts": {f"s{number}": number % 3 for number in range(random.choice((1, 8, 16)))}}
+    count = random.choice((8, 16, 40) if rescales else (1, 8, 16))
+    splits = {"parts": {f"s{number}": number % 3 for number in range(count)}}
     groups = list(groups_of(graph, random))
     name = f"remote-{os.getpid()}-{next(_NUMBERS)}"
     cluster = Cluster(graph, rows, mode, groups, name=name, seed=seed, faults=faults, splits=splits)
-    cluster.restarts = random.random() < 0.5
+    cluster.restarts, cluster.rescales = random.random() < 0.5, rescales
     return cluster
 
 

@@ -20,6 +20,7 @@ from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
+from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted
 from airflow_provider_ckpt.journal.events import DeploymentPrepared, SourceFrozen
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
@@ -45,11 +46,15 @@ class Planner(Process):
         epoch = takeover.claim(replayed, self.name, Place(self.name)).epoch
         journal = OwnedJournal(replayed)
         tidy_up(storage, JOB, epoch)
-        graph, splits = cluster.graph, cluster.world.splits
-        sources = {uid: SourceDefinition(True, parallelism=graph.vertex(uid).parallelism) for uid in splits}
+        state, splits = journal.state, cluster.world.splits
+        graph = cluster.graph if state.plan is None else state.graph()
+        declared = {uid: cluster.graph.vertex(uid).parallelism for uid in splits}
+        sources = {uid: SourceDefinition(True, parallelism=number) for uid, number in declared.items()}
+        wanted = {uid: readers_wanted(state, uid, number) for uid, number in declared.items()}
+        rescaled = {uid: number for uid, number in wanted.items() if number != declared[uid]}
         definition = JobDefinition(cluster.mode, sources, {}, sink_definitions(cluster.operators))
         logs = load_logs(storage, JOB, graph)
-        record_plan(journal, JOB, graph, definition, {}, {})
+        record_plan(journal, JOB, graph, definition, {}, {}, rescaled)
         for uid, named in splits.items():
             if uid not in journal.state.frozen:
                 path = f"frozen/{uid}.json"

@@ -77,6 +77,7 @@ def run(storage: Storage, *, restarts: bool, jvm_is_gone: bool = False) -> tuple
         outbox_of(storage, "worker-w"),
         lambda: state,
         lambda: None,
+        lambda part, state: part,
         look_interval=0.01,
         silence=300.0,
         make_nonce=lambda: "n",

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.journal.events import DeploymentPrepared, EpochClaimed, StatusChanged, SubtaskFinished
+from airflow_provider_ckpt.journal.events import (
+    DeploymentPrepared,
+    EpochClaimed,
+    PlanRecorded,
+    StatusChanged,
+    SubtaskFinished,
+)
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker as Place
@@ -253,3 +260,35 @@ def test_a_worker_that_cannot_be_understood_ends_nobody_who_stands_by(
     assert room.standby(A).wait() == (A,)
     assert 190 + LOST_AFTER <= room.clock.now < 195 + LOST_AFTER
     assert len([one for one in caplog.records if "cannot be understood" in one.getMessage()]) == 1
+
+
+GUEST = SubtaskId("a/1")
+WIDER = JobGraph((JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True, parallelism=2, splits=True),), ())
+
+
+def rescaled(room: Room) -> None:
+    """A job of a/0, beside which a/1 runs by now."""
+    PlanRecorded(WIDER, {}, 1.0, hosts={GUEST: A}).apply(room.state)
+
+
+def test_r21_what_was_put_beside_a_subtask_is_run_by_whoever_runs_that(room: Room) -> None:
+    """Who was there before says nothing of it."""
+    one = room.worker("x", A)
+    rescaled(room)
+    room.then = [(200.0, lambda: room.silent(one))]
+    assert room.standby(A).wait() == (A, GUEST)
+    assert room.clock.now > 200
+
+
+def test_one_that_waits_while_it_comes_takes_it_too(room: Room) -> None:
+    one = room.worker("x", A)
+    room.then = [(20.0, lambda: rescaled(room)), (100.0, lambda: room.leaves(one))]
+    assert room.standby(A).wait() == (A, GUEST)
+
+
+def test_what_is_left_is_the_one_beside_a_subtask_that_has_finished(room: Room) -> None:
+    one = room.worker("x", A)
+    rescaled(room)
+    SubtaskFinished(A, "0001-a", 1.0).apply(room.state)
+    room.then = [(50.0, lambda: room.leaves(one))]
+    assert room.standby(A).wait() == (GUEST,)

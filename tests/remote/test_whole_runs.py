@@ -78,3 +78,20 @@ def test_one_that_stands_by_brings_the_job_to_its_end_when_all_others_are_gone()
             worker.kill()
     run(cluster, 100)
     assert cluster.took_over
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rescaled_again_and_again_while_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:
+    cluster = random_cluster(seed, 0.0, mode, rescales=0.02)
+    run(cluster, 5000)
+    assert cluster.world.rescaled, "nobody had it read by more"
+    assert (cluster.state.epoch, cluster.left) == (2, {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_rescaled_at_any_moment_while_processes_come_and_go(mode: RuntimeMode, seed: int) -> None:
+    steps = Random(f"steps {seed}").choice((200, 600, 1500))
+    run(random_cluster(seed, 0.025, mode, rescales=0.02), steps)

@@ -122,7 +122,9 @@ class WorkerProcess(Process):
             self.is_over = state.status is JobStatus.FINISHED
             return
         self.deployment, timing = state.deployment, self.cluster.timing
-        part = WorkerPart.of(self.storage, state, self.subtasks, restarts=self.cluster.restarts)
+        self._graph = state.graph()
+        subtasks = state.together(self.subtasks)
+        part = WorkerPart.of(self.storage, state, subtasks, restarts=self.cluster.restarts)
         correspondence = Correspondence(
             self.storage,
             JOB,
@@ -130,7 +132,7 @@ class WorkerProcess(Process):
             worker_name(self.shown_as),
             Place(self.shown_as),
             self.cluster.clock,
-            self.subtasks,
+            subtasks,
         )
         self.worker = Worker(
             JOB,
@@ -138,6 +140,7 @@ class WorkerProcess(Process):
             correspondence,
             self._journal.refresh,
             functools.partial(check_owned, self.logs),
+            lambda part, state: part.joined_by(self.storage, state),
             look_interval=timing.poll,
             silence=timing.silence,
             make_nonce=lambda: f"{self.name}x{next(_NONCES)}",
@@ -167,7 +170,7 @@ class WorkerProcess(Process):
     # -- its tasks
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SteppedTask | None:
-        world, graph = self.cluster.world, self.cluster.graph
+        world, graph = self.cluster.world, self._graph
         log = SubtaskLog(self.storage, subtask_log_path(JOB, subtask.vertex, subtask.number))
         log.load()
         if log.state.closed:

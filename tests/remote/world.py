@@ -4,7 +4,13 @@ has made durable, in order, and looks at nothing else."""
 from __future__ import annotations
 
 from airflow_provider_ckpt.journal.codec import decode_all
-from airflow_provider_ckpt.journal.events import CheckpointCompleted, EpochClaimed, Event
+from airflow_provider_ckpt.journal.events import (
+    CheckpointCompleted,
+    EpochClaimed,
+    Event,
+    GraphChanged,
+    PlanRecorded,
+)
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder
@@ -23,11 +29,16 @@ class RemoteWorld(World):
     ) -> None:
         super().__init__(graph, rows, name=f"{name}-archive", aligned=False, splits=splits)
         self.live = MemoryStorage(f"simulation/{name}")
+        self.rescaled = 0
+        """How often the graph has changed while it ran."""
         self._entries = AppendLog(self.storage, journal_path(JOB), format="journal", parse=decode_all)
         self._epoch = 0
         self._files: dict[tuple[SubtaskId, str], tuple[Row, ...]] = {}
         self._deployments: dict[int, int] = {}
         """Epoch -> that of the barriers of its JobMaster."""
+        self._grown: dict[int, list[set[SubtaskId]]] = {}
+        """Epoch -> the subtasks that it begins with, and those after each change of the graph in it. Which of these a
+        checkpoint is of is decided by its JobMaster, and told by nobody; it never goes back."""
 
     def write(self, subtask: SubtaskId, path: str) -> str:
         """As the real ones lie there, under the names by which they are collected."""
@@ -65,8 +76,21 @@ class RemoteWorld(World):
         if isinstance(event, EpochClaimed):
             self._epoch = event.epoch
             self._deployments[event.epoch] = event.deployment or event.epoch
-            self._begins_with[event.epoch] = self.graph.subtasks
+            self._grown[event.epoch] = [set(self.graph.subtasks)]
+        elif isinstance(event, PlanRecorded):
+            self.grow(event.graph)
+            self._grown[self._epoch] = [set(self.graph.subtasks)]
+        elif isinstance(event, GraphChanged):
+            self.grow(event.graph)
+            self._grown[self._epoch].append(set(self.graph.subtasks))
+            self.rescaled += 1
         self.journal.append((self._epoch, event))
+
+    def _check_whole(self, epoch: int, checkpoint: int, subtasks: set[SubtaskId]) -> None:
+        grown = self._grown[epoch]
+        if subtasks not in grown:
+            raise BrokenError(f"checkpoint {checkpoint} is of {sorted(subtasks)}, and the graph was {grown}")
+        del grown[: grown.index(subtasks)]
 
     def _spoken(self, epoch: int) -> int:
         return self._deployments[epoch]
@@ -76,8 +100,10 @@ class RemoteWorld(World):
         self.look()
         self.check_all_rows()
         for _, event in self.journal:
-            if isinstance(event, CheckpointCompleted) and set(event.subtasks) != set(self.graph.subtasks):
-                raise BrokenError(f"checkpoint {event.checkpoint} has {sorted(event.subtasks)}")
+            if isinstance(event, CheckpointCompleted):
+                last = event
+        if set(last.subtasks) != set(self.graph.subtasks):
+            raise BrokenError(f"the last checkpoint, {last.checkpoint}, has {sorted(last.subtasks)}")
 
     def delete(self) -> None:
         super().delete()

@@ -321,8 +321,7 @@ class World:
 
     def _check_cut(self, epoch: int, event: CheckpointCompleted) -> None:
         snapshots = dict(event.subtasks)
-        if set(snapshots) != {*self._begins_with[epoch], *self._begun.get(epoch, {})}:
-            raise BrokenError(f"checkpoint {event.checkpoint} misses subtasks, or has too many")
+        self._check_whole(epoch, event.checkpoint, set(snapshots))
         for consumer, snapshot in snapshots.items():
             self._check_snapshot(event.checkpoint, consumer, snapshot)
             for channel in channels(self.graph, consumer):
@@ -336,6 +335,10 @@ class World:
                 behind = snapshot.inputs.get(channel.key, 0) <= other.position
                 if not (behind or other.finished_on_restore or snapshot.finished_on_restore):
                     raise BrokenError(f"cut {event.checkpoint}: {consumer} is ahead of {producer}")
+
+    def _check_whole(self, epoch: int, checkpoint: int, subtasks: set[SubtaskId]) -> None:
+        if subtasks != {*self._begins_with[epoch], *self._begun.get(epoch, {})}:
+            raise BrokenError(f"checkpoint {checkpoint} misses subtasks, or has too many")
 
     def _check_snapshot(self, checkpoint: int, name: SubtaskId, snapshot: Snapshot) -> None:
         log = self.logs[name]

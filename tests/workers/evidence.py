@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from tests.chaos.released import read_rows
 from tests.support.waiting import wait_until
@@ -65,6 +66,16 @@ class Evidence:
         wait_until(
             lambda: all(self.batches(one) >= before[one] + more or self._is_over(one) for one in vertices),
             lambda: f"{more} more batches of {vertices}: {before} -> {self.now()}\n{self._tails()}",
+            seconds=PATIENCE,
+            every=0.2,
+        )
+
+    def wait_for_batches_of(self, *subtasks: SubtaskId, more: int) -> None:
+        """The same of single subtasks, whatever is there already."""
+        before = {one: self._logs.batches(one) for one in subtasks}
+        wait_until(
+            lambda: all(self._logs.batches(one) >= count + more for one, count in before.items()),
+            lambda: f"{more} more batches than {before}\n{self._tails()}",
             seconds=PATIENCE,
             every=0.2,
         )

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
 
@@ -90,6 +91,11 @@ class PlanRecorded(JournalEvent):
     code: JobCode | None = field(default=None, metadata=LATER)
     """Of the job's file, as whoever has planned read it: its workers have to run the same. None in journals that do not
     tell, and where there was no source."""
+    hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=LATER)
+    """Of the subtasks that a rescale has added while workers ran the job: beside which one each of them runs. Whoever
+    is asked to run that one runs both: Airflow's tasks are as many as were planned."""
+    waiting: tuple[SubtaskId, ...] = field(default=(), metadata=LATER)
+    """Of these, the ones that nobody is to begin yet (:class:`SubtasksAdded`)."""
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:
@@ -117,17 +123,35 @@ class DeploymentPrepared(JournalEvent):
 @dataclass(frozen=True)
 class GraphChanged(JournalEvent):
     """The job runs another graph from here on, in the same epoch: the commit point of that change (R21). ``number``: of
-    the plan, 1 for the first change in the epoch; ``rescaled``: what was asked for, as in :class:`PlanRecorded`."""
+    the plan, 1 for the first change in the epoch; ``rescaled``: what was asked for, as in :class:`PlanRecorded`;
+    ``hosts``: of the subtasks that the graph gets, as there; empty if one driver runs all."""
 
     number: int
     graph: JobGraph
     rescaled: Mapping[str, int]
     at: float
+    hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=LATER)
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:
             rescaled = {**state.plan.rescaled, **self.rescaled}
-            state.plan = replace(state.plan, graph=self.graph, rescaled=rescaled)
+            hosts, waiting = {**state.plan.hosts, **self.hosts}, (*state.plan.waiting, *self.hosts)
+            state.plan = replace(state.plan, graph=self.graph, rescaled=rescaled, hosts=hosts, waiting=waiting)
+
+
+@dataclass(frozen=True)
+class SubtasksAdded(JournalEvent):
+    """From here on checkpoints are of these, too, and all who read them know them: whoever runs the ones beside which
+    they were put begins them. Not before: what an attempt that has opened its log is read of is in no checkpoint that
+    does not know the subtask."""
+
+    subtasks: tuple[SubtaskId, ...]
+    at: float
+
+    def apply(self, state: Epochs) -> None:
+        if state.plan is not None:
+            waiting = tuple(one for one in state.plan.waiting if one not in self.subtasks)
+            state.plan = replace(state.plan, waiting=waiting)
 
 
 @dataclass(frozen=True)

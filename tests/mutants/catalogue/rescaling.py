@@ -6,6 +6,8 @@ from tests.mutants.mutant import Mutant
 
 _FOUND = ("tests/coordinator/test_rescaling_found.py",)
 _RUNS = ("tests/task/test_rescaling.py",)
+_OF_WORKERS = ("tests/coordinator/test_rescaled_workers.py",)
+_OF_A_WORKER = ("tests/remote/test_rescaled_worker.py",)
 
 RESCALING = (
     Mutant(
@@ -69,8 +71,8 @@ RESCALING = (
         "rescale-retaken-at-once",
         "R21",
         "coordinator/rescaler.py",
-        "            self._parts.splits.hold(uid)\n",
-        "            self._parts.splits.retake(uid, [*self.readers(uid), *change.new])\n",
+        "            self._parts.splits.hold(uid)\n        hosts",
+        "            self._parts.splits.retake(uid, [*self.readers(uid), *change.new])\n        hosts",
         _FOUND,
         "the source ends before the new subtasks begin, and no barrier of theirs comes to a consumer that has ended",
     ),
@@ -172,5 +174,78 @@ RESCALING = (
         "    return state.plan.rescaled.get(uid, declared)",
         _RUNS,
         "a number that the job declares has no effect once somebody has asked for another one",
+    ),
+    Mutant(
+        "rescaled-workers-begin-at-once",
+        "R21",
+        "journal/state.py",
+        "(one for one in beside if one not in waiting)",
+        "beside",
+        _OF_A_WORKER,
+        "a consumer has read of a subtask that the checkpoint does not know",
+    ),
+    Mutant(
+        "rescaled-workers-unheard-of",
+        "R21",
+        "remote/hosting.py",
+        "        elif self._reads_of_fewer(hosted, plan) and not hosted.is_over:\n",
+        "        elif False:\n",
+        _OF_A_WORKER,
+        "behind the death of a JobMaster a consumer comes to its end without what a new subtask has read",
+    ),
+    Mutant(
+        "rescaled-workers-deployed-for-fewer",
+        "R21",
+        "remote/hosting.py",
+        "self._is_cut_for_another(hosted, plan) or self._reads_of_fewer(hosted, plan)",
+        "self._is_cut_for_another(hosted, plan)",
+        _OF_A_WORKER,
+        "a consumer that was begun before the change was in the journal does not read the new subtasks",
+    ),
+    Mutant(
+        "rescaled-workers-end-before-all-are-heard",
+        "R21",
+        "coordinator/rescaler.py",
+        "        for uid in self._parts.rescaling.unsettled():\n            self._parts.splits.hold(uid)\n",
+        "",
+        _OF_WORKERS,
+        "to a consumer that does not know the new subtask yet the source is at its end",
+    ),
+    Mutant(
+        "rescaled-workers-beside-a-guest",
+        "R21",
+        "coordinator/rescaling.py",
+        "roots = [self._hosts.get(one, one) for one in readers[subtask.vertex]]",
+        "roots = [one for one in readers[subtask.vertex]]",
+        _OF_WORKERS,
+        "a new subtask is put beside one that nobody is asked for by name, and nobody runs it",
+    ),
+    Mutant(
+        "rescaled-workers-told-too-early",
+        "R21",
+        "coordinator/rescaler.py",
+        "        return GraphChanged(change.number, change.graph, wanted, now, hosts)\n",
+        "        if hosts:\n            self._parts.out.append(Append(SubtasksAdded(change.new, now)))\n"
+        "        return GraphChanged(change.number, change.graph, wanted, now, hosts)\n",
+        _OF_WORKERS,
+        "a new subtask begins before those that read it know it",
+    ),
+    Mutant(
+        "rescaled-workers-of-another-deployment",
+        "W20",
+        "remote/worker_part.py",
+        " and (opened is None or opened.attempt.epoch < deployment)",
+        "",
+        _OF_A_WORKER,
+        "a worker of an old deployment takes a subtask from the new one",
+    ),
+    Mutant(
+        "rescaled-worker-leaves-its-guest",
+        "R21",
+        "remote/worker.py",
+        "if self._hosting.is_done and state.finished.issuperset(self._part.attempts):",
+        "if self._hosting.is_done and state.finished.issuperset(list(self._part.attempts)[:1]):",
+        _OF_A_WORKER,
+        "a worker leaves while the journal does not say that the subtask beside its own is finished",
     ),
 )

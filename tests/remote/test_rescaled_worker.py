@@ -1,0 +1,164 @@
+"""A worker of a job that is rescaled (R21): what it takes in beside its own, and when it begins again to read more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.coordinator import commands as cm
+from airflow_provider_ckpt.coordinator import reports as rp
+from airflow_provider_ckpt.journal.events import GraphChanged, PlanRecorded, SubtaskFinished, SubtasksAdded
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.remote.errors import DeploymentOverError
+from airflow_provider_ckpt.remote.worker import WorkerEnd
+from airflow_provider_ckpt.remote.worker_part import WorkerPart
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from tests.remote.bench import DONE, FIRST, OPENED, PAUSE, PAUSED, PLAN, RUNNING, WORLD, Bench, V
+
+GUEST, OTHER = SubtaskId("v/2"), SubtaskId("v/1")
+SPLIT = JobVertex("v", ("v",), ("v",), ("v",), (), bounded=True, parallelism=2, splits=True)
+B = JobVertex("b", ("b",), (), (), ("out",), bounded=True)
+GRAPH = JobGraph((SPLIT, B), (JobEdge("v__b", "v", "b", "b", "all_to_all"),))
+CHANGED = GraphChanged(1, GRAPH.rescaled({"v": 3}), {"v": 3}, 2.0, {GUEST: V})
+ADDED = SubtasksAdded((GUEST,), 3.0)
+WIDER = replace(PLAN, parallelism={"parts": 3})
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """Of v/0; the job has v/1, too, and v is read split by split."""
+    bench = Bench(tmp_path, by_split=True)
+    bench.happened(PlanRecorded(GRAPH, {}, 1.0))
+    bench.claim()
+    bench.turn(OPENED)
+    bench.turn(cm.DeploySubtask(*WORLD, PLAN), RUNNING)
+    bench.told()
+    return bench
+
+
+def begins(bench: Bench) -> list[cm.RestartSubtask]:
+    return [one for one in bench.told() if isinstance(one, cm.RestartSubtask)]
+
+
+def test_r21_it_begins_the_new_subtask_when_the_journal_says_that_it_may(bench: Bench) -> None:
+    bench.happened(CHANGED)
+    bench.turn()
+    assert begins(bench) == []
+    bench.happened(ADDED)
+    bench.turn()
+    (begin,) = begins(bench)
+    assert (begin.subtask, begin.attempt, begin.plan.parallelism) == (GUEST, AttemptId.vacant(1), {"v": 3})
+    bench.turn()
+    assert begins(bench) == [], "once"
+
+
+def test_one_that_is_put_beside_another_is_for_whoever_runs_that(bench: Bench) -> None:
+    bench.happened(replace(CHANGED, hosts={GUEST: OTHER}), ADDED)
+    bench.turn()
+    assert begins(bench) == []
+
+
+def test_it_says_what_becomes_of_both_and_stays_for_both(bench: Bench) -> None:
+    bench.happened(CHANGED, ADDED)
+    bench.turn()
+    opened = rp.SubtaskOpened(1, GUEST, FIRST)
+    assert bench.turn(opened) == [opened]
+    bench.happened(SubtaskFinished(V, str(FIRST), 4.0))
+    bench.turn(DONE)
+    assert bench.worker._end is None
+    bench.turn(rp.SubtaskDone(1, GUEST, FIRST))
+    assert bench.worker._end is None, "the journal does not say so"
+    bench.happened(SubtaskFinished(GUEST, str(FIRST), 5.0))
+    bench.turn()
+    assert bench.worker._end is WorkerEnd.DONE
+
+
+def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: Bench) -> None:
+    """The change is in the journal before the end of what it read: nobody ends while it is being rescaled."""
+    bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
+    bench.turn(DONE)
+    assert bench.worker._end is None
+    assert [one.subtask for one in begins(bench)] == [GUEST]
+
+
+def test_w20_it_takes_none_in_that_another_deployment_has(bench: Bench) -> None:
+    log = SubtaskLog(bench.storage, subtask_log_path("job", "v", 2))
+    log.load()
+    log.open(AttemptId.first(9, "x"), 0)
+    bench.happened(CHANGED, ADDED)
+    with pytest.raises(DeploymentOverError):
+        WorkerPart.of(bench.storage, bench.state, [GUEST])
+
+
+def test_what_an_earlier_deployment_did_with_it_is_not_gone_on_with(bench: Bench) -> None:
+    log = SubtaskLog(bench.storage, subtask_log_path("job", "v", 2))
+    log.load()
+    log.open(AttemptId.first(1, "x"), 0)
+    bench.happened(CHANGED, ADDED)
+    bench.state.deployment = 5
+    assert WorkerPart.of(bench.storage, bench.state, [GUEST]).attempts == {GUEST: AttemptId.vacant(5)}
+
+
+# -- one that reads the results of the source
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Bench:
+    """v/0 reads parts, which had two subtasks when it was begun."""
+    bench = Bench(tmp_path, reads={"parts": 2})
+    bench.claim()
+    bench.turn(OPENED)
+    bench.told()
+    return bench
+
+
+def test_r21_one_that_was_begun_for_fewer_begins_again_before_it_is_deployed(reader: Bench) -> None:
+    reader.turn(cm.DeploySubtask(*WORLD, WIDER))
+    assert reader.told() == [cm.RestartSubtask(*WORLD, 0.0, WIDER)]
+
+
+def test_r21_one_that_runs_for_fewer_begins_again_for_the_next_jobmaster(reader: Bench) -> None:
+    """The one before has died before it had told of the new subtask."""
+    reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
+    reader.told()
+    assert reader.claim() == [OPENED]
+    assert reader.turn(cm.DeploySubtask(*WORLD, WIDER)) == []
+    assert reader.told() == [cm.RestartSubtask(*WORLD, 0.0, WIDER)]
+
+
+def test_one_that_has_gone_on_with_more_does_not(reader: Bench) -> None:
+    reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
+    reader.turn(PAUSE)
+    reader.turn(PAUSED)
+    reader.turn(cm.ResumeSubtask(*WORLD, WIDER))
+    reader.turn(RUNNING)
+    reader.told()
+    assert reader.claim() == [OPENED]
+    assert reader.turn(cm.DeploySubtask(*WORLD, WIDER)) == [RUNNING]
+    assert reader.told() == []
+
+
+def test_one_that_stands_still_for_it_goes_on_with_more_under_the_next_jobmaster(reader: Bench) -> None:
+    reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
+    reader.turn(PAUSE)
+    reader.turn(PAUSED)
+    reader.told()
+    reader.claim()
+    reader.turn(cm.DeploySubtask(*WORLD, WIDER))
+    assert reader.told() == [cm.ResumeSubtask(*WORLD, WIDER)]
+
+
+def test_one_that_reads_nothing_of_the_source_goes_on(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.claim()
+    bench.turn(OPENED)
+    bench.turn(cm.DeploySubtask(*WORLD, PLAN), RUNNING)
+    bench.told()
+    bench.claim()
+    assert bench.turn(cm.DeploySubtask(*WORLD, WIDER)) == [RUNNING]
+    assert bench.told() == []

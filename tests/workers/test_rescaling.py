@@ -1,0 +1,69 @@
+"""A source with splits is rescaled while workers run the job, and who runs the new subtasks is killed, and the
+JobMaster in the midst of it: every split is read, and every row comes once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from tests.support.waiting import wait_until
+from tests.workers.ending import finish
+from tests.workers.evidence import Evidence
+from tests.workers.test_kills import check_readings
+from tests.workers.world import PATIENCE, World
+
+H0, H1, H2, H3 = (SubtaskId.of("history", number) for number in range(4))
+
+
+def rescaled(world: World, parallelism: int) -> str:
+    return str(world.client.answer(world.client.rescale("history", parallelism), PATIENCE).outcome)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_r21_workers_are_rescaled_and_killed(tmp_path: Path) -> None:
+    groups = ("history+live", "archive+orders+cold")
+    with World(tmp_path, splits=40) as world, Evidence(world) as evidence:
+        world.plan()
+        master, members = world.master(), world.workers(groups)
+        master.wait_for("running")
+        evidence.wait_for_batches("live", "orders", "cold", more=1)
+
+        assert rescaled(world, 3) == "completed: history is read by 3"
+        assert world.state().hosts == {H1: H0, H2: H0}
+        before = {vertex: evidence.attempts(vertex) for vertex in ("history", "live", "orders", "cold")}
+        evidence.wait_for_batches_of(H1, H2, more=1)
+        evidence.wait_for_batches("live", "orders", "cold", more=1)
+        assert {vertex: evidence.attempts(vertex) for vertex in before} == before, "nobody begins again for it"
+
+        members["history+live"].kill()
+        members["history+live"] = world.worker("history", "live")
+        evidence.wait_for_batches_of(H0, H1, H2, more=1)
+
+        world.client.rescale("history", 4)
+        wait_until(lambda: world.state().graph().vertex("history").parallelism == 4, "a graph that has changed")
+        master.kill()
+        master = world.master()
+        evidence.wait_for_batches_of(H3, more=1)
+        assert world.state().hosts == {H1: H0, H2: H0, H3: H0}
+
+        world.slow(False)
+        finish(world, evidence, master, members.values())
+        check_readings(world, killed=3 + 4 + 1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_one_that_runs_beside_another_is_not_asked_for_by_its_name(tmp_path: Path) -> None:
+    groups = ("history+archive", "live+orders+cold")
+    with World(tmp_path, splits=40) as world, Evidence(world) as evidence:
+        world.plan()
+        master, members = world.master(), world.workers(groups)
+        master.wait_for("running")
+        assert rescaled(world, 2) == "completed: history is read by 2"
+        refused = world.worker("history/1")
+        assert refused.wait(PATIENCE) == 2, refused.tail()
+        assert "'history/1' of job 'five' has come by a rescale, and runs beside 'history/0'" in refused.text()
+        finish(world, evidence, master, members.values())
