@@ -67,7 +67,7 @@ def _last_attempt(storage: Storage, state: JobState, subtask: SubtaskId) -> Atte
     log.load()
     opened, deployment = log.state.opened, state.deployment
     if subtask in state.hosts and (opened is None or opened.attempt.epoch < deployment):
-        return AttemptId.vacant(deployment)  # it has come since the deployment was prepared
+        return AttemptId.vacant(deployment)  # it has come since the deployment was prepared (R21)
     if opened is not None and (opened.attempt.epoch == deployment or log.state.closed):
         return opened.attempt
     why = f"the log of {subtask} is that of attempt {None if opened is None else opened.attempt}"

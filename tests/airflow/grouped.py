@@ -11,11 +11,13 @@ from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.journal.events import (
     DeletionBegun,
     DeploymentPrepared,
+    GraphChanged,
     JobDeleted,
     PlanRecorded,
     Restored,
     StatusChanged,
     SubtaskFinished,
+    SubtasksAdded,
 )
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
@@ -36,6 +38,8 @@ GRAPH = JobGraph(
     edges=(),
 )
 SUBTASKS = ["history/0", "history/1", "rows/0"]
+BESIDE = "history/2"
+"""See :func:`rescaled`."""
 
 
 def prepared(
@@ -91,6 +95,14 @@ def ended(journal: Journal, status: str) -> Journal:
 def finished(journal: Journal, *subtasks: str) -> Journal:
     for subtask in subtasks:
         journal.write(SubtaskFinished(SubtaskId(subtask), "0001-01-a", 4.5))
+    return journal
+
+
+def rescaled(journal: Journal) -> Journal:
+    """history is read by three: the third one runs beside the first one."""
+    wider, hosts = GRAPH.rescaled({"history": 3}), {SubtaskId(BESIDE): SubtaskId("history/0")}
+    journal.write(GraphChanged(1, wider, {"history": 3}, 4.2, hosts))
+    journal.write(SubtasksAdded((SubtaskId(BESIDE),), 4.3))
     return journal
 
 

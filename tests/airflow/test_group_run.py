@@ -10,7 +10,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.operators.group_run import GroupRun, Standing, subtasks_of
-from tests.airflow.grouped import NAME, SUBTASKS, coordinated, ended, finished, prepared
+from tests.airflow.grouped import BESIDE, NAME, SUBTASKS, coordinated, ended, finished, prepared, rescaled
 
 MINE = GroupRun.of("shop", "orders", "r1")
 OTHERS = [GroupRun.of("shop", "orders", run) for run in ("r2", "r1~", "r1:x", "r")]
@@ -82,3 +82,11 @@ def test_a_name_means_a_subtask_or_a_vertex(orders: Journal) -> None:
 
 def test_a_job_that_nobody_has_run_belongs_to_nobody(orders: Journal) -> None:
     assert MINE.standing(orders.state) is Standing.TAKEN
+
+
+def test_a_task_is_done_when_what_was_put_beside_its_subtask_is(orders: Journal) -> None:
+    state = finished(rescaled(coordinated(prepared(orders))), "history/0").state
+    assert subtasks_of(state, "history/0") == ("history/0", BESIDE)
+    assert MINE.standing(state, subtasks_of(state, "history/0")) is Standing.RUNS
+    finished(orders, BESIDE)
+    assert MINE.standing(orders.state, subtasks_of(orders.state, "history/0")) is Standing.DONE

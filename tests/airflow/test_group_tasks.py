@@ -25,7 +25,7 @@ from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.siblings import Siblings
-from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared
+from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared, rescaled
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 from tests.support.processes import is_alive
 from tests.support.waiting import wait_until
@@ -99,6 +99,12 @@ def test_a_retry_of_a_plan_whose_deployment_lives_takes_nothing_over(
     assert plan().execute(context(store, try_number=3, max_tries=5)) == SUBTASKS
     assert spark_submit.calls == []
     assert orders.refresh().epoch == 2
+
+
+def test_a_rescale_changes_nothing_of_what_the_plan_says(plan: Any, orders: Journal) -> None:
+    """Airflow's tasks are as many as there were: each runs what was put beside its own, too."""
+    rescaled(coordinated(prepared(orders)))
+    assert plan().execute(context(StateStore(), try_number=2)) == SUBTASKS
 
 
 @pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])

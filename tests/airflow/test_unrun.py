@@ -11,7 +11,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.storage.errors import StorageUnreachableError
 from airflow_provider_ckpt.triggers.siblings import tasks_of_subtasks
 from airflow_provider_ckpt.triggers.unrun import UnrunWatch
-from tests.airflow.grouped import SUBTASKS, Told, coordinated, finished, prepared
+from tests.airflow.grouped import BESIDE, SUBTASKS, Told, coordinated, finished, prepared, rescaled
 
 TASKS = tasks_of_subtasks("orders.subtask", SUBTASKS, ())
 
@@ -70,3 +70,14 @@ def test_the_tasks_of_a_list_are_known_by_their_own_ids() -> None:
         "g.history": "history",
         "g.rows-0": "rows/0",
     }
+
+
+def test_a_green_task_whose_subtask_has_one_beside_it_that_is_not_finished_is_told(
+    journal: Callable[[str], Journal],
+) -> None:
+    orders = finished(rescaled(coordinated(prepared(journal("orders")))), "history/0")
+    watch = UnrunWatch(TASKS, Told({"orders.subtask_0": "success"}), lambda: orders.state)
+    assert [watch.look(), watch.look()] == [None, None]
+    assert "history/0 have succeeded" in str(watch.look())
+    finished(orders, BESIDE)
+    assert watch.look() is None

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.log_state import fold
@@ -29,6 +30,8 @@ GROUPED = Variant("grouped", "grouped.py", ("out",))
 LISTED = Variant("listed", "grouped.py", ("listed",))
 CONF = {name: value for name, value in SMALL.items() if name != "spark.master"}
 SUBTASKS = ["history/0", "history/1", "doubled/0"]
+BESIDE = "history/2"
+"""Comes by a rescale."""
 DAG = f"""
 from datetime import timedelta
 
@@ -84,11 +87,11 @@ def test_a_killed_worker_and_a_killed_jobmaster_are_retried_alone_and_the_group_
         run = airflow.start_dag("shop")
         wait_until(lambda: _all_begun(world), lambda: f"history is read by all\n{_told(airflow)}", seconds=400)
         assert {one["rendered_map_index"] for one in _mapped(airflow, run)} == set(SUBTASKS)
-        before = _attempts(world)
+        before = _rescaled(airflow, world)
         send(_worker(airflow, "history/0"), signal.SIGKILL)
         wait_until(
-            lambda: _attempts(world)["history/0"] != before["history/0"],
-            lambda: f"the next attempt\n{_told(airflow)}",
+            lambda: all(_attempts(world)[one] != before[one] for one in ("history/0", BESIDE)),
+            lambda: f"the next attempts\n{_told(airflow)}",
             seconds=200,
         )
         _kill_the_master(airflow, world)
@@ -102,6 +105,17 @@ def test_a_killed_worker_and_a_killed_jobmaster_are_retried_alone_and_the_group_
     assert airflow.task("shop", run, "orders.coordinate")["try_number"] == 2
     assert world.state().status == "FINISHED"
     check_exactly_once(world)
+
+
+def _rescaled(airflow: Airflow, world: World) -> Mapping[str, str]:
+    """Three read history, and Airflow's tasks are as they were: who runs the first one runs the third one, too."""
+    before = _attempts(world)
+    JobClient(str(world.root), world.job_id).rescale("history", 3)
+    wait_until(lambda: _attempts(world)[BESIDE], lambda: f"a third subtask\n{_told(airflow)}", seconds=200)
+    assert world.state().hosts == {BESIDE: "history/0"}
+    after = _attempts(world)
+    assert {name: after[name] for name in SUBTASKS} == {name: before[name] for name in SUBTASKS}
+    return after
 
 
 def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_group_goes_on(
@@ -193,14 +207,15 @@ def _all_begun(world: World) -> bool:
     """Each subtask has a worker, and some splits are done."""
     if not (world.root / "grouped" / "journal").exists() or world.state().plan is None:
         return False
-    begun = all(text and AttemptId.parse(text).number > 0 for text in _attempts(world).values())
+    attempts = _attempts(world)
+    begun = all(attempts[one] and AttemptId.parse(attempts[one]).number > 0 for one in SUBTASKS)
     return begun and sum(one.done for one in world.state().split_progress()) >= 4
 
 
 def _attempts(world: World) -> Mapping[str, str]:
     """Subtask -> the attempt that owns its log."""
     found = {}
-    for name in SUBTASKS:
+    for name in (*SUBTASKS, BESIDE):
         vertex, _, number = name.partition("/")
         opened = fold(
             TailingLogReader(world.storage, subtask_log_path(world.job_id, vertex, int(number))).records()
