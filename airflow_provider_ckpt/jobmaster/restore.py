@@ -97,8 +97,10 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
             f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
         )
     graph = state.graph()
+    definition = None if state.plan is None else state.plan.definition
+    is_batch = definition is not None and definition.mode == "batch"
     for subtask in graph.subtasks:  # as it ran last; a vertex that is new since has nothing to go back to
-        if graph.vertex(subtask.vertex).splits:
+        if is_batch or graph.vertex(subtask.vertex).splits:
             continue  # it is no query of Spark's, and its log is all it has
         if (problem := _purged(storage, job_id, subtask, completed.subtasks.get(subtask))) is not None:
             refuse(problem)

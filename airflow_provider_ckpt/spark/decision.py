@@ -14,7 +14,9 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.log_checks import check_journal
 from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler, Reconciliation
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint, goes_on, nothing_is_covered, restore_point
+from airflow_provider_ckpt.journal.kinds.sources import SourceFrozen
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.vertex_settings import Settings
@@ -42,6 +44,12 @@ class Decision:
     """Why nothing is kept of the runs before, though nothing stands against it; None: that is not wanted."""
     reconciliation: Reconciliation | None
     """Of a job in BATCH mode: what is run again, as results are gone that are to be read."""
+    split_lists: Mapping[str, SourceFrozen]
+    """Source -> its list of splits that is frozen. One that the driver before has frozen since holds, and is not what
+    was planned with."""
+    compared: tuple[JobDefinition | None, int]
+    """The definition that the job is compared with, and the epoch in which it began anew: what a driver with another
+    job file has published since is not what was compared."""
     state: JobState = field(compare=False, repr=False)
     """What it was decided from, with that reset."""
 
@@ -62,6 +70,7 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         reconciliation = None if anew else reconciler.reconcile(state)
     if reconciliation is not None:
         state = reconciliation.applied(state)
+    graph = state.graph()
     return Decision(
         is_new=state.created is None,
         finished=finished,
@@ -69,11 +78,15 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         # a checkpoint may bring back what is over by now
         done=Done.of(state) if going_on else Done.again(state),
         may_begin_anew=state.plan is not None and nothing_is_covered(state),
-        graph=state.graph(),
+        graph=graph,
         rescaled={} if state.plan is None else state.plan.rescaled,
         settings=state.settings,
         begins_anew=anew,
         reconciliation=reconciliation,
+        split_lists={
+            one.uid: state.frozen[one.uid] for one in graph.vertices if one.splits and one.uid in state.frozen
+        },
+        compared=(None if state.plan is None else state.plan.definition, state.anew_epoch),
         state=state,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
@@ -93,15 +95,37 @@ def _plan(
     if decision.begins_anew is not None:
         return _plan_anew(spark, job, options, given, decision), None
     try:
-        splits = plan_splits(job, given, storage, decision.state, decision.done.over)
-        plan = plan_job(spark, job, options, decision.done, splits)
-        check_resumable(decision.state, plan, allow_non_restored_state=options.allow_non_restored_state)
+        return _plan_on(spark, job, options, storage, given, decision), None
+    except FunctionFailedError as failed:
+        if not decision.may_begin_anew or not _gets_what_was_before(job, failed.data["uid"], given, storage, decision):
+            raise
+        anew = _plan_anew(spark, job, options, given, decision)
+        with suppress(InvalidInputError):  # it may be a service that was down: nobody has changed the job then
+            return _plan_on(spark, job, options, storage, given, decision), None
+        return anew, failed
     except InvalidInputError as refused:
         if not decision.may_begin_anew:
             raise
         # Nothing was released, nothing completed: as in Flink, such a job starts from scratch.
         return _plan_anew(spark, job, options, given, decision), refused
-    return plan, None
+
+
+def _plan_on(
+    spark: SparkSession, job: Job, options: RunOptions, storage: Storage, given: GivenSplits, decision: Decision
+) -> JobPlan:
+    splits = plan_splits(job, given, storage, decision.state, decision.done.over)
+    plan = plan_job(spark, job, options, decision.done, splits)
+    check_resumable(decision.state, plan, allow_non_restored_state=options.allow_non_restored_state)
+    return plan
+
+
+def _gets_what_was_before(job: Job, uid: str, given: GivenSplits, storage: Storage, decision: Decision) -> bool:
+    """Whether the function can have failed for what the runs before have left. That of a source is given nothing of it,
+    but for splits of a frozen list that the job gives no more: it fails as it would if the job began anew, or did so a
+    moment ago, and to throw away for that what is finished would help nobody."""
+    if job.operators[uid].inputs:
+        return True
+    return uid in plan_splits(job, given, storage, decision.state, decision.done.over).differs
 
 
 def _plan_anew(spark: SparkSession, job: Job, options: RunOptions, given: GivenSplits, decision: Decision) -> JobPlan:

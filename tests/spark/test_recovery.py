@@ -136,6 +136,25 @@ class NoRelease(WrappedStorage):
         self.inner.create(path, data)
 
 
+@pytest.mark.parametrize("dies_again", [False, True])
+def test_a_job_in_batch_mode_goes_back_to_its_last_checkpoint(world: World, dies_again: bool) -> None:
+    """To go on with the release that is missing, as with "latest": it has no Spark folders, which were asked for."""
+    read = Read()
+    with suppress(TransientError):
+        world.run(job_of(world, read), storage=NoRelease(world.storage))
+    assert (world.state().last_completed, world.state().last_released) == (1, 0)
+    read.asked.clear()
+    if dies_again:
+        with suppress(TransientError):
+            world.run(job_of(world, read), storage=DiesAt(world.storage, "report", '"type": "Open"'), restore="chk-1")
+        assert world.state().restored == 1
+    run = world.run(job_of(world, read), restore="chk-1")
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert set(read.asked) <= {"part-0"}  # the plan
+    for name in ("raw", "cleaned", "out"):
+        assert world.released_ids(name) == ids_of(GIVEN), name
+
+
 def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: World) -> None:
     """Behind a checkpoint that covers something: of what was added to the job since. Each run was to be tried again."""
     read = Read()

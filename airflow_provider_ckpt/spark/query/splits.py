@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.errors import tells_what_to_do
+from airflow_provider_ckpt.errors import CkptError, tells_what_to_do
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.splits import read_splits
@@ -47,16 +47,24 @@ class PlannedSplits:
 
 
 class GivenSplits:
-    """What the user gives now. A function is called once, and not before somebody asks."""
+    """What the user gives now. A function is called once, and not before somebody asks. What it failed with stands,
+    too: whoever asked a second time, to plan a job anew, would take a service that was down for another definition."""
 
     def __init__(self) -> None:
         self._given: dict[str, tuple[Split, ...]] = {}
+        self._failed: dict[str, CkptError] = {}
 
     def of(self, operator: Operator) -> tuple[Split, ...]:
         """Raises BadSplitsError, SplitsFailedError."""
         assert operator.splits is not None, operator
+        if operator.uid in self._failed:
+            raise self._failed[operator.uid]
         if operator.uid not in self._given:
-            self._given[operator.uid] = read_splits(operator.uid, operator.location, operator.splits)
+            try:
+                self._given[operator.uid] = read_splits(operator.uid, operator.location, operator.splits)
+            except CkptError as error:
+                self._failed[operator.uid] = error
+                raise
         return self._given[operator.uid]
 
 

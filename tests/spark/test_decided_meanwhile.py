@@ -1,0 +1,89 @@
+"""Two drivers get ready at once, each with what it was given: the one that claims last goes by what the other one has
+decided meanwhile, and not by what it has planned with."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.spark.faults import BATCH, DiesAt, HookedStorage
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+from tests.spark.test_split_sources import alone, ids_of, splits
+from tests.spark.test_takeovers import before_its_claim
+
+
+def dies_in(world: World, job: Job, storage: Storage, **options: Any) -> None:
+    with suppress(TransientError):
+        assert world.run(job, storage=storage, **options).status == "RESTARTING"
+
+
+def gone_before_it_has_frozen(world: World, job: Job) -> None:
+    """Behind its plan: what it has listed meanwhile, of other sources, took its time."""
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "create" and "/frozen/" in path:
+            raise StorageTransientError(verb=verb, uri=path, reason="gone")
+
+    dies_in(world, job, HookedStorage(world.storage, hook))
+    assert world.state().plan is not None
+    assert world.state().frozen == {}
+
+
+def test_r11_a_list_of_splits_that_was_frozen_meanwhile_holds(world: World) -> None:
+    """A function that lists them has listed others by then. Rows of both lists came out, or of parts of them."""
+    earlier, later = splits(6), splits(9)[3:]
+    gone_before_it_has_frozen(world, alone(world, earlier))
+
+    def the_other_one_reads_some() -> None:
+        read = world.run(alone(world, earlier), storage=DiesAt(world.storage, "parts", '"part-4"'))
+        assert read.status == "RESTARTING"
+        assert world.state().frozen["parts"].count == len(earlier)
+
+    run = world.run(alone(world, later), storage=before_its_claim(world, the_other_one_reads_some))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == ids_of(earlier)
+    assert any("it goes on with those of then" in line["message"] for line in run.of("warning"))
+
+
+def with_column(world: World, name: str) -> Job:
+    """Whose rows another query reads."""
+    job = Job("columns")
+
+    @job.source(max_files_per_trigger=1)
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live")).withColumn(name, F.col("id"))
+
+    @job.transform(inputs=[live], chain=False)
+    def made(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("made", F.col(name))
+
+    job.sink("out", made, FileSink(world.path("out")))
+    return job
+
+
+def test_r4_a_job_that_another_definition_has_begun_anew_meanwhile_is_compared_with_that(world: World) -> None:
+    """Nothing is in the way of either. What the other one had published was read by this one's columns: as nulls."""
+    expected = world.put_ids("live", 4, 2)
+    never: dict[str, Any] = {"checkpoint_interval": 600}
+    dies_in(world, with_column(world, "a"), DiesAt(world.storage, "live", BATCH), **never)
+
+    def the_other_one_publishes() -> None:
+        dies_in(world, with_column(world, "b"), DiesAt(world.storage, "made", BATCH), **never)
+        assert any(getattr(record, "files", ()) for _, record in world.records("live"))
+
+    storage = before_its_claim(world, the_other_one_publishes)
+    run = world.run(with_column(world, "a"), world.drain_at(len(expected)), storage=storage)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    rows = world.released()
+    assert sorted(row["id"] for row in rows) == sorted(expected)
+    assert {row["made"] == row["id"] for row in rows} == {True}
+    assert len(run.of("anew")) == 1

@@ -1,0 +1,132 @@
+"""A function that fails while the next run is planned, and would not a moment later: what is finished stays. No job
+begins anew for a service that was down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, DataFrameReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.job.errors import BadSplitsError, SplitsFailedError
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
+from tests.spark.faults import BATCH, DiesAt
+from tests.spark.harness import World
+from tests.spark.test_split_sources import Read, ids_of, splits
+
+GIVEN = splits(6)
+
+
+@dataclass
+class Service:
+    """Asked by the functions of a job; the next call of one of them fails, or gives nothing."""
+
+    down: str = ""
+    lists_none: bool = False
+    read: Read = field(default_factory=Read)
+
+    def ask(self, function: str) -> None:
+        if self.down == function:
+            self.down = ""
+            raise OSError("connection refused")
+
+    def list(self, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        self.ask("list")
+        if self.lists_none:
+            self.lists_none = False
+            return []
+        return given
+
+
+def job_of(world: World, service: Service, given: list[dict[str, Any]] | None = None) -> Job:
+    """parts (by split) -> clean."""
+    job = Job("passing")
+
+    @job.source(bounded=True, splits=lambda: service.list(given or GIVEN), parallelism=2)
+    def parts(reader: DataFrameReader, split: dict[str, Any]) -> DataFrame:
+        service.ask("read")
+        return service.read(reader, split)
+
+    @job.transform(inputs=[parts], chain=False)
+    def clean(rows: DataFrame) -> DataFrame:
+        service.ask("clean")
+        return rows.where("id >= 0")
+
+    job.sink("out", clean, FileSink(world.path("out")))
+    return job
+
+
+def died(world: World, service: Service) -> None:
+    """All splits are read, and nothing else."""
+    run = world.run(job_of(world, service), storage=DiesAt(world.storage, "clean", BATCH))
+    assert (run.status, world.state().last_completed) == ("RESTARTING", 0)
+    service.read.asked.clear()
+
+
+def no_list(service: Service) -> None:
+    service.lists_none = True
+
+
+def down(function: str) -> Callable[[Service], None]:
+    def act(service: Service) -> None:
+        service.down = function
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("fails", "refused"),
+    [(down("list"), SplitsFailedError), (no_list, BadSplitsError), (down("read"), FunctionFailedError)],
+    ids=["list", "no-list", "read"],
+)
+def test_a_source_whose_function_fails_for_a_moment_is_not_read_again(
+    world: World, fails: Callable[[Service], None], refused: type[InvalidInputError]
+) -> None:
+    """Of a source that is not over: its other splits are read yet."""
+    service = Service()
+    storage = DiesAt(world.storage, "parts", '"part-5"')
+    assert world.run(job_of(world, service), storage=storage).status == "RESTARTING"
+    done = {name for at in (0, 1) for _, one in world.records("parts", at) for name in getattr(one, "completes", ())}
+    assert 0 < len(done) < len(GIVEN)
+    epoch = world.state().epoch
+    fails(service)
+    with pytest.raises(refused):
+        world.run(job_of(world, service))
+    assert world.state().epoch == epoch
+    service.read.asked.clear()
+    run = world.run(job_of(world, service))
+    assert (run.status, run.of("anew")) == ("FINISHED", [])
+    assert not done & set(service.read.asked[1:])  # behind the plan
+    assert world.released_ids() == ids_of(GIVEN)
+
+
+def test_a_transform_that_fails_for_a_moment_goes_on_with_what_there_is(world: World) -> None:
+    """It may have failed for what the runs before have left: it is asked once more, before that is thrown away."""
+    service = Service()
+    died(world, service)
+    service.down = "clean"
+    run = world.run(job_of(world, service))
+    assert (run.status, run.of("anew")) == ("FINISHED", [])
+    assert service.read.asked == ["part-0"]  # by the plan of a job that begins anew, which was not needed
+    assert world.released_ids() == ids_of(GIVEN)
+
+
+def test_a_split_that_cannot_be_read_and_is_given_no_more_is_corrected(world: World) -> None:
+    """It is in the frozen list: there the function fails for what was before, each time."""
+    wrong = [{"id": "wrong", "first": 0, "rows": 3}, *GIVEN[1:]]
+    service = Service()
+    storage = DiesAt(world.storage, "parts", BATCH)
+    assert world.run(job_of(world, service, wrong), storage=storage).status == "RESTARTING"
+
+    def then(split: str) -> None:
+        if split == "wrong":
+            raise LookupError("no such table")
+
+    service.read.then = then
+    run = world.run(job_of(world, service))
+    assert (run.status, len(run.of("anew"))) == ("FINISHED", 1)
+    assert world.released_ids() == ids_of(GIVEN)
