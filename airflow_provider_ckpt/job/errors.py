@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 
 
 class InvalidJobError(InvalidInputError):
@@ -298,6 +298,12 @@ class SplitsFailedError(InvalidJobError):
     """The user's function raised; its own traceback is kept as ``__cause__``."""
 
     template = "{operator!r} ({location}): the function that gives its splits failed: {cause}"
+
+
+class SplitsFailedForNowError(TransientError):
+    """The same, with something that may pass: see :func:`~.user_failure.may_pass`."""
+
+    template = f"{SplitsFailedError.template}. Another try calls it again"
 
 
 class NotReconfigurableError(InvalidInputError):

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.errors import tells_what_to_do
-from airflow_provider_ckpt.job.errors import BadOperatorOptionError, BadSplitsError, SplitsFailedError
+from airflow_provider_ckpt.job.errors import (
+    BadOperatorOptionError,
+    BadSplitsError,
+    SplitsFailedError,
+    SplitsFailedForNowError,
+)
+from airflow_provider_ckpt.job.user_failure import may_pass
 from airflow_provider_ckpt.model.split import Split
 
 _PLAIN = (str, int, float, bool, type(None))
@@ -107,8 +113,8 @@ def split_source(
 
 
 def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ...]:
-    """The splits as they are now: the user's function is called. Raises BadSplitsError, SplitsFailedError, and what it
-    fails with if that is an error of ours: one that goes away is tried again."""
+    """The splits as they are now: the user's function is called. Raises BadSplitsError, SplitsFailedError,
+    SplitsFailedForNowError, and what it fails with if that is an error of ours: one that goes away is tried again."""
     if not callable(source.given):
         return named_splits(uid, location, source.given)
     try:
@@ -116,8 +122,8 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
     except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise
-        cause = f"{type(error).__name__}: {error}"
-        raise SplitsFailedError(operator=uid, location=location, cause=cause) from error
+        kind = SplitsFailedForNowError if may_pass(error) else SplitsFailedError
+        raise kind(operator=uid, location=location, cause=f"{type(error).__name__}: {error}") from error
     return named_splits(uid, location, given)
 
 

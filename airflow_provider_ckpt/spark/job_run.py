@@ -270,7 +270,7 @@ class _Execution:
     def _freeze_splits(self, journal: OwnedJournal) -> dict[str, tuple[Split, ...]]:
         planned = self._plan.splits
         frozen = freeze_split_lists(self._storage, self._options.job_id, journal, planned.lists)
-        self._warn(lists_that_differ(planned.differs), journal.state)
+        self._warn(lists_that_differ(planned), journal.state)
         return frozen
 
     def _see_to_the_rest(

@@ -11,9 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, DataFrameReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import InvalidInputError
-from airflow_provider_ckpt.job.errors import BadSplitsError, SplitsFailedError
-from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
+from airflow_provider_ckpt.job.errors import SplitsFailedForNowError
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedForNowError
 from tests.spark.faults import BATCH, DiesAt
 from tests.spark.harness import World
 from tests.spark.test_split_sources import Read, ids_of, splits
@@ -28,11 +27,12 @@ class Service:
     down: str = ""
     lists_none: bool = False
     read: Read = field(default_factory=Read)
+    kind: type[Exception] = OSError
 
     def ask(self, function: str) -> None:
         if self.down == function:
             self.down = ""
-            raise OSError("connection refused")
+            raise self.kind("connection refused")
 
     def list(self, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
         self.ask("list")
@@ -78,40 +78,66 @@ def down(function: str) -> Callable[[Service], None]:
     return act
 
 
-@pytest.mark.parametrize(
-    ("fails", "refused"),
-    [(down("list"), SplitsFailedError), (no_list, BadSplitsError), (down("read"), FunctionFailedError)],
-    ids=["list", "no-list", "read"],
-)
-def test_a_source_whose_function_fails_for_a_moment_is_not_read_again(
-    world: World, fails: Callable[[Service], None], refused: type[InvalidInputError]
-) -> None:
-    """Of a source that is not over: its other splits are read yet."""
-    service = Service()
+def stopped_half_way(world: World, service: Service) -> set[str]:
+    """Of a source that is not over: its other splits are read yet. Returns those that are done."""
     storage = DiesAt(world.storage, "parts", '"part-5"')
     assert world.run(job_of(world, service), storage=storage).status == "RESTARTING"
     done = {name for at in (0, 1) for _, one in world.records("parts", at) for name in getattr(one, "completes", ())}
     assert 0 < len(done) < len(GIVEN)
-    epoch = world.state().epoch
+    service.read.asked.clear()
+    return done
+
+
+@pytest.mark.parametrize("fails", [down("list"), no_list], ids=["list", "no-list"])
+def test_a_list_that_is_not_given_now_is_the_one_of_then(world: World, fails: Callable[[Service], None]) -> None:
+    """It is frozen: what is given now is asked for a warning alone."""
+    service = Service()
+    done = stopped_half_way(world, service)
     fails(service)
-    with pytest.raises(refused):
+    run = world.run(job_of(world, service))
+    assert (run.status, run.of("anew")) == ("FINISHED", [])
+    assert any("cannot say whether they are others now" in one["message"] for one in run.of("warning"))
+    assert not done & set(service.read.asked[1:])  # behind the plan
+    assert world.released_ids() == ids_of(GIVEN)
+
+
+def test_a_source_whose_function_fails_for_a_moment_is_not_read_again(world: World) -> None:
+    service = Service()
+    done = stopped_half_way(world, service)
+    epoch, service.down = world.state().epoch, "read"
+    with pytest.raises(FunctionFailedForNowError, match=r"connection refused.*Another try calls it again"):
         world.run(job_of(world, service))
     assert world.state().epoch == epoch
     service.read.asked.clear()
     run = world.run(job_of(world, service))
     assert (run.status, run.of("anew")) == ("FINISHED", [])
-    assert not done & set(service.read.asked[1:])  # behind the plan
+    assert not done & set(service.read.asked[1:])
     assert world.released_ids() == ids_of(GIVEN)
 
 
-def test_a_transform_that_fails_for_a_moment_goes_on_with_what_there_is(world: World) -> None:
-    """It may have failed for what the runs before have left: it is asked once more, before that is thrown away."""
-    service = Service()
+def test_a_first_list_that_is_not_given_is_asked_for_by_the_next_try(world: World) -> None:
+    service = Service(down="list")
+    with pytest.raises(SplitsFailedForNowError, match="OSError: connection refused"):
+        world.run(job_of(world, service))
+    assert world.run(job_of(world, service)).status == "FINISHED"
+    assert world.released_ids() == ids_of(GIVEN)
+
+
+@pytest.mark.parametrize("kind", [OSError, LookupError])
+def test_a_transform_that_fails_for_a_moment_goes_on_with_what_there_is(world: World, kind: type[Exception]) -> None:
+    """With what may pass by itself it is for the next try. With anything else it may have failed for what the runs
+    before have left: it is asked once more, before that is thrown away."""
+    service = Service(kind=kind)
     died(world, service)
     service.down = "clean"
+    if kind is OSError:
+        with pytest.raises(FunctionFailedForNowError):
+            world.run(job_of(world, service))
+        service.read.asked.clear()
     run = world.run(job_of(world, service))
     assert (run.status, run.of("anew")) == ("FINISHED", [])
-    assert service.read.asked == ["part-0"]  # by the plan of a job that begins anew, which was not needed
+    by_a_plan_anew = ["part-0"]  # which was not needed
+    assert service.read.asked == ([] if kind is OSError else by_a_plan_anew)
     assert world.released_ids() == ids_of(GIVEN)
 
 

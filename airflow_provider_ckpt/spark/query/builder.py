@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.errors import tells_what_to_do
 from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.user_failure import may_pass
 from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
 from airflow_provider_ckpt.spark.query.active_session import activate
 from airflow_provider_ckpt.spark.query.analysed_plan import (
@@ -23,6 +24,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
 from airflow_provider_ckpt.spark.query.errors import (
     CleanSourceError,
     FunctionFailedError,
+    FunctionFailedForNowError,
     InputReadTwiceError,
     NotADataFrameError,
     NotAStreamError,
@@ -141,9 +143,8 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise
-        raise FunctionFailedError(
-            uid=operator.uid, location=operator.location, cause=f"{type(error).__name__}: {error}"
-        ) from error
+        kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError
+        raise kind(uid=operator.uid, location=operator.location, cause=f"{type(error).__name__}: {error}") from error
     if not isinstance(result, DataFrame):
         raise NotADataFrameError(uid=operator.uid, location=operator.location, got=type(result).__name__)
     return result

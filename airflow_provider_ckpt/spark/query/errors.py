@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
+from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
 
 
 class UnfitQueryError(InvalidInputError):
@@ -15,6 +15,12 @@ class FunctionFailedError(InvalidInputError):
     """The user's function raised; its own traceback is kept as ``__cause__``."""
 
     template = "the function of operator {uid!r} ({location}) failed: {cause}"
+
+
+class FunctionFailedForNowError(TransientError):
+    """The same, with something that may pass: see :func:`~airflow_provider_ckpt.job.user_failure.may_pass`."""
+
+    template = f"{FunctionFailedError.template}. Another try calls it again"
 
 
 class NotADataFrameError(InvalidInputError):

@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.errors import CkptError, tells_what_to_do
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError, TransientError, tells_what_to_do
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.splits import read_splits
+from airflow_provider_ckpt.job.user_failure import may_pass
 from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, subtasks_needed
 from airflow_provider_ckpt.journal.state import JobState
@@ -21,6 +22,7 @@ from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.query.active_session import activate
 from airflow_provider_ckpt.spark.query.errors import (
     FunctionFailedError,
+    FunctionFailedForNowError,
     NotABatchError,
     NotADataFrameError,
     SplitSchemaError,
@@ -36,7 +38,7 @@ _SHOWN = 5
 class PlannedSplits:
     """``lists``: source -> its splits, in the order in which they are handed out; of those that are not over.
     ``subtasks``: source -> of its vertex; ``readers``: how many of them are to read. ``differs``: source -> how its
-    list has changed since it was frozen."""
+    list has changed since it was frozen; ``unasked``: source -> why it cannot be said whether it has."""
 
     lists: Mapping[str, Sequence[Split]] = field(default_factory=dict)
     subtasks: Mapping[str, int] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class PlannedSplits:
     rescaled: Mapping[str, int] = field(default_factory=dict)
     """Of ``readers``, what is not as the job declares it."""
     differs: Mapping[str, str] = field(default_factory=dict)
+    unasked: Mapping[str, str] = field(default_factory=dict)
 
 
 class GivenSplits:
@@ -82,12 +85,14 @@ def plan_splits(
     job: Job, given: GivenSplits, storage: Storage, state: JobState, over: Collection[str] = ()
 ) -> PlannedSplits:
     """``state``: that the job goes on from; ``over``: sources that are not asked any more. A list that is frozen holds,
-    whatever is given now. Raises BadSplitsError, SplitsFailedError, FrozenSplitsLostError."""
+    whatever is given now, or if nothing can be. Raises BadSplitsError, SplitsFailedError, SplitsFailedForNowError,
+    FrozenSplitsLostError."""
     lists: dict[str, Sequence[Split]] = {}
     subtasks: dict[str, int] = {}
     readers: dict[str, int] = {}
     declared: dict[str, int] = {}
     differs: dict[str, str] = {}
+    unasked: dict[str, str] = {}
     for operator in job.sources:
         if operator.splits is None:
             continue
@@ -96,18 +101,28 @@ def plan_splits(
         readers[uid] = readers_wanted(state, uid, declared[uid])
         if uid in over:
             continue
-        lists[uid] = now = given.of(operator)
         frozen = state.frozen.get(uid)
-        if frozen is not None and frozen.path is not None:
-            lists[uid] = read_frozen_splits(storage, f"{job_path(state.job_id)}/{frozen.path}")
-            if (told := _difference(lists[uid], now)) is not None:
-                differs[uid] = told
+        if frozen is None or frozen.path is None:
+            lists[uid] = given.of(operator)
+            continue
+        lists[uid] = read_frozen_splits(storage, f"{job_path(state.job_id)}/{frozen.path}")
+        try:
+            told = _difference(lists[uid], given.of(operator))
+        except (InvalidInputError, TransientError) as error:  # nothing is read by it
+            unasked[uid] = str(error)
+        else:
+            differs |= {} if told is None else {uid: told}
     rescaled = {uid: wanted for uid, wanted in readers.items() if wanted != declared[uid]}
-    return PlannedSplits(lists, subtasks, readers, rescaled, differs)
+    return PlannedSplits(lists, subtasks, readers, rescaled, differs, unasked)
 
 
-def lists_that_differ(differs: Mapping[str, str]) -> Iterator[str]:
-    for uid, told in differs.items():
+def lists_that_differ(planned: PlannedSplits) -> Iterator[str]:
+    for uid, why in planned.unasked.items():
+        yield (
+            f"the job goes on with the splits of {uid} that it began with, and cannot say whether they are others now: "
+            f"{why}"
+        )
+    for uid, told in planned.differs.items():
         yield (
             f"the splits of {uid} are others than when the job began ({told}): it goes on with those of then; to read "
             "others, run the job under another id"
@@ -142,7 +157,8 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
         if tells_what_to_do(error):
             raise
         cause = f"{type(error).__name__}: {error} ({named(splits)})"
-        raise FunctionFailedError(uid=operator.uid, location=operator.location, cause=cause) from error
+        kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError
+        raise kind(uid=operator.uid, location=operator.location, cause=cause) from error
     if not isinstance(frame, DataFrame):
         raise NotADataFrameError(uid=operator.uid, location=operator.location, got=type(frame).__name__)
     if frame.isStreaming:

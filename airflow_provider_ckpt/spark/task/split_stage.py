@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.partitions.prepared_store import Prepared
-from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
 from airflow_provider_ckpt.spark.query.splits import as_one, as_planned, split_frame
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.causes import find_cause
@@ -97,7 +97,7 @@ class SplitStage:
     def _stage(self, split: Split, batch: int) -> Prepared:
         try:
             return self._outputs.stage(self._frame(split), batch)
-        except FunctionFailedError as error:  # in the plan it was refused; here it may be a service that is down
+        except (FunctionFailedError, FunctionFailedForNowError) as error:  # a plan refuses it; here it is of one split
             raised: BaseException = error.__cause__ or error
         except CkptError:
             raise

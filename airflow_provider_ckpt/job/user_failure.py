@@ -1,0 +1,37 @@
+"""What a user's function failed with, while a run is planned or a query is made: whether another try may help."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.errors import CkptError
+
+_OF_THE_CODE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    RecursionError,
+    SyntaxError,
+    SystemExit,
+    TypeError,
+    ValueError,
+)
+_OF_SPARK = frozenset({"AnalysisException", "IllegalArgumentException", "ParseException"})
+"""By name: this layer knows no Spark."""
+
+
+def may_pass(error: BaseException) -> bool:
+    """False for what speaks of the code, or of the columns and options that it names: the next try would fail the same
+    way. True for a service, a database or a disk that was not there, and for whatever is not known here: to give up a
+    job for good that would run a minute later is worse than to try it in vain."""
+    if isinstance(error, CkptError):
+        return error.retryable
+    if isinstance(error, OSError):  # before the rest: what an HTTP library fails with is sometimes both
+        return True
+    return not (isinstance(error, _OF_THE_CODE) or any(_is_of_spark(one) for one in type(error).__mro__))
+
+
+def _is_of_spark(kind: type) -> bool:
+    return kind.__name__ in _OF_SPARK and kind.__module__.startswith("pyspark.errors")

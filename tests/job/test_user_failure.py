@@ -1,0 +1,57 @@
+"""What a user's function may fail with, and whether another try may help."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+
+import py4j.protocol
+import pytest
+from pyspark.errors import AnalysisException, PySparkTypeError, SparkRuntimeException
+
+from airflow_provider_ckpt.job.user_failure import may_pass
+
+
+class DriverError(Exception):
+    """As of a database's client, which this package does not know."""
+
+
+class BothError(OSError, ValueError):
+    """As of an HTTP library that was given no JSON."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionRefusedError("no"),
+        TimeoutError("no"),
+        urllib.error.URLError("no"),
+        RuntimeError("no"),
+        DriverError("no"),
+        BothError("no"),
+        py4j.protocol.Py4JError("no"),
+        SparkRuntimeException("no"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_may_pass_is_tried_again(error: Exception) -> None:
+    assert may_pass(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TypeError("no"),
+        KeyError("no"),
+        NameError("no"),
+        ModuleNotFoundError("no"),
+        ZeroDivisionError("no"),
+        SystemExit(0),
+        json.JSONDecodeError("no", "", 0),
+        AnalysisException("no"),
+        PySparkTypeError("no"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_the_code_has_to_be_mended_for_is_not(error: BaseException) -> None:
+    assert not may_pass(error)
