@@ -398,6 +398,23 @@ def test_secrets_reach_the_driver_and_nothing_else(
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster"])
+def test_a_driver_beside_the_task_gets_the_storage_options_and_its_command_line_does_not(
+    master: str, make: Any, spark_submit: FakeSparkSubmit, root: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if master.startswith("k8s"):
+        pytest.importorskip("airflow.providers.cncf.kubernetes")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": master}))
+    connection = {"conn_type": "ckpt", "host": root.uri, "extra": {"storage_options": {"token": "tok-en-2"}}}
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
+    spark_submit.play(FINISHED)
+    make(root=None, env_vars={"MINE": "1"}).execute(context(StateStore()))
+    (call,) = spark_submit.calls
+    assert json.loads(call.storage_options or "") == {"token": "tok-en-2"}
+    assert "tok-en-2" not in " ".join(call.argv)
+    assert [word for word in call.argv if "MINE=1" in word]  # what is the user's is as the Spark provider has it
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster"])
 def test_where_the_environment_has_to_be_configuration_the_command_is_logged_without_its_values(
     master: str,
     make: Any,
@@ -413,7 +430,7 @@ def test_where_the_environment_has_to_be_configuration_the_command_is_logged_wit
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
     spark_submit.play(status("failed", "x"), exit=1)
     with pytest.raises(AirflowException):
-        make(root=None).execute(context(StateStore()))
+        make(root=None, deploy_mode="cluster", durable=False).execute(context(StateStore()))
     logged = capfd.readouterr().out
     assert "CKPT_STORAGE_OPTIONS" in logged
     assert "ote-1" not in logged
