@@ -63,6 +63,8 @@ def settings(
         )
     options = dict(_storage_options(conn_id, extra))
     if endpoint := extra.get("endpoint_url"):
+        if not isinstance(endpoint, str):
+            raise InvalidCkptConnectionError(conn_id=conn_id, problem="endpoint_url in its extra is no text")
         options.setdefault("endpoint_url", endpoint)
     if connection and (connection.login or connection.password):
         if scheme not in S3:

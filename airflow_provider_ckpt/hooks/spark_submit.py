@@ -36,9 +36,9 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     ``on_status`` is called in the thread that runs :meth:`submit`, once for each status line of a driver
     in client mode (in cluster mode the driver's output is not here). ``location``: of the job's
     root; its options go to the driver in the environment (in cluster mode, by a Spark setting), and its secrets are
-    blotted out of every line this hook logs or puts into an exception. ``conf``: of Spark, besides the user's. ``connections``: go to the driver in the
-    environment of spark-submit's process and nowhere else; in cluster mode, where that is not the driver's, they are
-    refused (ConnectionsNotHandedError).
+    blotted out of every line this hook logs or puts into an exception. ``conf``: of Spark, besides the user's.
+    ``connections``: go to the driver in the environment of spark-submit's process and nowhere else; in cluster mode,
+    where that is not the driver's, they are refused (ConnectionsNotHandedError).
     """
 
     def __init__(
