@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_ckpt.client.job_facts import is_journaled
 from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.errors import JobGoneError, OtherRootError
@@ -56,10 +57,23 @@ class Beginning:
         # Who clears a task whose job failed for good says that the cause was mended.
         return replace(options, resume_failed=self.cleared and self.resumes)
 
+    @property
+    def is_taken(self) -> bool:
+        """Somebody else took the job behind the driver of an earlier try, and may be running it."""
+        if self.state is None or self.before is None or not self.state.is_held or is_own(self.state, self.own_id):
+            return False
+        return self.state.epoch > (self.before.epoch or 0) and is_alive(self.state.worker) is not False
+
     def pointer(self, new: Pointer) -> Pointer:
-        """``new``, with what an earlier try reached. Raises AirflowFailException for a job that FAILED."""
+        """``new``, with what an earlier try reached. Raises AirflowFailException for a job that FAILED, and for one
+        that somebody else has now: as a driver that is fenced, whatever the one of the earlier try died of."""
         if not self.is_retry or self.state is None:
             return new
+        if self.is_taken:
+            raise AirflowFailException(
+                f"Job {self.job_id} is no longer this task's: {self.state.attempt or 'somebody'} has taken it over "
+                f"(epoch {self.state.epoch}). A retry would take it back; clear the task to do that."
+            )
         if self.state.status is JobStatus.FAILED:
             cause = cause_first(self.state.cause or "unknown")
             raise AirflowFailException(

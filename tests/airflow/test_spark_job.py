@@ -280,6 +280,26 @@ def test_a_retry_under_another_root_begins_no_job_anew(
     assert len(spark_submit.calls) == 4
 
 
+def test_a_retry_does_not_take_the_job_from_somebody_who_has_it_by_now(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    """As a fenced driver: the other one would be fenced, and fail for good."""
+    store = StateStore()
+    spark_submit.play(status("started", epoch=1), exit=137)
+    with pytest.raises(AirflowException):
+        make(job_id="shared").execute(context(store))
+    record(journal("shared"), "RUNNING")
+    record(journal("shared"), "RUNNING", attempt="shop.orders.r2~t1")
+    with pytest.raises(AirflowFailException, match=r"shop\.orders\.r2~t1 has taken it over \(epoch 2\)"):
+        make(job_id="shared").execute(context(store, try_number=2))
+    assert len(spark_submit.calls) == 1
+    spark_submit.play(FINISHED)
+    make(job_id="shared").execute(context(store, try_number=2, max_tries=3))  # cleared
+    record(journal("shared"), "RESTARTING", attempt="shop.orders.r2~t1")
+    spark_submit.play(FINISHED)
+    make(job_id="shared").execute(context(store, try_number=3, max_tries=3))  # nobody has it
+
+
 def test_a_retry_whose_journal_is_gone_begins_no_job_anew(make: Any, spark_submit: FakeSparkSubmit) -> None:
     """A share that is not mounted on this worker."""
     store = StateStore()
