@@ -154,7 +154,7 @@ def find_beginning(
     if state is not None:
         state.refuse_deleted()  # no driver needs to be submitted for that
     elif before is not None and not cleared and before.epoch is not None:
-        raise JobGoneError(job_id=found_id, epoch=before.epoch, root=redact_uri(hook.root_uri))
+        raise JobGoneError(job_id=found_id, root=redact_uri(hook.root_uri))
     return Beginning(found_id, own_id, generation, cleared, on_clear == "resume", before, state, told)
 
 

@@ -22,9 +22,9 @@ class OtherRootError(InvalidInputError):
 
 
 class JobGoneError(TransientError):
-    """A share that is not mounted is an empty folder. Data: job_id, epoch, root."""
+    """A share that is not mounted is an empty folder. Data: job_id, root."""
 
     template = (
-        "an earlier try of this task ran job {job_id} (epoch {epoch}), and there is nothing of it under {root} now: is "
-        "the storage there? A retry does not begin the job anew; clear the task to do that."
+        "job {job_id} was begun for this task, and there is nothing of it under {root} now: is the storage there? A "
+        "retry does not begin the job anew; a clear does."
     )
