@@ -20,7 +20,7 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.launch.class_archive import class_archive
 from airflow_provider_ckpt.launch.spark_home import pyspark_folder
 from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.storage.root import ROOT_MARKER, check_root, read_root
+from airflow_provider_ckpt.storage.root import ROOT_MARKER, check_root_of_run, read_root
 
 Verdict = Literal["ok", "note", "problem"]
 
@@ -189,7 +189,7 @@ def try_root(args: argparse.Namespace) -> Finding:
     """What a run would refuse, too; then creates one small object twice (R17), and leaves nothing behind."""
     try:
         storage = open_storage(arguments.location(args))
-        check_root(storage)
+        check_root_of_run(storage)
         if storage.exists(ROOT_MARKER):
             read_root(storage)
         storage.try_out()

@@ -108,7 +108,11 @@ def run_options(args: argparse.Namespace) -> RunOptions:
     return RunOptions(
         job=args.job,
         root=args.root,
-        job_id=check_job_id(job_id) if job_id else default_job_id(args.job, given["conf"], given["params"]),
+        job_id=(
+            default_job_id(args.job, given["conf"], given["params"])
+            if job_id is None
+            else check_job_id(job_id)  # of a variable that is not set it is "", which names no job
+        ),
         **{name: value for name, value in given.items() if value is not None},
     )
 

@@ -87,15 +87,23 @@ class JobClient(JobView):
         """Ask the job's driver to run queries with other limits, another cut of their state, another share of the
         cluster, or other functions. Only the queries that are named stand still for it, for a moment; later runs go by
         it, too, until it is changed again. Does not wait. Raises as :meth:`stop`, and NotReconfigurableError."""
-        self.preview(changes)
+        self._previewed(self.state(), changes)
         return self._ask("reconfigure", None, changes=changes.changes)
 
     def preview(self, changes: Reconfiguration) -> ReconfigurationPreview:
         """What :meth:`reconfigure` would come to: who would stand still, and what would be another one. From the
-        journal alone; nothing is asked. Raises as :meth:`state`, and NotReconfigurableError."""
+        journal alone; nothing is asked. Raises as :meth:`state`, NotReconfigurableError, and JobNotRunningError for a
+        job that nobody runs again: FINISHED, or deleted."""
+        state = self.state()
+        if state.has_finished or state.deletion is not None:
+            raise JobNotRunningError(job_id=self.job_id, kind="reconfigure", status=state.status)
+        return self._previewed(state, changes)
+
+    @staticmethod
+    def _previewed(state: JobState, changes: Reconfiguration) -> ReconfigurationPreview:
         from airflow_provider_ckpt.client.reconfiguration import preview
 
-        return preview(self.state(), changes.changes)
+        return preview(state, changes.changes)
 
     def runs_with(self, changes: Reconfiguration) -> bool:
         """Whether all of it is decided already: the job runs so, or will when it is run again. Raises as

@@ -54,8 +54,12 @@ def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> Reconfigu
     except ReconfigurationRefusedError as error:
         raise NotReconfigurableError(uid=", ".join(changes) or "nothing", problem=error.data["why"]) from None
     definition = None if state.plan is None else state.plan.definition
+    queries = of_queries(change)
+    if queries and definition is not None and definition.mode == "batch":
+        problem = "the job is in batch mode, and its queries read all there is and end"
+        raise NotReconfigurableError(uid=", ".join(queries), problem=problem)
     found = []
-    for uid, one in of_queries(change).items():
+    for uid, one in queries.items():
         known = None if definition is None else definition.vertices.get(uid)
         if one.state_partitions is not None and known is not None and not known.stateful:
             raise NotReconfigurableError(uid=uid, problem="it keeps no state that could be cut anew")

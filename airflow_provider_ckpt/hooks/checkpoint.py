@@ -23,7 +23,7 @@ from airflow_provider_ckpt.hooks.errors import (
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.storage.root import check_root
+from airflow_provider_ckpt.storage.root import check_root_of_run
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class CheckpointHook(BaseHook):
         guessed. Short, on one line, without secrets and without the id, which Airflow makes up for a test."""
         try:
             storage = self.storage()
-            check_root(storage)  # what a run would refuse is not fit
+            check_root_of_run(storage)  # what a run would refuse is not fit
             storage.try_out()
             jobs = len(self.jobs())
         except NoRootError:

@@ -39,7 +39,7 @@ def settings(
     path in the schema (``ckpt://s3://bucket/prefix``). Raises NoCheckpointRootError and
     InvalidCkptConnectionError.
     """
-    if not isinstance(extra, Mapping):
+    if not isinstance(extra, Mapping) or (not extra and _is_unread(connection)):
         raise InvalidCkptConnectionError(conn_id=conn_id, problem="its extra is not a JSON object")
     found = root or (_connection_root(connection, extra) if connection else None)
     if not found:
@@ -48,6 +48,9 @@ def settings(
         raise InvalidCkptConnectionError(
             conn_id=conn_id, problem=f"its root is no text, but of type {type(found).__name__}"
         )
+    if found != found.strip():
+        problem = f"the root {redact_uri(found)!r} begins or ends with white space, and would be another place"
+        raise InvalidCkptConnectionError(conn_id=conn_id, problem=problem)
     scheme, separator, rest = found.partition("://")
     scheme = scheme.lower()
     user = user_info(f"{scheme}://", rest) if separator else None
@@ -63,6 +66,8 @@ def settings(
         )
     options = dict(_storage_options(conn_id, extra))
     if endpoint := extra.get("endpoint_url"):
+        if not isinstance(endpoint, str):
+            raise InvalidCkptConnectionError(conn_id=conn_id, problem="endpoint_url in its extra is no text")
         options.setdefault("endpoint_url", endpoint)
     if connection and (connection.login or connection.password):
         if scheme not in S3:
@@ -73,6 +78,16 @@ def settings(
         options.setdefault("key", connection.login)
         options.setdefault("secret", connection.password)
     return Location(found, options)
+
+
+def _is_unread(connection: ConnectionFields | None) -> bool:
+    """Airflow makes an empty extra of one that is no JSON: the job would run without the endpoint that it tells."""
+    text = getattr(connection, "extra", None)
+    try:
+        json.loads(text or "{}")
+    except (TypeError, ValueError):
+        return True
+    return False
 
 
 def _is_relative(root: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from airflow_provider_ckpt.connections.environment import handed, variable_of
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.errors import DriverConnectionMissingError, InvalidTaskArgumentError
 from airflow_provider_ckpt.storage.redaction import redact
+
+_MARKS = re.compile(r"\{[{%#]")
+"""Of a template, which is looked at when it is rendered."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +48,10 @@ def check_conn_ids(conn_ids: Any) -> None:
         raise InvalidTaskArgumentError(
             argument="conn_ids", value=conn_ids, problem="give a list of connection ids, which are texts"
         )
+    texts = {conn_id for conn_id in conn_ids if isinstance(conn_id, str) and not _MARKS.search(conn_id)}
+    if len({variable_of(conn_id) for conn_id in texts}) < len(texts):
+        problem = "two of them differ in case only, and the driver has one environment variable for both: rename one"
+        raise InvalidTaskArgumentError(argument="conn_ids", value=conn_ids, problem=problem)
 
 
 def _is_conn_id(one: Any) -> bool:

@@ -67,7 +67,7 @@ def job_of_task(asking: BaseOperator, context: Context, task_id: str) -> JobOfTa
     """The job of another task of the Dag run in which ``asking`` is executed. Raises InvalidTaskArgumentError for a
     task that the Dag has not."""
     if asking.has_dag() and not asking.dag.has_task(task_id):  # type: ignore[no-untyped-call]
-        problem = f"the Dag has no such task.{did_you_mean(task_id, asking.dag.task_ids)}"
+        problem = f"the Dag has no such task.{did_you_mean(task_id, asking.dag.task_ids)}".rstrip(".")
         raise InvalidTaskArgumentError(argument="job_task_id", value=task_id, problem=problem)
     ti = context["ti"]
     return JobOfTask(ti.dag_id, ti.run_id, task_id)

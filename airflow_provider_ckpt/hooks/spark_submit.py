@@ -35,10 +35,10 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
     ``on_status`` is called in the thread that runs :meth:`submit`, once for each status line of a driver
     in client mode (in cluster mode the driver's output is not here). ``location``: of the job's
-    root; its options go to the driver in the environment, and its secrets are blotted out of every line this hook logs
-    or puts into an exception. ``conf``: of Spark, besides the user's. ``connections``: go to the driver in the
-    environment of spark-submit's process and nowhere else; in cluster mode, where that is not the driver's, they are
-    refused (ConnectionsNotHandedError).
+    root; its options go to the driver in the environment (in cluster mode, by a Spark setting), and its secrets are
+    blotted out of every line this hook logs or puts into an exception. ``conf``: of Spark, besides the user's.
+    ``connections``: go to the driver in the environment of spark-submit's process and nowhere else; in cluster mode,
+    where that is not the driver's, they are refused (ConnectionsNotHandedError).
     """
 
     def __init__(
@@ -59,11 +59,13 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         self._application_args = list(application_args)
         # Set here and not on the Airflow operator, whose fields are shown as rendered templates.
         self._py_files = ",".join([*py_files, *([self._py_files] if self._py_files else [])]) or None
-        env_vars = storage_options_environ(location.options) if location is not None else {}
-        if env_vars:
-            self._env_vars = {**(self._env_vars or {}), **env_vars}
-        self._on_status = on_status
         self._connections = connections or DriverConnections()
+        options = storage_options_environ(location.options) if location is not None else {}
+        # What the driver finds in its environment, of which no Spark setting is made: in client mode it is ours to set.
+        self._handed = {**self._connections.environ, **(options if self.deploy_mode == "client" else {})}
+        if options and self.deploy_mode != "client":
+            self._env_vars = {**(self._env_vars or {}), **options}
+        self._on_status = on_status
         self._secrets = (location.secrets() if location is not None else ()) + self._connections.secrets
         if self._connections.environ and self.deploy_mode != "client":
             ids = [name.removeprefix("AIRFLOW_CONN_").lower() for name in self._connections.environ]
@@ -85,10 +87,11 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         return found if found is not None and _ID.fullmatch(found) else None
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
-        """The base makes Spark settings of an environment on YARN and Kubernetes, in client mode, too."""
+        """The base makes Spark settings of an environment on YARN and Kubernetes, in client mode, too: they are on the
+        command line, and on Kubernetes the driver has them in no environment."""
         command: list[str] = super()._build_spark_submit_command(application)
-        if self._connections.environ:
-            self._env = {**(self._env or {}), **self._connections.environ}
+        if self._handed:
+            self._env = {**(self._env or {}), **self._handed}
         if self.deploy_mode == "client":  # else the JVM here only submits
             environ = {**os.environ, **(self._env_vars or {}), **(self._env or {})}
             added = jvm_environ(environ, command, submit=command[0])
@@ -130,6 +133,9 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
                 os.killpg(self._submit_sp.pid, signal.SIGKILL)
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
+        if self.deploy_mode == "client":
+            # As the base does on Kubernetes with the first line that it sees; a quiet driver says status lines only.
+            self._spark_exit_code = 0
         super()._process_spark_submit_log(self._without_status_lines(itr))
 
     def _without_status_lines(self, lines: Iterable[str]) -> Iterator[str]:

@@ -42,7 +42,7 @@ _BYTES = {
     **dict.fromkeys(("t", "tb", "tebibytes"), 1 << 40),
 }
 _LARGEST = (1 << 63) - 1
-_AMOUNT = re.compile(r"([0-9]+)\s*([^\W\d_]*)")
+_AMOUNT = re.compile(r"0*([0-9]{1,19})\s*([^\W\d_]*)")
 
 
 def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from types import ModuleType
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.errors import JobImportError, JobNotFoundError, JobReferenceError, StaleJobError
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.module_origins import is_foreign, origin_of, without_namesakes
 from airflow_provider_ckpt.job.params import Params, giving
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 
@@ -45,7 +46,8 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
     """The job that ``reference`` names. Its code is run; a file's code is run anew with every call, and so is
     that of a module which reads parameters, or is given any. ``params``: what ``job.param`` answers.
 
-    A file's folder is put on ``sys.path``, as when the file is run as a script, and stays there.
+    A file's folder is put on ``sys.path``, as when the file is run as a script, and stays there. What lies beside the
+    file goes before modules of the same name that were imported from elsewhere.
 
     Raises :class:`JobReferenceError`: the reference is malformed, or names something that is no Job;
     :class:`JobNotFoundError`: no such file, module or attribute; :class:`JobImportError`: the code raised,
@@ -99,14 +101,15 @@ def _load_file(reference: str, target: str, attribute: str, params: Params) -> M
     if spec is None or spec.loader is None:
         raise no_source(reference)
     folder = os.path.dirname(path) + os.sep
-    with _cleaning_up(lambda module: _origin(module).startswith(folder)):
+    with _cleaning_up(lambda module: origin_of(module).startswith(folder)):
         if os.path.dirname(path) not in sys.path:
             sys.path.insert(0, os.path.dirname(path))
         importlib.invalidate_caches()
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
-            spec.loader.exec_module(module)
+            with without_namesakes(folder):
+                spec.loader.exec_module(module)
         except CkptError:
             raise
         except (Exception, SystemExit) as error:
@@ -193,21 +196,6 @@ def _last_user_line(error: BaseException, folder: str) -> str:
     return lines[-1] if lines else "its first line"
 
 
-def is_foreign(filename: str) -> bool:
-    installed = {"site-packages", "dist-packages"}.intersection(filename.replace(os.sep, "/").split("/"))
-    return bool(installed) or filename.startswith((_PACKAGE, _STDLIB, "<frozen"))
-
-
-_STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-
-def _origin(module: ModuleType) -> str:
-    """The file of a module, or the folder of a namespace package; empty for a built-in one."""
-    path = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
-    return os.path.realpath(path) if path else ""
-
-
 @contextmanager
 def _cleaning_up(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
     """On an error, undo ``sys.path`` and forget the user's modules: a second try sees the repaired file.
@@ -221,7 +209,7 @@ def _cleaning_up(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
         sys.path[:] = path
         for name, module in list(sys.modules.items()):
             new = modules.get(name) is not module
-            if new and is_users(module) and not is_foreign(_origin(module)):
+            if new and is_users(module) and not is_foreign(origin_of(module)):
                 _put_back(name, modules.get(name))
         raise
 

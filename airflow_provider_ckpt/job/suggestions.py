@@ -6,9 +6,10 @@ import difflib
 from collections.abc import Iterable
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`` Did you mean 'live'?`` or nothing; starts with a blank so that a template can append it."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """`` Did you mean 'live'?`` or nothing; starts with a blank so that a template can append it. ``name``: as it was
+    given, and so perhaps no text: the message is about it, and not an error of its own."""
+    close = difflib.get_close_matches(str(name), list(known), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

@@ -15,12 +15,12 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import (
     check_job,
     import_error,
-    is_foreign,
     no_module,
     no_source,
     parts_of,
     path_of,
 )
+from airflow_provider_ckpt.job.module_origins import is_foreign
 from airflow_provider_ckpt.job.module_space import ModuleSpace
 from airflow_provider_ckpt.job.params import Params, giving
 

@@ -12,13 +12,15 @@ from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
 """By the argument's name."""
 TEMPLATED = tuple(name for name, option in ARGUMENTS.items() if option.templated)
+HELD_OTHERWISE = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
+"""Those instead of which something else holds when nobody gives them: another root, another job."""
 _MARKS = ("{{", "{%", "{#")
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
     """Refuse, while the Dag is read, what no run could take. What is known at run time only (a template, the result of
     another task) is left to it. Raises InvalidInputError subclasses."""
-    known = {name: value for name, value in given.items() if _is_given(name, value) and not _is_rendered_later(value)}
+    known = {name: value for name, value in given.items() if _is_given(name, value) and not is_rendered_later(value)}
     for name, value in known.items():
         ARGUMENTS[name].read(value, name)
     check_ending([name for name, value in known.items() if ARGUMENTS[name].ends and value is not None])
@@ -29,11 +31,12 @@ def _is_given(name: str, value: object) -> bool:
     return value is not None or not ARGUMENTS[name].unset_argument
 
 
-def _is_rendered_later(value: object) -> bool:
+def is_rendered_later(value: object) -> bool:
+    """Whether Airflow makes the value, or a part of it, when the task runs."""
     if isinstance(value, str):
         return any(mark in value for mark in _MARKS)
     if isinstance(value, Mapping):
-        return any(_is_rendered_later(part) for part in value.values())
+        return any(is_rendered_later(part) for part in value.values())
     return hasattr(value, "resolve")  # XComArg and what else Airflow resolves before the task runs
 
 
@@ -44,8 +47,8 @@ def option_values(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_flink_options(options: Mapping[str, Any] | None, given: Mapping[str, Any]) -> None:
     """As :func:`check_arguments`, of the argument ``options``."""
-    if options is not None and not _is_rendered_later(options):
-        flink_values(options, {} if _is_rendered_later(given) else option_values(given))
+    if options is not None and not is_rendered_later(options):
+        flink_values(options, {} if is_rendered_later(given) else option_values(given))
 
 
 def check_timing(given: Mapping[str, Duration | None]) -> None:

@@ -9,11 +9,15 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_ckpt.client.job_facts import is_journaled
 from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.clearing import was_cleared
+from airflow_provider_ckpt.operators.errors import JobGoneError, OtherRootError
 from airflow_provider_ckpt.operators.job_id import default_job_id, with_generation
 from airflow_provider_ckpt.operators.pointer import Pointer
 from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.storage.opening import canonical_uri
+from airflow_provider_ckpt.storage.redaction import redact_uri
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
@@ -32,6 +36,8 @@ class Beginning:
     resumes: bool
     before: Pointer | None
     state: JobState | None
+    told: str | None = None
+    """The job that the task's arguments name now, if an earlier try began another one."""
 
     @property
     def stopped_epoch(self) -> int | None:
@@ -51,10 +57,23 @@ class Beginning:
         # Who clears a task whose job failed for good says that the cause was mended.
         return replace(options, resume_failed=self.cleared and self.resumes)
 
+    @property
+    def is_taken(self) -> bool:
+        """Somebody else took the job behind the driver of an earlier try, and may be running it."""
+        if self.state is None or self.before is None or not self.state.is_held or is_own(self.state, self.own_id):
+            return False
+        return self.state.epoch > (self.before.epoch or 0) and is_alive(self.state.worker) is not False
+
     def pointer(self, new: Pointer) -> Pointer:
-        """``new``, with what an earlier try reached. Raises AirflowFailException for a job that FAILED."""
+        """``new``, with what an earlier try reached. Raises AirflowFailException for a job that FAILED, and for one
+        that somebody else has now: as a driver that is fenced, whatever the one of the earlier try died of."""
         if not self.is_retry or self.state is None:
             return new
+        if self.is_taken:
+            raise AirflowFailException(
+                f"Job {self.job_id} is no longer this task's: {self.state.attempt or 'somebody'} has taken it over "
+                f"(epoch {self.state.epoch}). A retry would take it back; clear the task to do that."
+            )
         if self.state.status is JobStatus.FAILED:
             cause = cause_first(self.state.cause or "unknown")
             raise AirflowFailException(
@@ -67,6 +86,13 @@ class Beginning:
     def tell(self, log: Any) -> None:
         if self.before is None and not self.cleared:
             return
+        if self.told is not None:
+            log.warning(
+                "job_id is %s now, and an earlier try of this task began job %s: a retry goes on with that. Let job_id "
+                "be the same for every try; clear the task to begin the other job",
+                self.told,
+                self.job_id,
+            )
         if self.before is None:
             log.info("This Dag run was deleted and made again: its task counts as cleared")
         if self.state is None:
@@ -101,9 +127,12 @@ def find_beginning(
 ) -> Beginning:
     """``ti``: the task instance; ``job_id``, ``on_clear``, ``retries``: of the Airflow operator. Reads a few journals.
 
+    A retry goes on with the job that an earlier try of it began, whatever its arguments come to now: a template of the
+    time of day would begin another job with each try, and its rows would come once more.
+
     Without a pointer a task whose name has run the job counts as cleared: Airflow forgets what it stored together with
     the Dag run, and a new run of the same name would find its job FINISHED, and do nothing. Raises JobDeletedError,
-    InvalidJobIdError.
+    InvalidJobIdError, OtherRootError, JobGoneError.
     """
     own_id = own_job_id(ti)
     base_id = check_job_id(own_id if job_id is None else job_id)  # a template that renders to "" names no job
@@ -113,13 +142,34 @@ def find_beginning(
         cleared = state is not None and is_own(state, own_id)
     else:
         cleared = was_cleared(before, ti, retries, clear_number)
+        if not cleared:
+            _refuse_other_root(hook, before, own_id)
     if cleared and on_clear == "restart":
         generation = _free_generation(hook, base_id, generation + 1)
     found_id = check_job_id(with_generation(base_id, generation))
+    told = None
+    if before is not None and not cleared and before.job_id != found_id and _is_begun(hook, before, own_id):
+        found_id, told = before.job_id, found_id
     state = _journaled(hook, found_id)
     if state is not None:
         state.refuse_deleted()  # no driver needs to be submitted for that
-    return Beginning(found_id, own_id, generation, cleared, on_clear == "resume", before, state)
+    elif before is not None and not cleared and before.epoch is not None:
+        raise JobGoneError(job_id=found_id, root=redact_uri(hook.root_uri))
+    return Beginning(found_id, own_id, generation, cleared, on_clear == "resume", before, state, told)
+
+
+def _is_begun(hook: CheckpointHook, before: Pointer, own_id: str) -> bool:
+    """Whether an earlier try of the task has run the job of its pointer. ``hook``: of the root of then."""
+    state = _journaled(hook, before.job_id)
+    return state is not None and (before.epoch is not None or is_own(state, own_id))
+
+
+def _refuse_other_root(hook: CheckpointHook, before: Pointer, own_id: str) -> None:
+    """A retry under another root would find no job, and begin it anew. Raises OtherRootError."""
+    if canonical_uri(before.root) == canonical_uri(hook.root_uri):
+        return
+    if _is_begun(type(hook)(hook.ckpt_conn_id, root=before.root), before, own_id):
+        raise OtherRootError(job_id=before.job_id, before=redact_uri(before.root), now=redact_uri(hook.root_uri))
 
 
 def own_job_id(ti: Any) -> str:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_provider_ckpt.client.job_facts import is_journaled
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.job.options import Duration, RunOptions
 from airflow_provider_ckpt.operators.arguments import check_timing
 from airflow_provider_ckpt.operators.clearing import was_cleared
+from airflow_provider_ckpt.operators.errors import JobGoneError
 from airflow_provider_ckpt.operators.group_run import GroupRun
 from airflow_provider_ckpt.operators.links import LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
@@ -22,6 +24,7 @@ from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperat
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.storage.redaction import redact_uri
 from airflow_provider_ckpt.triggers.siblings import Siblings
 
 if TYPE_CHECKING:
@@ -87,7 +90,10 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     def _look(run: TaskRun) -> JobState:
         return run.hook.client(run.pointer.job_id).look()
 
-    def _taken(self, run: TaskRun, state: JobState) -> AirflowFailException:
+    def _taken(self, run: TaskRun, state: JobState) -> AirflowFailException | JobGoneError:
+        """What says that the job is not this Dag run's. Where there is no journal nobody has taken it."""
+        if not is_journaled(state):
+            return JobGoneError(job_id=run.pointer.job_id, root=redact_uri(run.pointer.root))
         owner = state.prepared_by or state.attempt or "nobody"
         return AirflowFailException(
             f"Job {run.pointer.job_id} is no longer this Dag run's: {owner} has taken it over. A retry would take it "

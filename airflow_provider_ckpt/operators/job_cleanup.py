@@ -13,10 +13,12 @@ from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, conne
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import job_of_task
+from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
+from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -99,9 +101,11 @@ class CheckpointedJobCleanupOperator(BaseOperator):
             kinds.FLAG.read(getattr(self, flag), flag)
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
+        self._given = given_names(self, ("job_id", "job", "job_params", "root"))
 
     def execute(self, context: Context) -> dict[str, Any]:
         with airflow_failures():
+            refuse_lost(self, self._given)
             job_id = self._job_id(context)
             if job_id is None:
                 self.log.info("Task %s has begun no job in this Dag run: there is nothing to delete", self.job_task_id)
@@ -136,7 +140,15 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         InvalidTaskArgumentError."""
         if self.job_task_id is None:
             return self.job_id
-        return job_of_task(self, context, self.job_task_id).find().job_id
+        found = job_of_task(self, context, self.job_task_id).find()
+        if found.job_id is None and found.state == "success" and not self._is_of_a_job(self.job_task_id):
+            problem = "the task succeeded and told no job id: it runs no job. Name the one that does"
+            raise InvalidTaskArgumentError(argument="job_task_id", value=self.job_task_id, problem=problem)
+        return found.job_id
+
+    def _is_of_a_job(self, task_id: str) -> bool:
+        """One that does, and has told none, was marked successful before it began."""
+        return not self.has_dag() or isinstance(self.dag.get_task(task_id), CheckpointedSparkJobOperator)  # type: ignore[no-untyped-call]
 
     def _tell(self, deleted: DeletedJob) -> None:
         if deleted.already:

@@ -116,8 +116,17 @@ def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], planned
 
 
 def _with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any]]:
-    """Raises InvalidTaskArgumentError for a subtask that two tasks would run: each would take it from the other."""
+    """Raises InvalidTaskArgumentError for what names no subtasks, and for a subtask that two tasks would run: each
+    would take it from the other."""
+    if isinstance(subtasks, str) or not all(isinstance(name, str) and name.strip() for name in subtasks):
+        problem = "give a list of subtasks (history/0) or vertices (history), or a mapping of them to their arguments"
+        raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem=problem)
+    if isinstance(subtasks, Mapping) and not all(isinstance(own, Mapping) for own in subtasks.values()):
+        problem = "give each subtask a mapping of arguments, {} for none"
+        raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem=problem)
     names = list(subtasks)
+    if not names:
+        raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem="name all of them, or leave it out")
     for name in names:
         vertex, _, number = name.rpartition("/")
         if names.count(name) > 1 or (number.isdigit() and vertex in names):

@@ -10,18 +10,25 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
+from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
+from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
+from airflow_provider_ckpt.job.reconfiguration import Reconfiguration, as_numbers
 from airflow_provider_ckpt.job.units import whole_number
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.operators.arguments import is_rendered_later
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_ckpt.client.job_client import JobClient
     from airflow_provider_ckpt.client.job_request import JobRequest
-    from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
     from airflow_provider_ckpt.journal.state import JobState
+
+
+_SETTINGS = "give each operator a mapping of its settings by name"
 
 
 class JobRequestOperator(BaseOperator):
@@ -45,13 +52,15 @@ class JobRequestOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.job_id = job_id
-        self.wait = wait
+        self.wait = kinds.FLAG.read(wait, "wait")
         self.timeout = parse_duration(timeout, "timeout")
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
+        self._given = given_names(self, ("root",))
 
     def execute(self, context: Context) -> dict[str, Any]:
         with airflow_failures():
+            refuse_lost(self, self._given)
             client = CheckpointHook(self.ckpt_conn_id, root=self.root).client(self.job_id)
             state = client.state()
             if state.status in self.already or self._is_needless(client):
@@ -148,9 +157,19 @@ class CheckpointedJobRescaleOperator(JobRequestOperator):
         super().__init__(**kwargs)
         self.source = source
         self.parallelism = parallelism
+        if not is_rendered_later(parallelism):
+            self._number()
+
+    def _number(self) -> int:
+        """Raises InvalidTaskArgumentError."""
+        number = whole_number(str(self.parallelism))
+        if not number or isinstance(self.parallelism, bool):
+            problem = "give a whole number above 0, or a text of one"
+            raise InvalidTaskArgumentError(argument="parallelism", value=self.parallelism, problem=problem)
+        return number
 
     def _ask(self, client: JobClient) -> JobRequest:
-        return client.rescale(self.source, whole_number(str(self.parallelism)) or 0)
+        return client.rescale(self.source, self._number())
 
 
 class CheckpointedJobReconfigureOperator(JobRequestOperator):
@@ -195,18 +214,26 @@ class CheckpointedJobReconfigureOperator(JobRequestOperator):
         self.assign_workload = assign_workload or {}
         self.assign_resources = assign_resources or {}
         self.assign_execution_logic = assign_execution_logic or {}
+        if not any(map(is_rendered_later, (self.assign_workload, self.assign_resources, self.assign_execution_logic))):
+            self._change()
 
     def _change(self) -> Reconfiguration:
-        from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, as_numbers
-
+        """Raises InvalidTaskArgumentError, and what :class:`Reconfiguration` raises."""
         change = Reconfiguration()
-        for uid, given in self.assign_workload.items():
-            change.assign_workload(uid, **as_numbers(given))
-        for uid, given in self.assign_resources.items():
-            change.assign_resources(uid, **as_numbers(given))
-        for uid, reference in self.assign_execution_logic.items():
+        for uid, given in self._by_operator("assign_workload").items():
+            change.assign_workload(uid, **as_numbers(_mapping("assign_workload", given, _SETTINGS)))
+        for uid, given in self._by_operator("assign_resources").items():
+            change.assign_resources(uid, **as_numbers(_mapping("assign_resources", given, _SETTINGS)))
+        for uid, reference in self._by_operator("assign_execution_logic").items():
             change.assign_execution_logic(uid, reference)
+        if not change.changes:
+            problem = "nothing is given that is to be changed"
+            raise InvalidTaskArgumentError(argument="assign_workload", value=self.assign_workload, problem=problem)
         return change
+
+    def _by_operator(self, argument: str) -> Mapping[str, Any]:
+        """A template that is not native makes a text of a mapping."""
+        return _mapping(argument, getattr(self, argument), "give a mapping of operators")
 
     def _is_needless(self, client: JobClient) -> bool:
         """A retry of one that was answered too late finds it done."""
@@ -214,6 +241,12 @@ class CheckpointedJobReconfigureOperator(JobRequestOperator):
 
     def _ask(self, client: JobClient) -> JobRequest:
         return client.reconfigure(self._change())
+
+
+def _mapping(argument: str, value: object, problem: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise InvalidTaskArgumentError(argument=argument, value=value, problem=problem)
+    return value
 
 
 def _result(state: JobState) -> dict[str, Any]:

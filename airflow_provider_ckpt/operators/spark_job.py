@@ -20,12 +20,14 @@ from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, drive
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
+from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.arguments import (
     ARGUMENTS,
+    HELD_OTHERWISE,
     TEMPLATED,
     check_arguments,
     check_flink_options,
@@ -154,6 +156,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super().__init__(name=name, deferrable=deferrable, poll_interval=poll_interval, **kwargs)
         for argument, value in given.items():
             setattr(self, argument, value)
+        self._given = given_names(self, HELD_OTHERWISE)
         self.ckpt_conn_id = ckpt_conn_id
         self.conn_ids = conn_ids
         self.on_clear = on_clear
@@ -226,6 +229,11 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return hook.leave(max(0.0, until - time.monotonic())) and hook.deploy_mode == "client"
 
     # ---- before the submission
+
+    def _check_where(self) -> None:
+        """And which job it is."""
+        refuse_lost(self, self._given)
+        super()._check_where()
 
     def _begin(self, context: Context) -> TaskRun:
         """Find the job of this task, look back on a retry, leave the pointer. The state store is read and written

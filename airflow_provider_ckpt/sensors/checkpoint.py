@@ -14,6 +14,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask, job_of_task
+from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
 from airflow_provider_ckpt.sensors.memory import SensorMemory
@@ -109,6 +110,7 @@ class CheckpointSensor(BaseSensorOperator):
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
         self.deferrable = deferrable
+        self._given = given_names(self, ("job_id", "checkpoint", "since", "finished", "watermark", "root"))
         self._looking: Look | None = None
         self._memory: SensorMemory | None = None
 
@@ -139,6 +141,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     def _look(self, context: Context) -> Verdict:
         if self._looking is None:
+            refuse_lost(self, self._given)
             self._memory = SensorMemory.of(cast("Mapping[str, Any]", context), keeps_looks=self.reschedule)
             self._looking = Look(
                 CheckpointHook(self.ckpt_conn_id, root=self.root),

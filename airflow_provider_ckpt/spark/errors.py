@@ -84,13 +84,6 @@ class OutputReadError(InvalidInputError):
     )
 
 
-class RootNotForSparkError(InvalidInputError):
-    template = (
-        "the root {uri} lives in this process only, and Spark's executors could not read it; "
-        "use a folder (file://) or an object store"
-    )
-
-
 class SparkFileSystemMissingError(InvalidInputError):
     template = "Spark cannot open {uri}: {reason}; give Spark {hint}"
 

@@ -26,10 +26,11 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
 from airflow_provider_ckpt.job.code import code_of
-from airflow_provider_ckpt.job.errors import JobImportError
+from airflow_provider_ckpt.job.errors import JobImportError, JobReferenceError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
+from airflow_provider_ckpt.job.users_traceback import users_traceback
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.remote.can_leave import CanLeave
@@ -40,7 +41,6 @@ from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporte
 from airflow_provider_ckpt.spark.errors import (
     OutputAmongStateError,
     RootInOutputError,
-    RootNotForSparkError,
     SparkGoneError,
 )
 from airflow_provider_ckpt.spark.job_run import execute, prepare_for_workers
@@ -54,7 +54,7 @@ from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS, check_job_id
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.nesting import lies_in, segments
 from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
-from airflow_provider_ckpt.storage.root import check_root, read_root
+from airflow_provider_ckpt.storage.root import check_root_of_run, read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
 Work = Callable[[Job, RunOptions, Storage, Location, OnStatus, Journal], ExitCode]
@@ -164,9 +164,7 @@ def look(options: RunOptions, location: Location) -> tuple[Storage, Journal]:
     Raises RootNotForSparkError, ForeignRootError, NewerFormatError, what :func:`check_root` raises, and the storage's
     errors."""
     storage = open_storage(location)
-    if storage.uri.startswith("memory:"):
-        raise RootNotForSparkError(uri=storage.uri)
-    check_root(storage)
+    check_root_of_run(storage)
     with suppress(NoRootError):
         read_root(storage)
     journal = Journal(
@@ -179,6 +177,8 @@ def look(options: RunOptions, location: Location) -> tuple[Storage, Journal]:
 
 
 def _user_traceback(error: CkptError) -> str | None:
+    if isinstance(error, JobReferenceError):
+        return users_traceback(error)
     return None if error.__cause__ is None else _traceback(error.__cause__)
 
 

@@ -117,6 +117,13 @@ class RootIsPatternError(InvalidInputError):
     )
 
 
+class RootNotForSparkError(InvalidInputError):
+    template = (
+        "the root {uri} lives in this process only, and Spark's executors could not read it; "
+        "use a folder (file://) or an object store"
+    )
+
+
 class NoRootError(TerminalError):
     """No job was ever run under the URI. ``data``: uri, marker."""
 

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.storage.errors import (
     RootAboveRootError,
     RootInsideRootError,
     RootIsPatternError,
+    RootNotForSparkError,
     StorageDeniedError,
 )
 from airflow_provider_ckpt.storage.storage import Storage
@@ -40,7 +41,7 @@ def open_root(storage: Storage) -> Storage:
 
 def check_root(storage: Storage) -> None:
     """Refuse a place that can be no root, writing nothing. For ``open_root``, and before: in the first look at a job,
-    in ``ckpt doctor``.
+    in ``ckpt doctor`` (:func:`check_root_of_run`).
 
     Raises RootIsPatternError, RootInsideRootError, and for a root that is not made yet RootAboveRootError.
     """
@@ -53,6 +54,14 @@ def check_root(storage: Storage) -> None:
     for name in storage.list("")[:_LOOKED_AT]:  # cheap enough; a folder with more names is nobody's list of roots
         if _is_there(storage, f"{name}/{ROOT_MARKER}"):
             raise RootAboveRootError(uri=storage.uri, inner=storage.full_uri(name))
+
+
+def check_root_of_run(storage: Storage) -> None:
+    """As :func:`check_root`, and one that other processes cannot see is refused: for who asks whether a job could run
+    there. Raises RootNotForSparkError, too."""
+    if storage.uri.startswith("memory:"):
+        raise RootNotForSparkError(uri=storage.uri)
+    check_root(storage)
 
 
 def check_root_for_spark(uri: str) -> None:

@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
+from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.units import Duration, parse_duration
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.storage.layout import check_job_id
@@ -85,6 +86,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
                     state.damage
                 ):  # what lies before it is told already, or is not all: it may not even say whose job it is
                     raise CorruptJournalError(job_id=self.job_id, reason="; ".join(state.damage))
+                self._say_of_sink(state)
                 told = await self._begin(state) if told is None else told.going_on(state)
             except (CkptError, AirflowException, AirflowRuntimeError, OSError) as error:
                 self._say(str(error))
@@ -123,6 +125,13 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
     async def _keep(self, told: Told) -> None:
         if self.asset_state_store is not None:
             await self.asset_state_store.aset(self._key, asdict(told))
+
+    def _say_of_sink(self, state: JobState) -> None:
+        """One that the job has not would be waited for in vain, and without a word."""
+        known = sorted(uid for vertex in state.graph().vertices for uid in vertex.sinks)
+        if self.sink is not None and known and self.sink not in known:
+            hint = did_you_mean(self.sink, known)
+            self._say(f"it has no sink {self.sink!r}, and no release of it is told.{hint} It has: {listed(known)}")
 
     def _say(self, problem: str) -> None:
         """Once, until it is another one."""

@@ -96,10 +96,15 @@ def _button(monkeypatch: pytest.MonkeyPatch, **connection: Any) -> tuple[bool, s
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no root": ({}, "No root URI is given."),
     "a relative root": ({"host": "relative/x"}, "relative path"),
+    "a root that no other process sees": ({"host": "memory://x"}, "lives in this process only"),
+    "an endpoint that is no text": ({"host": "s3://b/x", "extra": {"endpoint_url": 9000}}, "endpoint_url"),
     "a root that Spark takes for a pattern": ({"host": "/tmp/{x}"}, "has { } in its path"),
     "extra that is no object": ({"host": "/x", "extra": "[]"}, "is not a JSON object"),
     "a folder that cannot be made": ({"host": "/proc/no-such-folder"}, "cannot be reached"),
     "no such protocol": ({"host": "foo://bucket/x"}, "foo"),
+    "an extra that is no JSON": ({"host": "s3://b/x", "extra": '{"endpoint_url": bad'}, "extra is not a JSON object"),
+    "a root with a space behind it": ({"host": "/tmp/x "}, "begins or ends with white space"),
+    "a root with a line break": ({"host": "/tmp/x\n"}, "begins or ends with white space"),
     "extra that is no JSON": ({"host": "/x", "extra": {"storage_options": "{bad"}}, "not a JSON object"),
     "credentials of no use": ({"host": "/x", "login": "me"}, "s3:// only"),
 }

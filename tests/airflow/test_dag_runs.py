@@ -56,7 +56,7 @@ def test_a_retry_keeps_its_job_and_templates_are_rendered(
     job: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    spark_submit.play(status("started", epoch=1), exit=1)
+    spark_submit.play(exit=1)
     spark_submit.play(FINISHED)
     with DAG("shop_retry", schedule=None) as dag:
         CheckpointedSparkJobOperator(

@@ -112,7 +112,7 @@ def test_a_job_id_that_a_template_left_empty_is_not_the_task_s_own(
     """It began another job, which read everything from the start."""
     task = operator(spark_submit, root, tmp_path, job_id="{{ var }}")
     task.job_id = ""  # as Airflow renders it
-    with pytest.raises(AirflowFailException, match="the job id '' is refused"):
+    with pytest.raises(AirflowFailException, match="job_id='' cannot be used"):
         task.execute(context(StateStore()))
     assert spark_submit.calls == []
 
@@ -125,6 +125,9 @@ def test_one_id_that_is_no_list_is_refused_while_the_dag_is_read(
     for given in (None, 3, [None], [""], [3]):  # the task failed with a TypeError, and was retried
         with pytest.raises(InvalidTaskArgumentError, match="which are texts"):
             operator(spark_submit, root, tmp_path, conn_ids=given)
+    with pytest.raises(InvalidTaskArgumentError, match="differ in case only"):  # one got what is the other's
+        operator(spark_submit, root, tmp_path, conn_ids=["Shop", "shop"])
+    operator(spark_submit, root, tmp_path, conn_ids=["shop", "shop", "{{ a }}", "{{ A }}"])
 
 
 def test_every_task_of_a_group_has_the_connections() -> None:

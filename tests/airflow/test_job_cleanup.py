@@ -19,6 +19,7 @@ from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
+from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.journaled import complete, driver, end
@@ -31,8 +32,8 @@ NOTHING: dict[str, Any] = {"status": None, "was": None, "files": 0, "bytes": 0, 
 
 
 def operator(root: str | Path, **arguments: Any) -> CheckpointedJobCleanupOperator:
-    given = {"job_id": "orders", "root": str(root), "ckpt_conn_id": None, **arguments}
-    return CheckpointedJobCleanupOperator(task_id="clean", **given)
+    given = {"task_id": "clean", "job_id": "orders", "root": str(root), "ckpt_conn_id": None, **arguments}
+    return CheckpointedJobCleanupOperator(**given)
 
 
 def clean(root: str | Path, **arguments: Any) -> dict[str, Any]:
@@ -163,6 +164,19 @@ def test_the_job_is_that_which_its_task_has_told(
 def test_a_task_that_has_begun_no_job_is_no_failure(root: Storage, told: dict[str, Any], state: str | None) -> None:
     told.update(states={} if state is None else {"revenue": state})
     assert clean(root.uri, job_id=None, job_task_id="revenue") == {**NOTHING, "job_id": None}
+
+
+def test_a_task_that_runs_no_job_is_no_job_that_is_deleted(root: Storage, told: dict[str, Any]) -> None:
+    """A slip of the name left every job where it was, and was a success."""
+    told.update(states={"revenue": "success", "publish": "success"})
+    with DAG("shop", schedule=None):
+        slip = operator(root.uri, job_id=None, job_task_id="publish", task_id="slip")
+        right = operator(root.uri, job_id=None, job_task_id="revenue", task_id="right")
+        CheckpointedJobCleanupOperator(task_id="publish", job_id="x")
+        CheckpointedSparkJobOperator(task_id="revenue", job="a.py:job")
+    with pytest.raises(AirflowFailException, match="it runs no job"):
+        slip.execute(context(StateStore()))
+    assert right.execute(context(StateStore()))["status"] is None  # marked successful before it began
 
 
 def test_a_mapped_task_is_refused(root: Storage, told: dict[str, Any]) -> None:

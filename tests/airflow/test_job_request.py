@@ -177,13 +177,15 @@ def test_a_rescale_that_the_driver_refuses_is_no_success(root: Storage, journal:
         ask(rescale(root))
 
 
-@pytest.mark.parametrize(("parallelism", "source"), [("many", "history"), (0, "history"), (4, "live")])
-def test_a_rescale_that_can_never_be_fails_for_good(
-    root: Storage, journal: JobOf, parallelism: int | str, source: str
-) -> None:
+@pytest.mark.parametrize("parallelism", ["many", 0])
+def test_a_rescale_that_can_never_be_fails_for_good(root: Storage, journal: JobOf, parallelism: int | str) -> None:
     by_split(journal)
     with pytest.raises(AirflowFailException, match="can be rescaled, to 1 or more: history"):
-        ask(rescale(root, parallelism, source))
+        ask(rescale(root, 4, "live"))
+    task = rescale(root, "{{ params.subtasks }}", "history")
+    task.parallelism = parallelism
+    with pytest.raises(AirflowFailException, match="a whole number above 0"):
+        ask(task)
 
 
 # ---- reconfigure
@@ -230,17 +232,21 @@ def test_a_retry_of_one_that_took_place_asks_nothing(root: Storage, journal: Job
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("name", "rendered"),
     [
-        {"assign_workload": {"nobody": {"state_partitions": 4}}},
-        {"assign_resources": {"daily": {"executors": 4}}},
-        {"assign_workload": {"daily": {"state_partitions": "many"}}},
+        ("assign_workload", {"nobody": {"state_partitions": 4}}),
+        ("assign_resources", {"daily": {"executors": 4}}),
+        ("assign_workload", {"daily": {"state_partitions": "many"}}),
     ],
 )
-def test_a_change_that_can_never_be_fails_for_good(root: Storage, journal: JobOf, given: dict[str, Any]) -> None:
+def test_a_change_that_can_never_be_fails_for_good(
+    root: Storage, journal: JobOf, name: str, rendered: dict[str, Any]
+) -> None:
     streaming(journal)
+    task = reconfigure(root, **{name: {"daily": "{{ params.change }}"}})
+    setattr(task, name, rendered)
     with pytest.raises(AirflowFailException):
-        ask(reconfigure(root, **given))
+        ask(task)
 
 
 def test_the_hook_asks_when_the_block_ends(root: Storage, journal: JobOf) -> None:

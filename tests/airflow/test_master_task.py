@@ -449,6 +449,16 @@ def test_a_job_that_somebody_else_has_taken_is_not_taken_back(
     assert played.jobs == []
 
 
+def test_a_job_of_which_nothing_is_there_was_taken_by_nobody_and_may_be_back(
+    coordinate: Any, played: PlayedMaster, told: Told
+) -> None:
+    """A share that is not mounted on this worker failed the group for good."""
+    with pytest.raises(AirflowException, match="there is nothing of it under") as raised:
+        coordinate().execute(context(StateStore(), try_number=2))
+    assert not isinstance(raised.value, AirflowFailException)
+    assert played.jobs == []
+
+
 def test_subtasks_that_no_task_runs_are_refused_before_anybody_waits_for_them(
     coordinate: Any, played: PlayedMaster, orders: Journal
 ) -> None:

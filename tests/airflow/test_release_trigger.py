@@ -18,7 +18,7 @@ from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, JobCreated, SinkReleased
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.release import CheckpointReleaseTrigger
@@ -143,6 +143,20 @@ def test_of_one_sink_only_its_rows_count(root: Storage, journal: Journals) -> No
         lambda: release(writer, 1, out=0, copy=4), lambda: release(writer, 2, out=3, copy=4)
     )
     assert (checkpoints(events), events[0]["rows"], list(events[0]["sinks"])) == ([(0, 2)], 3, ["out"])
+
+
+def test_a_sink_that_the_job_has_not_is_told_of(root: Storage, journal: Journals) -> None:
+    """Its releases would be waited for without a word."""
+    writer = driver(journal("orders"))
+    graph = JobGraph((JobVertex("live", ("live",), ("live",), (), ("lake",), bounded=False),), ())
+    writer.write(JobCreated("orders", graph, "streaming", SubmittedOptions({}), 1.0))
+    said: dict[str, list[str]] = {"lale": [], "lake": []}
+    for sink, lines in said.items():
+        watcher = Watcher(root.uri, Store(), sink=sink)
+        watcher.trigger._say = lines.append
+        watcher.until(lambda: None)
+    assert said["lale"][0] == ("it has no sink 'lale', and no release of it is told. Did you mean 'lake'? It has: lake")
+    assert said["lake"] == []
 
 
 def test_what_is_released_while_nobody_looks_is_told_later(root: Storage, journal: Journals) -> None:

@@ -142,7 +142,7 @@ def test_airflow_asks_it_and_stops_trying(
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", "host": str(root)}))
     made = open_root(open_storage(tmp_path / "made"))
     driver(Journal(made, "nightly")).write(completed(1, batch_id=4))
-    spark_submit.play(status("started", epoch=1), exit=1)
+    spark_submit.play(exit=1)
     spark_submit.play(status("started", epoch=1), exit=1, copy=(tmp_path / "made", root))
     for _ in range(9):
         spark_submit.play(status("started", epoch=1), exit=1)

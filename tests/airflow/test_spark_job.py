@@ -228,6 +228,92 @@ def test_a_retry_restores_if_no_driver_ever_took_the_job_over(
     assert [call.options["restore"] for call in spark_submit.calls] == ["/old/chk-4", "/old/chk-4"]
 
 
+def test_a_retry_goes_on_with_the_job_that_was_begun_whatever_its_template_comes_to_now(
+    make: Any,
+    spark_submit: FakeSparkSubmit,
+    journal: Callable[[str], Journal],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    store = StateStore()
+    spark_submit.play(status("started", epoch=1), exit=137)
+    with pytest.raises(AirflowException):
+        make(job_id="at_10_00").execute(context(store))
+    record(journal("at_10_00"), "RUNNING", "RESTARTING", completed=2)
+    spark_submit.play(FINISHED)
+    assert make(job_id="at_10_05").execute(context(store, try_number=2))["job_id"] == "at_10_00"
+    assert [call.options["job_id"] for call in spark_submit.calls] == ["at_10_00", "at_10_00"]
+    assert "job_id is at_10_05 now, and an earlier try of this task began job at_10_00" in capfd.readouterr().out
+    spark_submit.play(FINISHED)
+    assert make(job_id="at_10_09").execute(context(store, try_number=3, max_tries=4))["job_id"] == "at_10_09"
+
+
+def test_a_retry_takes_another_job_where_none_was_begun(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    record(journal("misspelt"), "RUNNING", "STOPPED", attempt="shop.orders.r0~t1")
+    store = StateStore()
+    spark_submit.play(exit=1)
+    with pytest.raises(AirflowException):
+        make(job_id="misspelt").execute(context(store))
+    spark_submit.play(FINISHED)
+    assert make(job_id="meant").execute(context(store, try_number=2))["job_id"] == "meant"
+
+
+def test_a_retry_under_another_root_begins_no_job_anew(
+    make: Any, spark_submit: FakeSparkSubmit, root: Storage, journal: Callable[[str], Journal], tmp_path: Path
+) -> None:
+    store = StateStore()
+    spark_submit.play(exit=137)
+    with pytest.raises(AirflowException):
+        make().execute(context(store))
+    spark_submit.play(exit=137)
+    with pytest.raises(AirflowException, match="spark-submit ended"):  # nothing was begun: it may be corrected
+        make(root=f"{tmp_path}/other").execute(context(store, try_number=2))
+    with pytest.raises(AirflowException, match="spark-submit ended"):
+        spark_submit.play(exit=137)
+        make().execute(context(store, try_number=3))
+    record(journal(JOB_ID), "RUNNING", "RESTARTING", completed=2)
+    with pytest.raises(AirflowFailException, match=f"under the root {root.uri}"):
+        make(root=f"{tmp_path}/other").execute(context(store, try_number=3))
+    spark_submit.play(FINISHED)
+    make(root=f"{root.uri}/").execute(context(store, try_number=3))  # the same one
+    assert len(spark_submit.calls) == 4
+
+
+def test_a_retry_does_not_take_the_job_from_somebody_who_has_it_by_now(
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
+) -> None:
+    """As a fenced driver: the other one would be fenced, and fail for good."""
+    store = StateStore()
+    spark_submit.play(status("started", epoch=1), exit=137)
+    with pytest.raises(AirflowException):
+        make(job_id="shared").execute(context(store))
+    record(journal("shared"), "RUNNING")
+    record(journal("shared"), "RUNNING", attempt="shop.orders.r2~t1")
+    with pytest.raises(AirflowFailException, match=r"shop\.orders\.r2~t1 has taken it over \(epoch 2\)"):
+        make(job_id="shared").execute(context(store, try_number=2))
+    assert len(spark_submit.calls) == 1
+    spark_submit.play(FINISHED)
+    make(job_id="shared").execute(context(store, try_number=2, max_tries=3))  # cleared
+    record(journal("shared"), "RESTARTING", attempt="shop.orders.r2~t1")
+    spark_submit.play(FINISHED)
+    make(job_id="shared").execute(context(store, try_number=3, max_tries=3))  # nobody has it
+
+
+def test_a_retry_whose_journal_is_gone_begins_no_job_anew(make: Any, spark_submit: FakeSparkSubmit) -> None:
+    """A share that is not mounted on this worker."""
+    store = StateStore()
+    spark_submit.play(status("started", epoch=1), exit=137)
+    with pytest.raises(AirflowException):
+        make().execute(context(store))
+    with pytest.raises(AirflowException, match="there is nothing of it under") as raised:
+        make().execute(context(store, try_number=2))
+    assert not isinstance(raised.value, AirflowFailException)
+    spark_submit.play(FINISHED)
+    make().execute(context(store, try_number=2, max_tries=3))  # cleared
+    assert len(spark_submit.calls) == 2
+
+
 @pytest.fixture
 def lost(make: Any, spark_submit: FakeSparkSubmit) -> StateStore:
     """The store after a first try that claimed its job and was killed."""
@@ -398,6 +484,23 @@ def test_secrets_reach_the_driver_and_nothing_else(
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster"])
+def test_a_driver_beside_the_task_gets_the_storage_options_and_its_command_line_does_not(
+    master: str, make: Any, spark_submit: FakeSparkSubmit, root: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if master.startswith("k8s"):
+        pytest.importorskip("airflow.providers.cncf.kubernetes")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": master}))
+    connection = {"conn_type": "ckpt", "host": root.uri, "extra": {"storage_options": {"token": "tok-en-2"}}}
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
+    spark_submit.play(FINISHED)
+    make(root=None, env_vars={"MINE": "1"}).execute(context(StateStore()))
+    (call,) = spark_submit.calls
+    assert json.loads(call.storage_options or "") == {"token": "tok-en-2"}
+    assert "tok-en-2" not in " ".join(call.argv)
+    assert [word for word in call.argv if "MINE=1" in word]  # what is the user's is as the Spark provider has it
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster"])
 def test_where_the_environment_has_to_be_configuration_the_command_is_logged_without_its_values(
     master: str,
     make: Any,
@@ -413,7 +516,7 @@ def test_where_the_environment_has_to_be_configuration_the_command_is_logged_wit
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
     spark_submit.play(status("failed", "x"), exit=1)
     with pytest.raises(AirflowException):
-        make(root=None).execute(context(StateStore()))
+        make(root=None, deploy_mode="cluster", durable=False).execute(context(StateStore()))
     logged = capfd.readouterr().out
     assert "CKPT_STORAGE_OPTIONS" in logged
     assert "ote-1" not in logged
@@ -522,7 +625,7 @@ def test_a_kill_asks_the_driver_to_stop_and_ends_what_does_not_leave(
 
 
 def test_a_driver_that_leaves_with_a_savepoint_is_not_killed_and_the_task_is_retried_not_green(
-    make: Any, spark_submit: FakeSparkSubmit, root: Storage
+    make: Any, spark_submit: FakeSparkSubmit, root: Storage, journal: Callable[[str], Journal]
 ) -> None:
     """A worker that is shut down: its job has to go on, so STOPPED is no success here."""
     last = status("stopped", epoch=6, checkpoint=9, released=9)
@@ -544,6 +647,7 @@ def test_a_driver_that_leaves_with_a_savepoint_is_not_killed_and_the_task_is_ret
     assert not isinstance(ended, AirflowFailException)
     assert "took a savepoint and left. A retry goes on from checkpoint 9" in str(ended)
     assert store.values[KEY]["status"] == "STOPPED"
+    record(journal(JOB_ID), "RUNNING", "STOPPED", completed=9)
     result = make().execute(context(store, try_number=2))
     assert (result["status"], result["checkpoint"]) == ("STOPPED", 12)
 

@@ -177,6 +177,8 @@ def test_a_root_that_a_run_would_refuse_is_a_problem(tmp_path: Path, capsys: pyt
         line = next(line for line in capsys.readouterr().out.splitlines() if " root" in line)
         assert line.startswith("problem")
         assert reason in line
+    assert main(["doctor", "--root", "memory://x"]) == 1
+    assert "lives in this process only" in capsys.readouterr().out
 
 
 def test_a_root_that_is_one_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

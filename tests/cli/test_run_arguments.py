@@ -147,6 +147,23 @@ def test_a_file_that_is_not_there_has_no_traceback(tmp_path: Path, capsys: pytes
     assert "Traceback" not in shown
 
 
+def test_a_module_that_is_not_there_has_no_traceback_in_the_driver_either(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for more in ([], ["--job-id", "x"]):
+        assert main(["run", "no_such_module:job", "--root", str(tmp_path / "root"), *more]) == 2
+        shown = capsys.readouterr().err
+        assert "Python finds no 'no_such_module'" in shown
+        assert "ModuleNotFoundError" not in shown
+
+
+def test_an_empty_job_id_is_not_the_jobs_name(
+    reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", reference, "--root", str(tmp_path / "root"), "--job-id", ""]) == 2
+    assert "the job id '' is refused" in capsys.readouterr().err
+
+
 def test_known_warnings_lines_are_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     print_sentence(StatusLine(LineKind.CHECKPOINT, "checkpoint 1 completed", {"quiet": True}))
     print_sentence(StatusLine(LineKind.RELEASED, "checkpoint 2 released 3 rows (1 ms)"))

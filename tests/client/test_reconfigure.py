@@ -148,6 +148,20 @@ def test_a_preview_says_who_would_stand_still_and_asks_nobody(driver: Journal, t
     assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
 
 
+def test_a_preview_of_what_nobody_would_do_is_refused(driver: Journal, tmp_path: Path) -> None:
+    driver.write(ev.PlanRecorded(GRAPH, {}, 2.0, replace(DEFINITION, mode="batch")))
+    driver.flush()
+    for ask in (client(tmp_path).preview, client(tmp_path).reconfigure):
+        with pytest.raises(NotReconfigurableError, match="daily: the job is in batch mode"):
+            ask(sixteen())
+    driver.write(ev.PlanRecorded(GRAPH, {}, 3.0, DEFINITION))
+    driver.write(ev.StatusChanged(JobStatus.FINISHED, 3.0))
+    for ask in (client(tmp_path).preview, client(tmp_path).reconfigure):
+        with pytest.raises(JobNotRunningError, match="FINISHED"):
+            ask(sixteen())
+    assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
+
+
 @pytest.mark.parametrize(
     ("outcome", "served"),
     [

@@ -73,7 +73,9 @@ def test_what_is_no_duration_there_is_refused_with_its_key_and_the_form(text: st
     assert TIMEOUT in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "mb", "1.5 mb", "-1", "1 mib", "1 pb", "9223372036854775808", "8388608 tb"])
+@pytest.mark.parametrize(
+    "text", ["", "mb", "1.5 mb", "-1", "1 mib", "1 pb", "9223372036854775808", "8388608 tb", "9" * 5000]
+)
 def test_what_is_no_size_there_is_refused_with_its_key_and_the_form(text: str) -> None:
     with pytest.raises(errors.BadFlinkSizeError, match="a number alone is bytes") as caught:
         flink_values({BUFFER: text}, {})

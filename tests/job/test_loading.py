@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import importlib
 import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -144,6 +146,41 @@ def test_a_repaired_module_beside_is_seen_by_the_next_try(folder: Path) -> None:
         load_job(f"{folder}/orders.py:job")
     (folder / "columns_of_this_test.py").write_text('NAME = "orders"\nMISSING_FOR_NOW = "there it is, longer"\n')
     assert load_job(f"{folder}/orders.py:job").name == "orders"
+
+
+def _dags_modules(folder: Path) -> dict[str, ModuleType]:
+    """Modules of the same names that a Dag file has imported from elsewhere: one, and a package with two more."""
+    dags = folder / "dags"
+    (dags / "package_of_this_test").mkdir(parents=True)
+    (dags / "columns_of_this_test.py").write_text('NAME = "of_the_dag"\n')
+    for name in ("__init__", "one", "two"):
+        (dags / "package_of_this_test" / f"{name}.py").write_text('NAME = "of_the_dag"\n')
+    sys.path.insert(0, str(dags))
+    names = ["columns_of_this_test", "package_of_this_test.one", "package_of_this_test.two", "package_of_this_test"]
+    found = {name: importlib.import_module(name) for name in names}
+    sys.path.remove(str(dags))
+    return found
+
+
+def test_a_module_beside_the_file_goes_before_one_of_its_name_that_a_dag_has_imported(folder: Path) -> None:
+    """The job had the Dag's settings, and its sinks another place."""
+    theirs = _dags_modules(folder)
+    (folder / "package_of_this_test").mkdir()
+    (folder / "package_of_this_test" / "__init__.py").write_text("")
+    (folder / "package_of_this_test" / "one.py").write_text('NAME = "orders_2"\n')
+    (folder / "second.py").write_text(GOOD.replace("columns_of_this_test", "package_of_this_test.one"))
+    assert load_job(f"{folder}/orders.py:job").name == "orders"
+    assert sys.modules["package_of_this_test.two"] is theirs["package_of_this_test.two"]  # not looked at
+    assert load_job(f"{folder}/second.py:job").name == "orders_2"
+    assert "package_of_this_test.two" not in sys.modules
+
+
+def test_a_file_that_fails_leaves_the_modules_of_a_dag_as_they_were(folder: Path) -> None:
+    theirs = _dags_modules(folder)
+    (folder / "orders.py").write_text("import columns_of_this_test\nraise RuntimeError\n")
+    with pytest.raises(errors.JobImportError):
+        load_job(f"{folder}/orders.py:job")
+    assert {name: sys.modules[name] for name in theirs} == theirs
 
 
 def test_a_failed_reload_leaves_the_module_that_was_there(folder: Path) -> None:

@@ -135,7 +135,6 @@ LATE = {
     "hooks.checkpoint": "as triggers.job_master, of the journal",
     "client.job_client": "sinks take a tenth of a second, which every DAG file would pay: only a release needs them",
     "client.job_view": "as client.job_client: only who asks for results needs them",
-    "operators.job_request": "as hooks.checkpoint: only a task that asks for such a change needs it",
     "operators.hosting": "as above: a JobMaster has sinks, and only the task that runs one needs it",
     "triggers.comeback_watch": "as triggers.job_master, of the journal",
     "triggers.job_master": "as above, of the triggerer",

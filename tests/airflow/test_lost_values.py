@@ -1,0 +1,135 @@
+"""Arguments whose template or XCom came to nothing, and such as no run could take: what the tasks make of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_ckpt import (
+    CheckpointedJobCleanupOperator,
+    CheckpointedJobReconfigureOperator,
+    CheckpointedJobRescaleOperator,
+    CheckpointedJobStopOperator,
+    CheckpointedSparkJobGroup,
+    CheckpointedSparkJobOperator,
+    CheckpointSensor,
+)
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.journal.events import StatusChanged
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.airflow.support import FakeSparkSubmit, StateStore, context
+
+TEMPLATE = "{{ ti.xcom_pull('other') }}"
+
+
+@pytest.fixture
+def finished(root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that is FINISHED under the connection's root."""
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", "host": root.uri}))
+    shop = journal("shop")
+    shop.claim("a", Worker(), 1.0)
+    shop.write(StatusChanged(JobStatus.FINISHED, 4.0, None))
+
+
+def _rendered(task: BaseOperator, name: str, value: Any) -> Any:
+    """As Airflow leaves a task behind that has rendered ``name``."""
+    assert name in task.template_fields
+    setattr(task, name, value)
+    return task
+
+
+@pytest.mark.parametrize("value", [None, "", " "])
+@pytest.mark.parametrize("name", ["job_id", "root", "job_params"])
+def test_a_job_is_not_begun_as_another_one_where_its_identity_came_to_nothing(
+    name: str, value: Any, finished: None, spark_submit: FakeSparkSubmit, tmp_path: Path
+) -> None:
+    (tmp_path / "orders.py").write_text("")
+    given: Any = {name: TEMPLATE}
+    task = CheckpointedSparkJobOperator(
+        task_id="orders", job=f"{tmp_path}/orders.py:job", spark_binary=spark_submit.path, **given
+    )
+    store = StateStore()
+    with pytest.raises(AirflowFailException, match=f"{name}={value!r} cannot be used: it was given"):
+        _rendered(task, name, value).execute(context(store))
+    assert not store.writes
+    assert not spark_submit.calls
+
+
+@pytest.mark.parametrize("name", ["job_id", "job", "job_params", "root"])
+def test_a_clean_up_of_nothing_is_no_success(name: str, finished: None, root: Storage) -> None:
+    given: dict[str, Any] = {"job_id": "shop", "job": "orders.py:job", "job_params": {"day": "1"}, "root": root.uri}
+    task = CheckpointedJobCleanupOperator(task_id="clean", **given)
+    with pytest.raises(AirflowFailException, match=f"{name}=None cannot be used: it was given"):
+        _rendered(task, name, None).execute(context(StateStore()))
+
+
+@pytest.mark.parametrize("value", [None, ""])
+@pytest.mark.parametrize("name", ["since", "finished", "watermark", "checkpoint", "root"])
+def test_a_sensor_waits_for_no_less_than_it_was_told_to(name: str, value: Any, finished: None) -> None:
+    given: dict[str, Any] = {name: TEMPLATE}
+    task = CheckpointSensor(task_id="wait", job_id="shop", **given)
+    with pytest.raises(AirflowFailException, match=f"{name}={value!r} cannot be used: it was given"):
+        _rendered(task, name, value).poke(context(StateStore()))
+
+
+def test_a_request_asks_under_no_other_root(finished: None) -> None:
+    task = CheckpointedJobStopOperator(task_id="stop", job_id="shop", root=TEMPLATE)
+    with pytest.raises(AirflowFailException, match="root=None cannot be used: it was given"):
+        _rendered(task, "root", None).execute(context(StateStore()))
+
+
+@pytest.mark.parametrize("kind", [CheckpointedJobCleanupOperator, CheckpointSensor])
+@pytest.mark.parametrize("task_id", [3, "order"])
+def test_a_job_task_id_that_is_no_text_fails_for_good_too(kind: Any, task_id: Any, root: Storage) -> None:
+    with DAG("d", schedule=None):
+        asking = kind(task_id="asking", job_task_id=task_id, root=root.uri)
+        CheckpointedJobStopOperator(task_id="orders", job_id="shop")
+    run = asking.execute if kind is CheckpointedJobCleanupOperator else asking.poke
+    with pytest.raises(AirflowFailException, match=f"job_task_id={task_id!r} cannot be used: the Dag has no such task"):
+        run(context(StateStore()))
+
+
+REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "nothing to change": (CheckpointedJobReconfigureOperator, {}, "nothing is given that is to be changed"),
+    "a text of changes": (CheckpointedJobReconfigureOperator, {"assign_workload": "{}"}, "a mapping of operators"),
+    "operators without settings": (CheckpointedJobReconfigureOperator, {"assign_resources": {"q": 2}}, "its settings"),
+    "settings that are no names": (CheckpointedJobReconfigureOperator, {"assign_workload": {"q": {2: 2}}}, "by name"),
+    "a setting there is not": (CheckpointedJobReconfigureOperator, {"assign_workload": {"q": {"x": 2}}}, "cannot be"),
+    "a list of logic": (CheckpointedJobReconfigureOperator, {"assign_execution_logic": ["q"]}, "mapping of operators"),
+    "half a subtask": (CheckpointedJobRescaleOperator, {"source": "h", "parallelism": 2.5}, "a whole number above 0"),
+    "no subtask": (CheckpointedJobRescaleOperator, {"source": "h", "parallelism": "0"}, "a whole number above 0"),
+    "a text that says no": (CheckpointedJobStopOperator, {"wait": "false"}, "wait='false' is not possible"),
+}
+
+
+@pytest.mark.parametrize(("kind", "given", "message"), REFUSED.values(), ids=list(REFUSED))
+def test_a_request_that_no_driver_could_take_is_refused_when_the_dag_is_read(
+    kind: Any, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        kind(task_id="ask", job_id="shop", **given)
+
+
+def test_changes_that_a_template_makes_a_text_of_fail_for_good(finished: None) -> None:
+    given: Any = TEMPLATE
+    task = CheckpointedJobReconfigureOperator(task_id="ask", job_id="shop", assign_workload=given)
+    with pytest.raises(AirflowFailException, match="give a mapping of operators"):
+        _rendered(task, "assign_workload", '{"q": {"parallelism": 2}}').execute(context(StateStore()))
+
+
+@pytest.mark.parametrize("subtasks", ["history", [], [""], [3], {"history": None}])
+def test_what_names_no_subtasks_is_refused_when_the_dag_is_read(subtasks: Any) -> None:
+    with (
+        DAG("shop", schedule=None),
+        pytest.raises(InvalidInputError, match=r"subtasks=.* cannot be used"),
+    ):
+        CheckpointedSparkJobGroup("orders", job="orders.py:job", subtasks=subtasks)
