@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.gate import Gate
 
 
@@ -31,3 +32,8 @@ class HasSinks(Protocol):
 
     @property
     def sinks(self) -> tuple[SinkOperator, ...]: ...
+
+    @property
+    def controllers(self) -> tuple[Controller, ...]:
+        """None of what the journal tells of a job: they are code."""
+        ...

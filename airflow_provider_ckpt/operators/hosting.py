@@ -69,6 +69,9 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Hosting
         unknown |= {uid for uid, uri in outputs.items() if is_local(uri) != is_local(location.uri)}
     except Exception as error:
         return Hosting(f"the job cannot be loaded here ({type(error).__name__})")  # whoever runs it tells it in full
+    if job.controllers:
+        names = ", ".join(one.name for one in job.controllers)
+        return Hosting(f"its controllers ({names}) are asked by the JobMaster, and are in the job's file", outputs)
     definition = None if state.plan is None else state.plan.definition
     recorded = () if definition is None else recorded_job(definition).sinks
     known = {one.uid for one in recorded if given.get(one.uid) == (one.release, one.sink.definition())}

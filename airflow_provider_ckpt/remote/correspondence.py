@@ -122,6 +122,10 @@ class Correspondence:
         write_outbox(self._storage, f"{self._folder}/{self.name}.json", outbox)
         self._is_changed, self._due = False, self._clock() + BEAT
 
+    def waiting(self, receiver: str) -> int:
+        """Messages that it has not read, as far as is known."""
+        return len(self._queues.get(receiver, ()))
+
     def is_heard(self, receiver: str) -> bool:
         """Whether it has read all that was posted to it, as far as is known."""
         return not self._queues.get(receiver)

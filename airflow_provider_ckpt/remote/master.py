@@ -211,6 +211,7 @@ class Master:
             policies=ReleasePolicies.of(self._job.sinks),
             slots=max(1, len(graph.subtasks)),
             is_awaiting=True,
+            controllers=self._job.controllers,
         )
         return job_master(owned, self._gateway(journal, inbox), self._status, inbox, self._remote.turns)
 

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.coordinator.commands import (
 )
 from airflow_provider_ckpt.coordinator.reports import (
     DataAvailable,
+    QueryMeasured,
     Report,
     SubtaskFailed,
     SubtaskFenced,
@@ -33,6 +34,9 @@ from airflow_provider_ckpt.remote.worker_part import WorkerPart
 
 log = logging.getLogger(__name__)
 
+MOST_WAITING = 100
+"""Behind so many messages that nobody has read how a micro-batch went is not told any more: the object that holds them
+is written with each."""
 HOUSEKEEPING = 1.0
 """Seconds between looks at the journal, at the logs' owners, at the health of the tasks."""
 
@@ -189,8 +193,12 @@ class Worker:
         self._hosting.note(report, gateway, leaves=self._end is not None)
 
     def _say(self, report: Report) -> None:
-        if self._epoch:  # else it is told when there is one
-            self._correspondence.post(master_name(self._epoch), report)
+        if not self._epoch:  # it is told when there is one
+            return
+        master = master_name(self._epoch)
+        if isinstance(report, QueryMeasured) and self._correspondence.waiting(master) >= MOST_WAITING:
+            return  # nobody looks at it, or not in time: it would be of no use by then
+        self._correspondence.post(master, report)
 
     # -- the JobMaster
 

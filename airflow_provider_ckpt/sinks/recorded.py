@@ -34,6 +34,7 @@ class RecordedJob:
     """As much of a job as its journal gives to whoever releases."""
 
     sinks: tuple[RecordedSink, ...]
+    controllers: tuple[()] = ()
 
 
 def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> dict[str, BoundSink]:

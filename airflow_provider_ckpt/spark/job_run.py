@@ -42,7 +42,6 @@ from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
 from airflow_provider_ckpt.spark.finished_job import finish_again
 from airflow_provider_ckpt.spark.notices import (
-    controllers_are_not_asked,
     ends_at_once,
     finished_without_a_file,
     gets_no_rows,
@@ -219,7 +218,6 @@ class _Execution:
             deployment.collect_garbage()
         if self._for_workers:
             deployment.hand_over()
-            self._warn(controllers_are_not_asked(self._prepared.job), journal.state)
             self._tell_prepared(journal.state)
             return None
         outcome = deployment.run()

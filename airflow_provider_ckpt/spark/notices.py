@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from airflow_provider_ckpt.job.definition import selecting
-from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan
@@ -24,13 +23,6 @@ def finished_without_a_file(state: JobState) -> Iterator[str]:
                 f"bounded source {uid} is finished and has read nothing: there was {where} when the job "
                 "began; to read what is there now, run the job under another id"
             )
-
-
-def controllers_are_not_asked(job: Job) -> Iterator[str]:
-    """Of a job that workers run: its JobMaster has neither the job's file nor a word of each micro-batch."""
-    if job.controllers:
-        names = ", ".join(one.name for one in job.controllers)
-        yield f"workers run the job: its controllers ({names}) are not asked, and it stays as it is declared"
 
 
 def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenEnd]) -> Iterator[str]:

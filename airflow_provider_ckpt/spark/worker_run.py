@@ -282,6 +282,7 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
         check_fenced=lambda: None,
         logic=prepared.logic,
         declared=prepared.declared,
+        measures=bool(prepared.job.controllers),
     )
 
 

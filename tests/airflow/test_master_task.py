@@ -264,6 +264,22 @@ def test_a_job_that_was_changed_since_it_was_prepared_or_writes_elsewhere_keeps_
     assert "keeps its worker slot: the journal does not tell how out is reached" in capsys.readouterr().out
 
 
+def test_a_job_with_controllers_keeps_its_slot(
+    coordinate: Any, played: PlayedMaster, orders: Journal, tmp_path: Path, capsys: Any
+) -> None:
+    """They are code, which the triggerer has not."""
+    text = JOB.replace('Job("orders")', 'Job("orders", controllers=[KeepUp("live", max_files_per_batch=(1, 2))])')
+    text = text.replace("import FileSink, Job", "import FileSink, Job, KeepUp")
+    (tmp_path / "orders.py").write_text(text.format(out=str(tmp_path / "out")))
+    prepared(orders, sink=FileSink(str(tmp_path / "out")))
+    played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
+    assert coordinate(deferrable=True).execute(context(StateStore()))["status"] == "FINISHED"
+    told = "keeps its worker slot: its controllers (KeepUp(live)) are asked by the JobMaster, and are in the job's file"
+    assert told in capsys.readouterr().out
+    assert played.jobs[0].job is not None
+    assert [one.name for one in played.jobs[0].job.controllers] == ["KeepUp(live)"]
+
+
 def test_a_job_whose_journal_does_not_tell_its_sinks_keeps_its_slot(
     coordinate: Any, played: PlayedMaster, orders: Journal
 ) -> None:

@@ -11,6 +11,7 @@ from airflow_provider_ckpt.coordinator import reports as rp
 from airflow_provider_ckpt.journal.events import DeploymentPrepared, EpochClaimed, Event
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.batch_progress import BatchProgress
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -31,6 +32,7 @@ PLAN, DROPPED = VertexPlan(0, ()), VertexPlan(0, ("h",))
 PAUSED = rp.SubtaskPaused(*WORLD, DropSource("h"), 4)
 RUNNING, AT_END, DONE = rp.SubtaskRunning(*WORLD), rp.SubtaskAtEndOfData(*WORLD), rp.SubtaskDone(*WORLD)
 FAILED = rp.SubtaskFailed(*WORLD, "boom")
+MEASURED = rp.QueryMeasured(*WORLD, BatchProgress(batch_id=1, duration=1.0, interval=1.0, rows=5))
 OPENED = rp.SubtaskOpened(*WORLD)
 DEPLOY = cm.DeploySubtask(*WORLD, PLAN)
 PAUSE = cm.PauseSubtask(*WORLD, DropSource("h"))

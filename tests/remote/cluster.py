@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from random import Random
 
+from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.sink_operator import SinkOperator
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.journal.journal import Journal
@@ -80,6 +81,8 @@ class Cluster:
         }
         self.operators: tuple[SinkOperator, ...] = ()
         """The sinks as the job declares them, where a test is about that."""
+        self.controllers: tuple[Controller, ...] = ()
+        """Of the job; each JobMaster asks the same ones."""
         self.restart_attempts, self.patience = 10_000, 60.0
         self.restarts = True
         """A worker has what fails begun again; else it leaves, and whoever supervises begins another one."""

@@ -29,7 +29,7 @@ class Hosted:
     def __post_init__(self) -> None:
         storage = self.cluster.world.live
         options = RunOptions("synthetic.py:job", storage.uri, JOB, attempt="hosted", stop_after=self.stop_after)
-        job = SimpleNamespace(sinks=())
+        job = SimpleNamespace(sinks=(), controllers=())
         remote = RemoteJob(job, options, Location(storage.uri), Timing(0.02))
         self.host = MasterHost(lambda begins: run_master(remote, self.told.append, begins), self.ends.append)
 

@@ -100,7 +100,10 @@ class MasterProcess(Process):
             attempt=self.name,
         )
         remote = RemoteJob(
-            SimpleNamespace(sinks=cluster.operators), options, Location(self.storage.uri), cluster.timing
+            SimpleNamespace(sinks=cluster.operators, controllers=cluster.controllers),
+            options,
+            Location(self.storage.uri),
+            cluster.timing,
         )
         journal = Journal(self.storage, JOB, flush_interval=0.5, clock=cluster.clock)
         with mock.patch("airflow_provider_ckpt.remote.master.bind_sinks", return_value=cluster.sinks):

@@ -67,3 +67,23 @@ def test_one_that_runs_beside_another_is_not_asked_for_by_its_name(tmp_path: Pat
         assert refused.wait(PATIENCE) == 2, refused.tail()
         assert "'history/1' of job 'five' has come by a rescale, and runs beside 'history/0'" in refused.text()
         finish(world, evidence, master, members.values())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_controllers_change_a_job_that_workers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by what the JobMaster knows of the splits, one by what a worker tells of its query."""
+    monkeypatch.setenv("CKPT_WORKERS_CONTROLLED", "yes")
+    groups = ("history+archive", "live+orders+cold")
+    with World(tmp_path, splits=40) as world, Evidence(world) as evidence:
+        world.plan()
+        master, members = world.master(), world.workers(groups)
+        wait_until(
+            lambda: {one.by for one in world.state().reconfigurations} >= {"KeepUp(history)", "Weighs"},
+            lambda: f"two changes: {world.state().reconfigurations}\n{master.tail()}",
+            seconds=PATIENCE,
+        )
+        assert world.state().settings["orders"].pool_weight == 2
+        assert world.state().hosts == {H1: H0}
+        evidence.wait_for_batches_of(H1, more=1)
+        finish(world, evidence, master, members.values())

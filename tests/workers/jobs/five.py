@@ -10,14 +10,29 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt import Controller, FileSink, Job, JobMetrics, KeepUp, Reconfiguration
 from tests.workers.jobs.rows import of_split
 
 BASE = Path(os.environ["CKPT_WORKERS_BASE"])
 SPLITS = int(os.environ.get("CKPT_WORKERS_SPLITS", "60"))
 SPLIT_SECONDS = 8.0
 
-job = Job("five")
+
+class Weighs(Controller):
+    """Once a micro-batch of orders is measured its share of the cluster is doubled."""
+
+    def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
+        query = metrics.queries.get("orders")
+        if query is None or not query.batches or query.settings.pool_weight == 2:
+            return None
+        return Reconfiguration(f"{query.rows} rows").assign_resources("orders", pool_weight=2)
+
+
+CONTROLLERS = [
+    KeepUp("history", parallelism=(1, 2), within="10s", looks=1, every="1s", cool_down="1s"),
+    Weighs(every="1s", cool_down="1s"),
+]
+job = Job("five", controllers=CONTROLLERS if "CKPT_WORKERS_CONTROLLED" in os.environ else [])
 
 
 def rows_of(source: str, split: str) -> DataFrame:

@@ -1,0 +1,88 @@
+"""The controllers of a job that workers run: the JobMaster asks them, and is told how micro-batches went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.coordinator import commands as cm
+from airflow_provider_ckpt.coordinator import reports as rp
+from airflow_provider_ckpt.coordinator import wire
+from airflow_provider_ckpt.job.controller import Controller, JobMetrics
+from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.journal.events import Reconfigured
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.remote.worker import MOST_WAITING
+from tests.remote.bench import MEASURED, OPENED, PLAN, RUNNING, WORLD, Bench
+from tests.remote.jobs import one_worker
+from tests.remote.master_process import MasterProcess
+
+
+class More(Controller):
+    """Wants five to read src."""
+
+    def __init__(self) -> None:
+        super().__init__(every=0.2, cool_down=1.0)
+        self.seen: list[JobMetrics] = []
+
+    def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
+        self.seen.append(metrics)
+        source = metrics.sources.get("src")
+        if source is None or source.readers >= 5 or source.left < 5:
+            return None
+        return Reconfiguration("it is slow").rescale("src", parallelism=5)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["one JobMaster", "another one"])
+def test_a_controller_has_a_source_read_by_more_while_workers_run_the_job(killed: bool) -> None:
+    cluster, more = one_worker(splits=60, workers=3), More()
+    cluster.supervises, cluster.controllers = True, (more,)
+    cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)
+    if killed:
+        cluster.awake(MasterProcess)[0].kill()
+    cluster.finish()
+    changes = [event for _, event in cluster.world.journal if isinstance(event, Reconfigured)]
+    assert [one.by for one in changes] == ["More"]
+    assert len(cluster.state.graph().vertex("src").subtasks) == 5
+    assert more.seen[0].sources["src"].total == 60
+    cluster.world.delete()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    bench = Bench(tmp_path)
+    bench.claim()
+    bench.turn(OPENED)
+    bench.turn(cm.DeploySubtask(*WORLD, PLAN), RUNNING)
+    bench.turn()  # that is heard
+    return bench
+
+
+def test_a_worker_says_how_its_micro_batches_went(bench: Bench) -> None:
+    assert bench.turn(MEASURED) == [MEASURED]
+    idle = rp.QueryMeasured(*WORLD, None)
+    assert bench.turn(idle) == [idle]
+    assert [wire.from_json(wire.to_json(one)) for one in (MEASURED, idle)] == [MEASURED, idle]
+
+
+def test_a_jobmaster_that_does_not_look_is_told_no_more_of_them_than_it_may_want(bench: Bench) -> None:
+    """What it has to know it is told all the same."""
+    for _ in range(MOST_WAITING + 50):
+        bench.worker.post(MEASURED)
+    bench.worker.post(rp.SubtaskAtEndOfData(*WORLD))
+    bench.clock.now += 1.0
+    bench.worker._step(bench.gateway)
+    told = bench.master.receive(bench.says.name)[1]
+    assert len(told) == MOST_WAITING + 1
+    assert told[-1] == rp.SubtaskAtEndOfData(*WORLD)
+    bench.master.deliver()  # it has read them
+    assert bench.turn() == []
+    assert bench.turn(MEASURED) == [MEASURED]
+
+
+def test_the_next_jobmaster_is_told_from_then_on(bench: Bench) -> None:
+    bench.turn(MEASURED)
+    assert MEASURED not in bench.claim()
+    assert MEASURED not in bench.turn(cm.DeploySubtask(*WORLD, PLAN))
+    assert bench.turn(MEASURED) == [MEASURED]
