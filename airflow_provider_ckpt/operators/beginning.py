@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +61,9 @@ class Beginning:
     @property
     def is_taken(self) -> bool:
         """Somebody else took the job behind the driver of an earlier try, and may be running it."""
-        if self.state is None or self.before is None or not self.state.is_held or is_own(self.state, self.own_id):
+        if self.state is None or self.before is None or is_own(self.state, self.own_id):
             return False
-        return self.state.epoch > (self.before.epoch or 0) and is_alive(self.state.worker) is not False
+        return is_held_since(self.state, self.before)
 
     def pointer(self, new: Pointer) -> Pointer:
         """``new``, with what an earlier try reached. Raises AirflowFailException for a job that FAILED, and for one
@@ -135,6 +136,10 @@ def find_beginning(
     InvalidJobIdError, OtherRootError, JobGoneError.
     """
     own_id = own_job_id(ti)
+
+    def owns(state: JobState) -> bool:
+        return is_own(state, own_id)
+
     base_id = check_job_id(own_id if job_id is None else job_id)  # a template that renders to "" names no job
     generation = before.generation if before else 0
     if before is None:
@@ -143,12 +148,12 @@ def find_beginning(
     else:
         cleared = was_cleared(before, ti, retries, clear_number)
         if not cleared:
-            _refuse_other_root(hook, before, own_id)
+            _refuse_other_root(hook, before, owns)
     if cleared and on_clear == "restart":
         generation = _free_generation(hook, base_id, generation + 1)
     found_id = check_job_id(with_generation(base_id, generation))
     told = None
-    if before is not None and not cleared and before.job_id != found_id and _is_begun(hook, before, own_id):
+    if before is not None and not cleared and before.job_id != found_id and _is_begun(hook, before, owns):
         found_id, told = before.job_id, found_id
     state = _journaled(hook, found_id)
     if state is not None:
@@ -158,17 +163,32 @@ def find_beginning(
     return Beginning(found_id, own_id, generation, cleared, on_clear == "resume", before, state, told)
 
 
-def _is_begun(hook: CheckpointHook, before: Pointer, own_id: str) -> bool:
+def find_continued(hook: CheckpointHook, before: Pointer, job_id: str, owns: Callable[[JobState], bool]) -> str:
+    """The job that a task of a group goes on with in another try, whatever its arguments come to now. ``job_id``: what
+    they come to; ``owns``: whether the group has a job. Raises OtherRootError, JobGoneError."""
+    _refuse_other_root(hook, before, owns)
+    found_id = before.job_id if before.job_id != job_id and _is_begun(hook, before, owns) else job_id
+    if before.epoch is not None and _journaled(hook, found_id) is None:
+        raise JobGoneError(job_id=found_id, root=redact_uri(hook.root_uri))
+    return found_id
+
+
+def is_held_since(state: JobState, before: Pointer) -> bool:
+    """Whether somebody has taken the job behind the driver of an earlier try, and may be running it."""
+    return state.is_held and state.epoch > (before.epoch or 0) and is_alive(state.worker) is not False
+
+
+def _is_begun(hook: CheckpointHook, before: Pointer, owns: Callable[[JobState], bool]) -> bool:
     """Whether an earlier try of the task has run the job of its pointer. ``hook``: of the root of then."""
     state = _journaled(hook, before.job_id)
-    return state is not None and (before.epoch is not None or is_own(state, own_id))
+    return state is not None and (before.epoch is not None or owns(state))
 
 
-def _refuse_other_root(hook: CheckpointHook, before: Pointer, own_id: str) -> None:
+def _refuse_other_root(hook: CheckpointHook, before: Pointer, owns: Callable[[JobState], bool]) -> None:
     """A retry under another root would find no job, and begin it anew. Raises OtherRootError."""
     if canonical_uri(before.root) == canonical_uri(hook.root_uri):
         return
-    if _is_begun(type(hook)(hook.ckpt_conn_id, root=before.root), before, own_id):
+    if _is_begun(type(hook)(hook.ckpt_conn_id, root=before.root), before, owns):
         raise OtherRootError(job_id=before.job_id, before=redact_uri(before.root), now=redact_uri(hook.root_uri))
 
 

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.operators.beginning import is_held_since
 from airflow_provider_ckpt.operators.group_run import Standing
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
 
@@ -42,7 +43,7 @@ class PlanTaskOperator(GroupTaskOperator):
             return _names(state)
 
     def _is_left_alone(self, run: TaskRun, state: JobState) -> bool:
-        """Raises AirflowFailException for a retry of a job that FAILED."""
+        """Raises AirflowFailException for a retry of a job that FAILED, and of one that somebody else has by now."""
         standing = self._group_run.standing(state)
         if standing is Standing.FAILED and not self._is_cleared(state):
             cause = cause_first(state.cause or "unknown")
@@ -50,6 +51,8 @@ class PlanTaskOperator(GroupTaskOperator):
                 f"Job {run.pointer.job_id} failed for good, another try would fail the same way: {cause}. "
                 "Correct the cause, then clear the group."
             )
+        if standing is Standing.TAKEN and self._before is not None and is_held_since(state, self._before):
+            raise self._taken(run, state)
         is_stopped = standing is Standing.STOPPED and not self._is_cleared(state)
         is_done = standing is Standing.DONE and self._group_run.owns(state)
         if not (standing is Standing.RUNS or is_stopped or is_done):

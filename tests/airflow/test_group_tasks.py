@@ -101,6 +101,63 @@ def test_a_retry_of_a_plan_whose_deployment_lives_takes_nothing_over(
     assert orders.refresh().epoch == 2
 
 
+def died_when_it_had_claimed(plan: Any, spark_submit: FakeSparkSubmit, store: StateStore, **more: Any) -> None:
+    """The first try of a plan."""
+    spark_submit.play(status("started", epoch=1), exit=137)
+    with pytest.raises(AirflowException, match="137"):
+        plan(**more).execute(context(store))
+
+
+def test_a_retry_of_a_plan_goes_on_with_the_job_that_it_began(
+    plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its job_id comes to another one with each try, as a template of the time of day does."""
+    store = StateStore()
+    died_when_it_had_claimed(plan, spark_submit, store)
+    prepared(orders)
+    assert plan(job_id="orders-12h05").execute(context(store, try_number=2)) == SUBTASKS
+    assert f"began job {NAME}: a retry goes on with that" in capsys.readouterr().out
+    assert len(spark_submit.calls) == 1
+
+
+def test_a_retry_of_a_plan_under_another_root_prepares_no_job_anew(
+    plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, tmp_path: Path
+) -> None:
+    store = StateStore()
+    died_when_it_had_claimed(plan, spark_submit, store)
+    prepared(orders)
+    with pytest.raises(AirflowFailException, match="Give the task the root of before"):
+        plan(root=f"{tmp_path}/other").execute(context(store, try_number=2))
+    assert len(spark_submit.calls) == 1
+
+
+def test_a_retry_of_a_plan_that_finds_nothing_of_its_job_prepares_none_anew(
+    plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
+) -> None:
+    """A share that is not mounted is an empty folder. It may be there for the next try."""
+    store = StateStore()
+    ended(prepared(orders), "RESTARTING")
+    died_when_it_had_claimed(plan, spark_submit, store)
+    root.delete_tree(NAME)
+    for _ in range(2):
+        with pytest.raises(AirflowException, match="is the storage there") as raised:
+            plan().execute(context(store, try_number=2))
+        assert not isinstance(raised.value, AirflowFailException)
+    assert len(spark_submit.calls) == 1
+
+
+def test_a_retry_of_a_plan_takes_no_job_from_somebody_who_has_it_by_now(
+    plan: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    store = StateStore()
+    died_when_it_had_claimed(plan, spark_submit, store)
+    ended(prepared(orders), "RESTARTING")
+    coordinated(prepared(orders, "shop.orders.r2~t1.plan"), "shop.orders.r2~t1.coordinate")
+    with pytest.raises(AirflowFailException, match="has taken it over"):
+        plan().execute(context(store, try_number=2))
+    assert len(spark_submit.calls) == 1
+
+
 def test_a_rescale_changes_nothing_of_what_the_plan_says(plan: Any, orders: Journal) -> None:
     """Airflow's tasks are as many as there were: each runs what was put beside its own, too."""
     rescaled(coordinated(prepared(orders)))
