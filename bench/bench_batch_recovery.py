@@ -10,7 +10,8 @@ plain  a Spark batch job for each split, four at a time from a pool of threads; 
 Each is killed when so many per cent of its splits are published (plain: written). Every run is a process of its own
 with the same conf, and is timed from its start to its end, so the start of the JVM is in it. Each reading of a split is
 noted in a file. Ratios are to a run of the same kind that never fails. There the time that the journal takes is
-measured, too: in its writes, flushes and snapshots, by whichever thread, while the others go on reading.
+measured, too: in its writes, flushes and snapshots, by whichever thread, while the others go on reading; and how much
+of that it was while some subtask had nothing to read, which is the most that a run can get longer by.
 
 again     readings of splits in the second run that the first one had begun
 finished  those of them that were published when the first one was killed
@@ -158,7 +159,8 @@ def measured(engine: str, given: dict[str, Any], work: Path) -> dict[str, float]
     if code:
         raise SystemExit(f"exit code {code}")
     whole = time.monotonic() - begun
-    return {"seconds": journal.seconds, "cpu": journal.cpu, "entries": journal.entries, "of": whole}
+    times = {"seconds": journal.seconds, "cpu": journal.cpu, "waited": journal.waited}
+    return {**times, "entries": journal.entries, "of": whole}
 
 
 def _plain(given: dict[str, Any]) -> None:
@@ -199,7 +201,9 @@ def main() -> None:
         if journal:
             share = 100 * journal["seconds"] / journal["of"]
             told = f"{journal['entries']:.0f} entries, {journal['cpu']:.2f} s of CPU"
-            print(f"journal: {journal['seconds']:.2f} s, {share:.2f} %; {told}", flush=True)
+            share_waited = 100 * journal["waited"] / journal["of"]
+            waited = f"in {journal['waited']:.2f} s of them ({share_waited:.2f} %) somebody waited"
+            print(f"journal: {journal['seconds']:.2f} s, {share:.2f} %; {told}; {waited}", flush=True)
     never["off"] = never["on"]  # the option says nothing of a first run
     print(
         "| killed at | | published | again | finished | both runs | to one that never fails | load |\n"
