@@ -10,6 +10,7 @@ from airflow_provider_ckpt.journal.events import (
     Event,
     GraphChanged,
     PlanRecorded,
+    Reconfigured,
 )
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -81,10 +82,15 @@ class RemoteWorld(World):
             self.grow(event.graph)
             self._grown[self._epoch] = [set(self.graph.subtasks)]
         elif isinstance(event, GraphChanged):
-            self.grow(event.graph)
-            self._grown[self._epoch].append(set(self.graph.subtasks))
-            self.rescaled += 1
+            self._note_change(event)
+        elif isinstance(event, Reconfigured) and event.graph is not None:
+            self._note_change(event.graph)
         self.journal.append((self._epoch, event))
+
+    def _note_change(self, event: GraphChanged) -> None:
+        self.grow(event.graph)
+        self._grown[self._epoch].append(set(self.graph.subtasks))
+        self.rescaled += 1
 
     def _check_whole(self, epoch: int, checkpoint: int, subtasks: set[SubtaskId]) -> None:
         grown = self._grown[epoch]
