@@ -44,6 +44,7 @@ def random_cluster(
     mode: RuntimeMode,
     *,
     rescales: float = 0.0,
+    splits: int | None = None,
     make_graph: Callable[[Random], JobGraph] = two_sources,
 ) -> Cluster:
     random = Random(f"job {seed}")
@@ -55,12 +56,12 @@ def random_cluster(
         for subtask in vertex.subtasks
         for uid in vertex.sources
     }
-    count = random.choice((8, 16, 40) if rescales else (1, 8, 16))
+    count = splits or random.choice((8, 16, 40) if rescales else (1, 8, 16))
     by_split = [vertex.uid for vertex in graph.vertices if vertex.splits]
-    splits = {uid: {f"{uid[0]}{number}": number % 3 for number in range(count)} for uid in by_split}
+    named = {uid: {f"{uid[0]}{number}": number % 3 for number in range(count)} for uid in by_split}
     groups = list(groups_of(graph, random))
     name = f"remote-{os.getpid()}-{next(_NUMBERS)}"
-    cluster = Cluster(graph, rows, mode, groups, name=name, seed=seed, faults=faults, splits=splits)
+    cluster = Cluster(graph, rows, mode, groups, name=name, seed=seed, faults=faults, splits=named)
     cluster.restarts, cluster.rescales = random.random() < 0.5, rescales
     return cluster
 

@@ -20,6 +20,8 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import one_worker
@@ -88,3 +90,15 @@ def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
     before = TailingLogReader(cluster.world.live, log).position
     void_left_logs(journal, cluster.world.live, journal.state.epoch)
     assert TailingLogReader(cluster.world.live, log).position == before
+
+
+def test_a_subtask_beside_another_that_no_worker_runs_is_told_by_the_name_of_that(cluster: Cluster) -> None:
+    """By its own no worker can be asked for it."""
+    journal = begins_anew(cluster)
+    wider = journal.state.graph().rescaled({"src": 2})
+    journal.write(GraphChanged(1, wider, {"src": 2}, time.time(), {GUEST: HOST}))
+    master, lines = cluster.master(), list[StatusLine]()
+    master.run()
+    master.master._status = StatusReporter(lines.append, JOB, None)
+    master.master._tell_vacant(master.owned, [HOST, GUEST, SubtaskId("b/0")])
+    assert [line.data["subtasks"] for line in lines] == [[HOST, "b/0"]]
