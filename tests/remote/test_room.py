@@ -9,6 +9,7 @@ import pytest
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.remote.jobs import one_worker, random_cluster, two_by_split
 from tests.remote.master_process import MasterProcess
@@ -34,7 +35,7 @@ def test_w7_a_producer_that_takes_its_time_does_not_end_the_run_of_those_that_wa
 def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
     """There are as many places as subtasks, and not as many as there were when the JobMaster came."""
     cluster = random_cluster(1, 0.0, "batch", rescales=0.0, splits=60, make_graph=two_by_split)
-    states = {}
+    states: dict[SubtaskId, SubtaskStatus] = {}
 
     def look() -> bool:
         for one in cluster.awake(MasterProcess):
