@@ -163,7 +163,10 @@ class Standby:
     def _free(self) -> tuple[SubtaskId, ...]:
         living = [other for other in self._others.values() if self._is_at_work(other)]
         left = [one for one in self._subtasks if one not in self._finished]
-        return tuple(one for one in left if not any(other.may_run(*self._names(one)) for other in living))
+        free = [one for one in left if not any(other.may_run(*self._names(one)) for other in living)]
+        # with the finished ones beside which they were put: what comes beside those later is for whoever runs them
+        hosts = {self._hosts[one] for one in free if one in self._hosts}
+        return tuple(one for one in self._subtasks if one in free or one in hosts)
 
     def _names(self, subtask: SubtaskId) -> tuple[SubtaskId, ...]:
         """One that has come by a rescale is run by whoever runs the one beside which it was put, told or not."""
