@@ -15,6 +15,18 @@ _MISSING = (
 )
 
 
+_TOO_FAR = {
+    "sqlstate": "22008",
+    "error": "an array holds a date after the year 9999, or before 1",
+    "column": None,
+    "constraint": None,
+}
+
+
+class _BeyondPython(Exception):
+    """A date or an instant in an array that Python has none of: another attempt would not have it, either."""
+
+
 class Patience:
     """A server that does not answer within so many seconds is given up: its connection is cut. Neither libpq nor
     psycopg can be told that: ``statement_timeout`` is the server's own, and a server that was frozen carries out
@@ -118,6 +130,8 @@ def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: flo
                     connection.commit()
         except psycopg.Error as error:
             return {"part": part, "rows": 0, "error": _told(error)}
+        except _BeyondPython:
+            return {"part": part, "rows": 0, "error": _TOO_FAR}
         finally:
             closing.close()
         return {"part": part, "rows": rows}
@@ -150,7 +164,11 @@ def _as_text(column: Any) -> Any:
         return column.view(pyarrow.int64()).view(pyarrow.timestamp(column.type.unit))
     if not pyarrow.types.is_list(column.type) and not pyarrow.types.is_large_list(column.type):
         return column
-    return pyarrow.array([None if one is None else _literal(one) for one in column.to_pylist()], pyarrow.string())
+    try:
+        values = column.to_pylist()
+    except (OverflowError, ValueError):
+        raise _BeyondPython from None
+    return pyarrow.array([None if one is None else _literal(one) for one in values], pyarrow.string())
 
 
 def _literal(value: Any) -> str:
