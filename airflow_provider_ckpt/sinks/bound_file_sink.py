@@ -11,7 +11,7 @@ from airflow_provider_ckpt.sinks.errors import (
     StagedFilesMissingError,
     StagedRowCountError,
 )
-from airflow_provider_ckpt.sinks.file_names import sink_folder
+from airflow_provider_ckpt.sinks.file_names import format_of, is_data_file, sink_folder
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
 from airflow_provider_ckpt.sinks.occupancy import Mode, Occupancy
@@ -58,6 +58,19 @@ class BoundFileSink(BoundSink):
     def check_target(self) -> None:
         self._refuse_spark_s_own()
         self._occupancy.refuse_company()
+        if self._mode == "append":
+            self._refuse_other_format()
+
+    def _refuse_other_format(self) -> None:
+        """Who lists the folder reads all of it in one format. Of what comes later nobody is told."""
+        mine = self._writer.format
+        for path, _ in self._storage.files(""):
+            if is_data_file(path) and format_of(path) not in (None, mine):
+                reason = (
+                    f"is not that of {path!r} in {self._storage.uri}, and a folder is read in one format; give "
+                    f"another folder, or write {format_of(path)}"
+                )
+                raise InvalidSinkError(sink="FileSink", setting="format", value=mine, reason=reason)
 
     def _refuse_spark_s_own(self) -> None:
         if self._storage.list("_spark_metadata"):
