@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.sinks.database.spark_types import as_json, fits_in_json
+from airflow_provider_ckpt.sinks.sql import mysql_types
 
 
 def test_instants_keep_their_microseconds_whatever_the_zone_of_the_session(spark: SparkSession) -> None:
@@ -50,3 +51,17 @@ def test_one_whose_keys_are_texts_or_numbers_fits(key: str) -> None:
 def test_a_struct_with_two_fields_of_one_name_does_not_fit() -> None:
     fields = [{"name": "a", "type": "long"}, {"name": "a", "type": "long"}]
     assert not fits_in_json({"type": "struct", "fields": fields})
+
+
+def test_a_decimal_that_mysql_s_json_would_round_wants_a_text() -> None:
+    def prices(digits: int) -> dict[str, Any]:
+        fields = [{"name": "price", "type": f"decimal({digits},2)"}]
+        return {"type": "array", "elementType": {"type": "struct", "fields": fields}, "containsNull": True}
+
+    assert mysql_types.fits(prices(15), "json")
+    assert not mysql_types.fits(prices(16), "json")
+    assert mysql_types.fits(prices(38), "longtext")
+    assert mysql_types.made_for(prices(15), "utf8mb4_bin", is_key=False) == "json"
+    made = mysql_types.made_for(prices(16), "utf8mb4_bin", is_key=False)
+    assert made is not None
+    assert mysql_types.fits(prices(16), made)

@@ -76,7 +76,7 @@ def test_data_that_no_job_released_is_company_too(lake: Lake, name: str) -> None
 def test_a_folder_of_another_format_is_not_added_to(lake: Lake, name: str) -> None:
     lake.storage.create(name, b"theirs")
     with pytest.raises(
-        InvalidSinkError, match="format='parquet' is not that of .*, and a folder is read in one format"
+        InvalidSinkError, match=r"format='parquet' is not that of .*, and a folder is read in one format"
     ):
         lake.bind("tuesday", "append").check_target()
     assert lake.paths() == [name]

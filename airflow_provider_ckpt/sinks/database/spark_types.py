@@ -53,6 +53,17 @@ def fits_in_json(kind: Any) -> bool:
     return all(map(fits_in_json, parts)) and ("keyType" not in kind or _is_key(plain(kind["keyType"])))
 
 
+def digits_in(kind: Any) -> int:
+    """Of the longest decimal in it, itself or inside; 0 if there is none."""
+    kind = plain(kind)
+    if not isinstance(kind, dict):
+        decimal = decimal_of(kind)
+        return 0 if decimal is None else decimal[0]
+    parts = [one["type"] for one in kind["fields"]] if kind["type"] == "struct" else []
+    parts += [kind[name] for name in ("elementType", "keyType", "valueType") if name in kind]
+    return max(map(digits_in, parts), default=0)
+
+
 def _is_key(kind: Any) -> bool:
     """Of a map: ``to_json`` writes for bytes where they lie in memory, and arrays and structs without their quotes."""
     return fits_in_json(kind) and not isinstance(kind, dict) and kind != "binary"

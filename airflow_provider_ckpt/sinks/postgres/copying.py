@@ -15,16 +15,12 @@ _MISSING = (
 )
 
 
-_TOO_FAR = {
-    "sqlstate": "22008",
-    "error": "an array holds a date after the year 9999, or before 1",
-    "column": None,
-    "constraint": None,
-}
-
-
 class _BeyondPython(Exception):
-    """A date or an instant in an array that Python has none of: another attempt would not have it, either."""
+    """What an array holds, and Python has none of: another attempt would not have it, either."""
+
+    def __init__(self, sqlstate: str, what: str) -> None:
+        super().__init__(what)
+        self.told = {"sqlstate": sqlstate, "error": f"an array holds {what}", "column": None, "constraint": None}
 
 
 class Patience:
@@ -130,8 +126,8 @@ def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: flo
                     connection.commit()
         except psycopg.Error as error:
             return {"part": part, "rows": 0, "error": _told(error)}
-        except _BeyondPython:
-            return {"part": part, "rows": 0, "error": _TOO_FAR}
+        except _BeyondPython as beyond:
+            return {"part": part, "rows": 0, "error": beyond.told}
         finally:
             closing.close()
         return {"part": part, "rows": rows}
@@ -166,8 +162,10 @@ def _as_text(column: Any) -> Any:
         return column
     try:
         values = column.to_pylist()
+    except UnicodeDecodeError:
+        raise _BeyondPython("22021", "a text that is not UTF-8") from None
     except (OverflowError, ValueError):
-        raise _BeyondPython from None
+        raise _BeyondPython("22008", "a date after the year 9999, or before 1") from None
     return pyarrow.array([None if one is None else _literal(one) for one in values], pyarrow.string())
 
 

@@ -60,6 +60,12 @@ def test_dates_in_an_array_that_cannot_be_written_are_the_rows_fault(
         release(world, spark.sql(f"SELECT array({value}) AS c"))
 
 
+def test_a_text_in_an_array_that_is_none_is_the_rows_fault(spark: SparkSession, world: World) -> None:
+    world.table("c text[]")
+    with pytest.raises(RowsRefusedError, match="SQLSTATE 22021, an array holds a text that is not UTF-8"):
+        release(world, spark.sql("SELECT array(CAST(X'ff41' AS STRING)) AS c"))
+
+
 def test_instants_in_a_struct_keep_their_microseconds(spark: SparkSession, world: World) -> None:
     world.table("c jsonb")
     found = release(world, spark.sql("SELECT struct(timestamp'2026-01-02 03:04:05.123456Z' AS at) AS c"))
