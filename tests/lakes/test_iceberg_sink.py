@@ -283,7 +283,7 @@ def test_columns_that_no_table_has_are_refused_by_name(tmp_path: Path) -> None:
     inner = {"type": "struct", "fields": [{"name": "b", "type": "long", "nullable": True, "metadata": {}}]}
     sink = Warehouse(tmp_path).bind()
     sink.check_rows(SinkInput("lake", (("a", inner), ("a.b", "long"))))
-    with pytest.raises(TableRefusedError, match="multiple fields for name a.b.*rename one"):
+    with pytest.raises(TableRefusedError, match=r"multiple fields for name a\.b.*rename one"):
         sink.prepare()
 
 
