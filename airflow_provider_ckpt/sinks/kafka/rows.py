@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.kafka.errors import KafkaRecordTooLargeError, KafkaRowRefusedError
+from airflow_provider_ckpt.sinks.raised import says
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,23 +53,14 @@ class TopicLimits:
     def refused(self, error: BaseException, sink: str, handle: str) -> CkptError | None:
         """What a failure of such a frame says of its rows; None if it is another one."""
         where = {"sink": sink, "handle": handle, "topic": self.topic}
-        if _says(error, _SIZE):
+        if says(error, _SIZE):
             return KafkaRecordTooLargeError(**where, limit=self.content)
-        if _says(error, _KEY):
+        if says(error, _KEY):
             problem = "has no key, and the topic is compacted (cleanup.policy)"
             return KafkaRowRefusedError(**where, problem=problem, advice="give it a key")
-        if _says(error, _PARTITION):
+        if says(error, _PARTITION):
             problem = f"is for a partition that the topic does not have: its partitions are 0 to {self.partitions - 1}"
             return KafkaRowRefusedError(
                 **where, problem=problem, advice="mend the column partition, or widen the topic"
             )
         return None
-
-
-def _says(error: BaseException | None, text: str) -> bool:
-    """What Spark raises of a task is told by the stack of the JVM, or by a cause of PySpark's own."""
-    while error is not None:
-        if text in f"{error} {getattr(error, '_stackTrace', '')}":
-            return True
-        error = error.__cause__ or getattr(error, "_cause", None)
-    return False
