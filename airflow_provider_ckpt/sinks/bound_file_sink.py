@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from airflow_provider_ckpt.sinks.errors import (
     ForeignReleaseError,
     InvalidSinkError,
+    NullLineError,
     StagedFilesMissingError,
     StagedRowCountError,
 )
-from airflow_provider_ckpt.sinks.file_names import sink_folder
-from airflow_provider_ckpt.sinks.file_writer import FileWriter
+from airflow_provider_ckpt.sinks.file_names import format_of, is_data_file, sink_folder
+from airflow_provider_ckpt.sinks.file_writer import NULL_LINE, FileWriter
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
 from airflow_provider_ckpt.sinks.occupancy import Mode, Occupancy
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
+from airflow_provider_ckpt.sinks.raised import says
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, StageRequest, attempt_of
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
@@ -58,6 +60,19 @@ class BoundFileSink(BoundSink):
     def check_target(self) -> None:
         self._refuse_spark_s_own()
         self._occupancy.refuse_company()
+        if self._mode == "append":
+            self._refuse_other_format()
+
+    def _refuse_other_format(self) -> None:
+        """Who lists the folder reads all of it in one format. Of what comes later nobody is told."""
+        mine = self._writer.format
+        for path, _ in self._storage.files(""):
+            if is_data_file(path) and format_of(path) not in (None, mine):
+                reason = (
+                    f"is not that of {path!r} in {self._storage.uri}, and a folder is read in one format; give "
+                    f"another folder, or write {format_of(path)}"
+                )
+                raise InvalidSinkError(sink="FileSink", setting="format", value=mine, reason=reason)
 
     def _refuse_spark_s_own(self) -> None:
         if self._storage.list("_spark_metadata"):
@@ -85,7 +100,7 @@ class BoundFileSink(BoundSink):
         since = self._log.length()
         place = self._staged.place(request.id)
         counted, rows_written = (frame, None) if self._writer.shows_row_count else request.counted(frame)
-        self._writer.write(counted, self._storage.spark_uri(place))
+        self._write(counted, request, self._storage.spark_uri(place))
         files = self._staged.written(place)
         rows = parquet_rows(self._storage.child(place), files) if rows_written is None else rows_written()
         if (rows == 0 and len(files) > 1) or (not files and (rows > 0 or rows_written is None)):
@@ -96,6 +111,18 @@ class BoundFileSink(BoundSink):
         else:
             self._storage.sync(place)  # a handle that outlives a power cut names files that do
         return self._staged.handle(request, rows, since, files)
+
+    def _write(self, frame: DataFrame, request: StageRequest, uri: str) -> None:
+        column = self._writer.only_column(frame)
+        if column is None:
+            self._writer.write(frame, uri)
+            return
+        try:
+            self._writer.write(self._writer.without_null_lines(frame, column), uri)
+        except Exception as error:
+            if not says(error, NULL_LINE):
+                raise
+            raise NullLineError(sink=self._context.uid, handle=request.id, column=column) from error
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         staged = [handle for handle in map(self._staged.checked, handles) if handle["files"]]

@@ -41,6 +41,12 @@ def is_data_file(path: str) -> bool:
     return not any(map(is_hidden, path.split("/")))
 
 
+def format_of(path: str) -> str | None:
+    """By the extension, behind which there may be that of a compression; None if it tells of no format of a sink."""
+    extensions = path.rpartition("/")[2].lower().split(".")[1:][-2:]
+    return next((one for one in reversed(extensions) if one in ("parquet", "json", "csv", "orc")), None)
+
+
 def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: int, nonce: str) -> list[str]:
     """Final names, relative to the sink's folder, of staged files given relative to their staged place.
 

@@ -19,6 +19,10 @@ _WRITER_OPTIONS = {
 }
 
 
+NULL_LINE = "CKPT_CSV_NULL_LINE"
+"""What a row fails with that would be no line."""
+
+
 @dataclass(frozen=True)
 class FileWriter:
     format: Format
@@ -32,6 +36,29 @@ class FileWriter:
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
         writer.save(uri)
+
+    def only_column(self, frame: DataFrame) -> str | None:
+        """The column of which a null would be an empty line, which Spark's CSV writer leaves out; None if there is
+        none."""
+        if self.format != "csv" or self._option("nullvalue", ""):
+            return None
+        folders = {name.casefold() for name in self.partition_by}
+        names = [name for name in frame.columns if name.casefold() not in folders]
+        return names[0] if len(names) == 1 else None
+
+    def without_null_lines(self, frame: DataFrame, column: str) -> DataFrame:
+        """Whoever reads it fails at a value of the only column that would be an empty line."""
+        quoted = {name: "`" + name.replace("`", "``") + "`" for name in frame.columns}
+        kept = quoted[column]
+        empty = f"{kept} IS NULL"
+        if self._option("emptyvalue", '""') == "":
+            empty += f" OR CAST({kept} AS STRING) = ''"
+        checked = f"CASE WHEN {empty} THEN raise_error('{NULL_LINE}') ELSE {kept} END AS {kept}"
+        return frame.selectExpr(*(checked if name == column else quoted[name] for name in frame.columns))
+
+    def _option(self, name: str, default: str) -> str:
+        """``name`` in lower case: Spark compares without case."""
+        return next((str(value) for given, value in self.options.items() if given.lower() == name), default)
 
     @property
     def shows_row_count(self) -> bool:

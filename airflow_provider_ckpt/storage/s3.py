@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from airflow_provider_ckpt.storage.errors import InvalidStorageOptionsError
 from airflow_provider_ckpt.storage.fsspec_storage import FsspecStorage
+from airflow_provider_ckpt.storage.redaction import redact
 
 _TRIES = 8
 _AT_ONCE = 1000  # objects that one request can delete
@@ -20,6 +23,21 @@ class S3Storage(FsspecStorage):
     s3fs looks for, so the status of the reply decides here."""
 
     sleep: Callable[[float], None] = staticmethod(time.sleep)
+
+    @contextmanager
+    def _guard(self, verb: str, path: str, *, write: bool = False) -> Iterator[None]:
+        """s3fs makes its client with the first request, and finds there what is wrong with the options."""
+        with super()._guard(verb, path, write=write):
+            try:
+                yield
+            except (AttributeError, TypeError, ValueError) as error:
+                if getattr(self._fs, "_s3", self._fs) is not None or type(error).__module__ != "builtins":
+                    raise
+                names, reason = (
+                    sorted(self._fs.storage_options.keys() - {"use_listings_cache"}),
+                    redact(str(error), self._secrets),
+                )
+                raise InvalidStorageOptionsError(names=names, uri=self.uri, reason=reason) from None
 
     def _create(self, full: str, data: bytes) -> bool:
         for attempt in range(_TRIES):

@@ -14,12 +14,15 @@ from airflow_provider_ckpt.sinks.errors import StagedElsewhereError
 from airflow_provider_ckpt.sinks.kafka.errors import (
     KafkaLedgerLostError,
     KafkaRecordTooLargeError,
+    KafkaRejectedError,
+    KafkaRowRefusedError,
+    KafkaSettingsError,
     KafkaTargetError,
     KafkaUnavailableError,
 )
 from airflow_provider_ckpt.sinks.kafka.kafka_sink import KafkaSink
 from airflow_provider_ckpt.sinks.kafka.ledger import ledger_name
-from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
 from airflow_provider_ckpt.testing.released_rows import SCHEMA, expected, ids_of
 from airflow_provider_ckpt.testing.staging import stage
 from tests.kafka.broker import Broker
@@ -246,3 +249,80 @@ def test_no_secret_comes_out_of_a_sink(topics: Topics, tmp_path: Path, monkeypat
         bound.check_target()
     told = [repr(sink), repr(bound), json.dumps(sink.definition()), str(raised.value), repr(raised.value.data)]
     assert not [text for text in told if "hunter2" in text or "me-myself" in text]
+
+
+def test_a_row_without_a_key_is_seen_before_a_compacted_topic_refuses_it_in_every_release(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    name = topics.make(1, cleanup_policy="compact")
+    sink = KafkaSink(topics.servers, name, str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
+    with pytest.raises(KafkaTargetError, match=r"compacted .*, and the rows have no column 'key'"):
+        sink.check_rows(SinkInput("lake", (("value", "string"),)))
+    sink.check_rows(SinkInput("lake", (("key", "string"), ("value", "string"))))
+    sink.prepare()
+    for rows in ("SELECT CAST(null AS STRING) AS key, 'x' AS value", "SELECT 'x' AS value"):
+        with pytest.raises(KafkaRowRefusedError, match=r"has no key, and the topic is compacted.*no release could"):
+            stage(sink, spark.sql(rows), 1)
+    sink.release([stage(sink, spark.sql("SELECT 'k' AS key, CAST(null AS STRING) AS value"), 2)], 1)
+    assert [(one.key(), one.value()) for one in topics.messages(name)] == [(b"k", None)]
+
+
+def test_what_a_topic_that_was_compacted_later_refuses_fails_for_good(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    name = topics.make(1)
+    sink = KafkaSink(topics.servers, name, str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
+    sink.prepare()
+    handle = stage(sink, spark.sql("SELECT 'x' AS value"), 1)
+    settings = ConfigResource(ConfigResource.Type.TOPIC, name, set_config={"cleanup.policy": "compact"})
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    admin.alter_configs([settings])[settings].result(60)
+    with pytest.raises(KafkaRejectedError, match="INVALID_RECORD"):
+        sink.release([handle], 1)
+
+
+@pytest.mark.parametrize("partition", [-1, 2])
+def test_a_partition_that_the_topic_does_not_have_is_seen_while_it_is_staged_and_one_that_it_has_got_is_taken(
+    spark: SparkSession, topics: Topics, tmp_path: Path, partition: int
+) -> None:
+    name = topics.make(2)
+    sink = KafkaSink(topics.servers, name, str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
+    sink.prepare()
+    rows = spark.sql(f"SELECT 'x' AS value, {partition} AS partition")
+    with pytest.raises(
+        KafkaRowRefusedError, match="a partition that the topic does not have: its partitions are 0 to 1"
+    ):
+        stage(sink, rows, 1)
+    if partition > 0:
+        topics.widen(name, 3)
+        sink.release([stage(sink, rows, 2)], 1)
+        assert [one.partition() for one in topics.messages(name)] == [partition]
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"compression.type": "brotli"}, "compression.codec"),
+        ({"acks": "1"}, "acks"),  # which only a producer of transactions minds
+        ({"no.such": "1"}, "No such configuration property"),
+        ({"ssl.key.password": "hunter22", "linger.ms": "hunter22"}, "queue.buffering.max.ms"),
+    ],
+)
+def test_settings_that_the_client_does_not_take_are_refused_before_anything_is_written(
+    topics: Topics, tmp_path: Path, config: dict[str, str], told: str
+) -> None:
+    sink = KafkaSink(topics.servers, topics.make(), str(tmp_path / "staging"), config=config)
+    with pytest.raises(KafkaSettingsError, match=told) as raised:
+        sink.bind(SinkContext("orders", "lake")).check_target()
+    assert "hunter22" not in str(raised.value)
+    assert not (tmp_path / "staging").exists()
+
+
+def test_a_queue_of_one_message_is_waited_for(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    config = {"queue.buffering.max.messages": "1"}
+    name = topics.make()
+    sink = KafkaSink(topics.servers, name, str(tmp_path / "staging"), config=config)
+    bound = sink.bind(SinkContext("orders", "lake"))
+    bound.prepare()
+    bound.release([stage(bound, spark.sql("SELECT CAST(id AS STRING) AS value FROM range(5)"), 1)], 1)
+    assert len(topics.messages(name)) == 5

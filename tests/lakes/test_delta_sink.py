@@ -537,6 +537,7 @@ def test_output_that_changes_rows_needs_a_key() -> None:
         ({"options": None}, "type NoneType"),
         ({"options": {1: "x"}}, "no name of an option"),
         ({"delta_options": [1]}, "type list"),
+        ({"storage_options": [1]}, "is no dict of options"),
         ({"delta_options": {"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}}, "both succeed"),
         ({"options": {"parquet.encryption.footer.key": "k"}}, "cannot be set"),
     ],

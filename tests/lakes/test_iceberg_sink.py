@@ -279,6 +279,14 @@ def test_a_table_is_made_with_the_columns_of_the_rows(tmp_path: Path) -> None:
     assert warehouse.rows() == [(1, "a")]
 
 
+def test_columns_that_no_table_has_are_refused_by_name(tmp_path: Path) -> None:
+    inner = {"type": "struct", "fields": [{"name": "b", "type": "long", "nullable": True, "metadata": {}}]}
+    sink = Warehouse(tmp_path).bind()
+    sink.check_rows(SinkInput("lake", (("a", inner), ("a.b", "long"))))
+    with pytest.raises(TableRefusedError, match=r"multiple fields for name a\.b.*rename one"):
+        sink.prepare()
+
+
 def test_a_namespace_is_not_made(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     sink = IcebergSink("nowhere.orders", catalog=warehouse.properties).bind(CONTEXT)
@@ -386,6 +394,9 @@ def test_partitions_that_changed_after_staging_keep_the_rows(warehouse: Warehous
         ({"table": "orders", "catalog": {"type": "sql"}}, "namespace.table"),
         ({"table": "a.b"}, "is missing"),
         ({"table": "a.b", "catalog": {"type": "sql"}, "mode": "errorifexists"}, "is unknown"),
+        ({"table": "a.b", "catalog_name": "prod", "storage_options": ["x"]}, "is no dict"),
+        # the library takes it for a field inside of another one, when it looks for the rows to replace
+        ({"table": "a.b", "catalog_name": "prod", "mode": "upsert", "key": ["a.b"]}, "'a.b' has a dot"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], said: str) -> None:

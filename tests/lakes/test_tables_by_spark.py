@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyiceberg.expressions import EqualTo, Reference
+from pyiceberg.expressions import EqualTo, IsNull, Reference
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
@@ -161,3 +161,19 @@ def test_spark_reads_what_was_released_to_a_delta_table(spark: SparkSession, tmp
     sink.release([stage(sink, spark.range(5).toDF("id"), 1)], 1)
     files = DeltaTable(tmp_path / "t").file_uris()
     assert sorted(row.id for row in spark.read.parquet(*files).collect()) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("transform", ["identity", "truncate[3]"])
+def test_texts_that_spark_takes_for_null_in_a_folder_s_name_are_in_a_partition_of_their_own(
+    spark: SparkSession, tmp_path: Path, transform: str
+) -> None:
+    """Else a file would hold nulls in the partition of a text, and who asks for nulls would pass over it."""
+    warehouse = Warehouse(tmp_path, made=True)
+    warehouse.partition_by("city", transform=transform)
+    values = ["", None, "__HIVE_DEFAULT_PARTITION__", "ü" * 300]
+    frame = spark.createDataFrame(list(enumerate(values)), "id int, city string").coalesce(1)
+    sink = warehouse.bind()
+    sink.release([stage(sink, frame, 1)], 1)
+    for number, value in enumerate(values):
+        asked = IsNull(term=Reference("city")) if value is None else EqualTo(term=Reference("city"), value=value)  # type: ignore[arg-type]
+        assert [row["id"] for row in warehouse.table().scan(asked).to_arrow().to_pylist()] == [number]

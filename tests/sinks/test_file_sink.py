@@ -14,6 +14,7 @@ from airflow_provider_ckpt.sinks.errors import (
     ForeignReleaseError,
     IllegalStageRequestError,
     InvalidSinkError,
+    NullLineError,
     StagedElsewhereError,
     StagedFilesMissingError,
     StagedRowCountError,
@@ -428,3 +429,31 @@ def test_a_path_per_day_that_overwrites_holds_each_day_once_for_every_reader(
         2: 5,
         3: 0,
     }
+
+
+@pytest.mark.parametrize("options", [{}, {"NullValue": ""}, {"nullValue": "", "header": True}])
+def test_a_null_that_would_be_no_line_of_csv_is_not_lost(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    sink = bind(tmp_path, format="csv", partition_by=["Day"], options=options)
+    rows = spark.createDataFrame([(None, 1), ("x", 1)], "`a ``b` string, day int")
+    with pytest.raises(NullLineError, match="the only column in the lines"):
+        stage(sink, rows, 1)
+    kept = stage(sink, spark.createDataFrame([("x", None), ("", 1)], "`a ``b` string, day int"), 2)
+    assert sink.release([kept], 1)["rows"] == spark.read.csv(str(tmp_path), header=bool(options.get("header"))).count()
+
+
+def test_neither_is_an_empty_text_that_is_written_as_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    sink = bind(tmp_path, format="csv", options={"emptyValue": ""})
+    with pytest.raises(NullLineError):
+        stage(sink, spark.createDataFrame([("",)], "a string"), 1)
+
+
+@pytest.mark.parametrize(("columns", "options"), [("a int", {"nullValue": "-"}), ("a int, b int", {})])
+def test_nulls_that_are_lines_are_written(
+    spark: SparkSession, tmp_path: Path, columns: str, options: dict[str, Any]
+) -> None:
+    sink = bind(tmp_path, format="csv", options=options)
+    nothing = (None,) * len(columns.split(","))
+    assert sink.release([stage(sink, spark.createDataFrame([nothing, nothing], columns), 1)], 1)["rows"] == 2
+    assert spark.read.csv(str(tmp_path)).count() == 2

@@ -31,11 +31,24 @@ def sink(**given: Any) -> KafkaSink:
         ({"config": {"transactional.id": "x"}}, "'transactional.id' is set by the sink itself"),
         ({"config_env": {"bootstrap.servers": "X"}}, "'bootstrap.servers' is set by the sink itself"),
         ({"transaction_timeout": 0}, "transaction_timeout=0"),
+        ({"transaction_timeout": True}, "transaction_timeout=True"),
+        ({"transaction_timeout": float("nan")}, "transaction_timeout=nan"),
+        ({"config": None}, "config='…' is an object of type NoneType; give a dict"),
+        ({"config": ["hunter2"]}, "config='…' is an object of type list"),
+        ({"config": {1: "x"}}, "config=1 is no name of a setting"),
+        ({"config_env": None}, "config_env='…' is an object of type NoneType"),
+        ({"config_env": {"sasl.password": None}}, "config_env='sasl.password' has no text for the name"),
+        ({"storage_options": ["x"]}, "storage_options='…' is no dict"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(given: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidSinkError, match=told):
         sink(**given).validate()
+
+
+def test_a_function_that_gives_no_settings_is_told() -> None:
+    with pytest.raises(InvalidSinkError, match="config='…' is an object of type NoneType"):
+        sink(config=lambda: None).bind(CONTEXT)
 
 
 def test_a_secret_that_is_not_in_the_environment_is_named_by_its_variable() -> None:

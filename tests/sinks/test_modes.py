@@ -10,7 +10,12 @@ import pytest
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError
 from airflow_provider_ckpt.sinks import manifests
-from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError, OutputSupersededError, OutputTakenMeanwhileError
+from airflow_provider_ckpt.sinks.errors import (
+    InvalidSinkError,
+    OutputNotEmptyError,
+    OutputSupersededError,
+    OutputTakenMeanwhileError,
+)
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -65,6 +70,22 @@ def test_data_that_no_job_released_is_company_too(lake: Lake, name: str) -> None
             lake.bind("tuesday", mode).check_target()
     lake.release("tuesday", "t", mode="append")
     assert lake.listed() == ["t", "theirs"]
+
+
+@pytest.mark.parametrize("name", ["part-00000-abc.c000.json", "day=1.parquet/x.ORC", "x.csv.gz"])
+def test_a_folder_of_another_format_is_not_added_to(lake: Lake, name: str) -> None:
+    lake.storage.create(name, b"theirs")
+    with pytest.raises(
+        InvalidSinkError, match=r"format='parquet' is not that of .*, and a folder is read in one format"
+    ):
+        lake.bind("tuesday", "append").check_target()
+    assert lake.paths() == [name]
+
+
+@pytest.mark.parametrize("name", ["_ckpt/old/lake/x.csv", "a.snappy.parquet", "b.gz.parquet", "b.json/x.txt", "csv"])
+def test_hidden_files_and_others_of_one_s_own_format_are_no_obstacle(lake: Lake, name: str) -> None:
+    lake.storage.create(name, b"theirs")
+    lake.bind("tuesday", "append").check_target()
 
 
 def test_an_empty_folder_is_nobody_s(lake: Lake) -> None:

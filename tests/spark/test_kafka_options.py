@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze
 from airflow_provider_ckpt.spark.query.frozen_end import freeze_offsets, read_end, read_offsets
+from airflow_provider_ckpt.spark.query.kafka.admin import KafkaAdmin
 from airflow_provider_ckpt.spark.query.kafka.errors import KafkaOptionError
 from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
@@ -137,3 +138,17 @@ def test_r11_rows_behind_the_frozen_end_and_of_other_partitions_are_left_out(spa
         *(("orders", 1, at) for at in (0, 6)),
         ("returns", 0, 0),
     ]
+
+
+@pytest.mark.parametrize("timeout", ["30s", "-1", "0", ""])
+def test_a_timeout_that_is_no_number_is_told_by_its_option(spark: SparkSession, timeout: str) -> None:
+    options = {"kafka.Default.api.timeout.ms": timeout}
+    with pytest.raises(KafkaOptionError, match=r"kafka\.default\.api\.timeout\.ms=.*no number of milliseconds"):
+        KafkaAdmin(spark, "history", "job.py:1", options)
+
+
+def test_a_pattern_that_is_none_is_told_with_what_java_says_of_it(spark: SparkSession) -> None:
+    with pytest.raises(
+        KafkaOptionError, match=r"subscribePattern=\[a: it is no regular expression of Java's: Unclosed"
+    ):
+        KafkaAdmin(spark, "history", "job.py:1", {}).names("[a")

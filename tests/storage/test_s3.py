@@ -18,6 +18,7 @@ pytest.importorskip("moto.server")
 from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
+    InvalidStorageOptionsError,
     ObjectNotFoundError,
     StorageDeniedError,
     StorageFailedError,
@@ -332,3 +333,16 @@ def test_missing_credentials_are_told(endpoint: str, monkeypatch: pytest.MonkeyP
     without = {"endpoint_url": endpoint, "client_kwargs": {"region_name": "us-east-1"}, "anon": False}
     with pytest.raises((StorageDeniedError, StorageReadOnlyError), match="credentials"):
         open_storage(Location(f"s3://bucket/{uuid.uuid4().hex}", without)).create("x", b"1")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"client_kwargs": SECRET}, {"config_kwargs": [SECRET]}, {"no_such": SECRET}, {"endpoint_url": "localhost:1"}],
+)
+def test_options_that_the_client_does_not_take_are_refused_and_not_tried_again(wrong: dict[str, Any]) -> None:
+    storage = open_storage(Location("s3://bucket/x", {**options("http://127.0.0.1:1"), **wrong}))
+    for look in (lambda: storage.list("a"), lambda: storage.read("a"), lambda: storage.create("a", b"")):
+        with pytest.raises(InvalidStorageOptionsError, match=next(iter(wrong))) as raised:
+            look()
+        assert SECRET not in str(raised.value)
+        assert "use_listings_cache" not in str(raised.value)

@@ -45,14 +45,45 @@ def fits_in_json(kind: Any) -> bool:
     kind = plain(kind)
     if not isinstance(kind, dict):
         return kind in _PLAIN or is_text(kind) or decimal_of(kind) is not None
+    fields = kind["fields"] if kind["type"] == "struct" else []
+    if len({one["name"] for one in fields}) < len(fields):
+        return False  # readers, and some databases themselves, keep one of two
+    parts = [one["type"] for one in fields]
+    parts += [kind[name] for name in ("elementType", "valueType") if name in kind]
+    return all(map(fits_in_json, parts)) and ("keyType" not in kind or _is_key(plain(kind["keyType"])))
+
+
+def digits_in(kind: Any) -> int:
+    """Of the longest decimal in it, itself or inside; 0 if there is none."""
+    kind = plain(kind)
+    if not isinstance(kind, dict):
+        decimal = decimal_of(kind)
+        return 0 if decimal is None else decimal[0]
     parts = [one["type"] for one in kind["fields"]] if kind["type"] == "struct" else []
     parts += [kind[name] for name in ("elementType", "keyType", "valueType") if name in kind]
-    return all(map(fits_in_json, parts))
+    return max(map(digits_in, parts), default=0)
+
+
+def _is_key(kind: Any) -> bool:
+    """Of a map: ``to_json`` writes for bytes where they lie in memory, and arrays and structs without their quotes."""
+    return fits_in_json(kind) and not isinstance(kind, dict) and kind != "binary"
+
+
+_INSTANT = "concat('yyyy-MM-dd', char(39), 'T', char(39), 'HH:mm:ss.SSSSSS{zone}')"
+"""No setting of Spark's parser changes what such texts are."""
+_JSON = {
+    "ignoreNullFields": "'false'",
+    # of itself Spark writes milliseconds, and an offset that is rounded to minutes
+    "timeZone": "'UTC'",
+    "timestampFormat": _INSTANT.format(zone="XXX"),
+    "timestampNTZFormat": _INSTANT.format(zone=""),
+}
 
 
 def as_json(name: str) -> str:
     """The Spark expression of a column of arrays, maps or structs as text."""
-    return f"to_json({quoted(name)}, map('ignoreNullFields', 'false')) AS {quoted(name)}"
+    options = ", ".join(f"'{option}', {value}" for option, value in _JSON.items())
+    return f"to_json({quoted(name)}, map({options})) AS {quoted(name)}"
 
 
 def quoted(name: str) -> str:

@@ -59,6 +59,8 @@ class DeltaSink(Sink):
             raise self._invalid("partition_by", self.partition_by, problem)
         if self.delta_options is not None and (problem := options_problem(self.delta_options)):
             raise self._invalid("delta_options", "…", problem)
+        if self.storage_options is not None and not isinstance(self.storage_options, Mapping):
+            raise self._invalid("storage_options", "…", "is no dict of options by name")
         LakeSettings(self.mode, self.key, self.partition_by, self.options).validate("DeltaSink")
         if canonical_uri(self.uri).startswith("memory:"):
             raise self._invalid("uri", self.uri, "is in the memory of one process; give a folder or an object store")

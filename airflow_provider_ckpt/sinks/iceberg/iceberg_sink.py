@@ -53,7 +53,12 @@ class IcebergSink(Sink):
             raise self._invalid("catalog", None, "is missing; give its properties, or catalog_name")
         if self.catalog is not None and not isinstance(self.catalog, Mapping):
             raise self._invalid("catalog", type(self.catalog).__name__, "is no mapping; give the catalog's properties")
+        if self.storage_options is not None and not isinstance(self.storage_options, Mapping):
+            raise self._invalid("storage_options", "…", "is no dict of options by name")
         LakeSettings(self.mode, self.key, None, self.options).validate("IcebergSink")
+        for name in self.key:
+            if "." in name:
+                raise self._invalid("key", name, "has a dot, and rows are not found by such a column; rename it")
 
     def _invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
         return InvalidSinkError(sink="IcebergSink", setting=setting, value=value, reason=reason)

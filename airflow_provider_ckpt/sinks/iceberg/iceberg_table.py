@@ -102,15 +102,21 @@ class IcebergLakeTable(LakeTable):
 
         def act() -> None:
             try:
-                self._asked_catalog().create_table(self.uri, iceberg_schema(columns))
+                schema = iceberg_schema(columns)
+            except ValueError as error:  # of names: `a.b` beside a struct `a` with a field `b`
+                raise self._not_made(f"no table has such columns ({error}); rename one of them") from None
+            try:
+                self._asked_catalog().create_table(self.uri, schema)
             except TableAlreadyExistsError:
                 pass  # somebody else was first
             except NoSuchNamespaceError:
-                problem = "it is not there, and neither is its namespace; make one of the two"
-                names = {"sink": self._context.uid, "job": self._context.job_id}
-                raise TableRefusedError(**names, uri=self.uri, problem=problem) from None
+                raise self._not_made("it is not there, and neither is its namespace; make one of the two") from None
 
         self._asked("made", act)
+
+    def _not_made(self, problem: str) -> TableRefusedError:
+        names = {"sink": self._context.uid, "job": self._context.job_id}
+        return TableRefusedError(**names, uri=self.uri, problem=problem)
 
     def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         return as_iceberg_has_them(columns)

@@ -32,13 +32,15 @@ class PartitionField:
         """In Spark's SQL, a value that is the same for all rows of one partition; None if that cannot be said."""
         column = "`" + self.source.replace("`", "``") + "`"
         if self.transform == "identity":
-            return column if isinstance(self.type, str) and self.type not in ("binary", "float", "double") else None
+            if not isinstance(self.type, str) or self.type in ("binary", "float", "double"):
+                return None
+            return _told_apart(column) if self.type == "string" else column
         if self.transform in ("year", "month", "day", "hour"):
             return self._of_time(column)
         width = _TRUNCATE.fullmatch(self.transform)
         if width and self.type in _TRUNCATED:
             if self.type == "string":
-                return f"substring({column}, 1, {width[1]})"
+                return _told_apart(f"substring({column}, 1, {width[1]})")
             return f"cast({column} - pmod({column}, {width[1]}) as long)"
         return None
 
@@ -59,6 +61,13 @@ class PartitionField:
             return f"{days} * 24 + hour({column})"
         date = f"date_from_unix_date({days})"
         return f"year({date})" if self.transform == "year" else f"year({date}) * 12 + month({date})"
+
+
+def _told_apart(text: str) -> str:
+    """Spark has one folder for null, for the empty text and for the name of that very folder; and a file system none
+    with a long name. A file with nulls *and* a text would be in the partition of the text: who asks for nulls would
+    pass over it."""
+    return f"sha2(CAST({text} AS BINARY), 256)"
 
 
 def refusal(fields: Sequence[PartitionField]) -> str | None:

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedFilesMissingError, StagedRowCountError
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.kafka.client import KafkaClient, ReleaserFenced, Transactions
-from airflow_provider_ckpt.sinks.kafka.errors import (
-    KafkaRecordTooLargeError,
-    KafkaTargetError,
-    KafkaUnavailableError,
-)
+from airflow_provider_ckpt.sinks.kafka.errors import KafkaTargetError, KafkaUnavailableError
 from airflow_provider_ckpt.sinks.kafka.ledger import Ledger, LedgerRecord, released_ids
+from airflow_provider_ckpt.sinks.kafka.rows import TopicLimits
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -25,9 +22,6 @@ if TYPE_CHECKING:
 
 _TRIES = 3
 """Of a release that another releaser has fenced."""
-_OVERHEAD = 512
-"""Bytes that a record needs beside key and value, at the most."""
-_TOO_LARGE = "CKPT_KAFKA_RECORD_TOO_LARGE"
 _DEFAULT_LIMIT = 1_048_588
 
 
@@ -55,27 +49,39 @@ class BoundKafkaSink(BoundSink):
         self._known_since = -1
         self._at_staging: tuple[str, int] | None = None
         """The ledger's id, and an offset that it had reached when nothing that is staged later was released."""
-        self._limit: int | None = None
+        self._limits: TopicLimits | None = None
 
     def __repr__(self) -> str:
         return f"BoundKafkaSink({self._context.uid!r}, {self._topic!r}, {self._client!r})"
 
     def check_target(self) -> None:
-        self._check_topic()
+        self._check_release()
+
+    def check_rows(self, given: SinkInput) -> None:
+        if self._check_topic().needs_key and "key" not in dict(given.columns):
+            raise self._refused("it is compacted (cleanup.policy), and the rows have no column 'key'; select one")
 
     def prepare(self) -> None:
         self._storage.probe()
-        self._check_topic()
+        self._check_release()
         self._ledger.prepare()
         self._at_staging = None
 
-    def _check_topic(self) -> None:
+    def _check_release(self) -> None:
+        """That one could be made, to this topic and with the sink's settings."""
+        self._client.check_settings(self._transactional_id, self._check_topic().largest)
+
+    def _check_topic(self) -> TopicLimits:
+        """As it is now."""
         found = self._client.topic(self._topic)
         if found is None:
             raise self._refused("there is no such topic; make it, with as many partitions as its readers want")
         if found.may_write is False:
             raise self._refused("the brokers do not let this user write to it")
-        self._limit = int(found.settings.get("max.message.bytes", _DEFAULT_LIMIT))
+        largest = int(found.settings.get("max.message.bytes", _DEFAULT_LIMIT))
+        needs_key = "compact" in found.settings.get("cleanup.policy", "")
+        self._limits = TopicLimits(self._topic, largest, found.partitions, needs_key)
+        return self._limits
 
     def _refused(self, problem: str) -> KafkaTargetError:
         return KafkaTargetError(
@@ -87,14 +93,16 @@ class BoundKafkaSink(BoundSink):
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
         ledger, since = self._since()
         place = self._staging.place(request.id)
+        if self._limits is None or "partition" in frame.columns:  # somebody may have widened the topic
+            self._limits = self._check_topic()
+        limits = self._limits
         try:
-            FileWriter("parquet", (), {}).write(self._within_limit(frame), self._storage.spark_uri(place))
+            FileWriter("parquet", (), {}).write(limits.checked(frame), self._storage.spark_uri(place))
         except Exception as error:
-            if not _says(error, _TOO_LARGE):
+            refused = limits.refused(error, self._context.uid, request.id)
+            if refused is None:
                 raise
-            raise KafkaRecordTooLargeError(
-                sink=self._context.uid, handle=request.id, limit=self._largest(), topic=self._topic
-            ) from error
+            raise refused from error
         files = self._staging.written(place)
         rows = parquet_rows(self._storage.child(place), files)
         if not files or (rows == 0 and len(files) > 1):
@@ -105,20 +113,6 @@ class BoundKafkaSink(BoundSink):
         else:
             self._storage.sync(place)  # a handle that outlives a power cut names files that do
         return self._staging.handle(request.id, rows, files, ledger, since)
-
-    def _within_limit(self, frame: DataFrame) -> DataFrame:
-        """Brokers refuse a record that is too large, and would do so for ever: it is seen while it is staged."""
-        columns = [name for name in ("key", "value", "partition") if name in frame.columns]
-        sizes = "+".join(f"coalesce(octet_length({name}), 0)" for name in columns if name != "partition")
-        checked = f"CASE WHEN {sizes} > {self._largest()} THEN raise_error('{_TOO_LARGE}') ELSE value END"
-        chosen = {"value": f"CAST({checked} AS BINARY) AS value", "key": "CAST(key AS BINARY) AS key"}
-        return frame.selectExpr(*(chosen.get(name, name) for name in columns))
-
-    def _largest(self) -> int:
-        if self._limit is None:
-            self._check_topic()
-        assert self._limit is not None
-        return max(1, self._limit - _OVERHEAD)
 
     def _since(self) -> tuple[str, int]:
         """Asked once in a process: a lower offset than that of now only has more of the ledger read."""
@@ -174,8 +168,8 @@ class BoundKafkaSink(BoundSink):
         """Transactions of which none is under way, with the ledger read behind that."""
         since, ledger = min(handle["since_offset"] for handle in staged), staged[0]["ledger"]
         if self._transactions is None:
-            largest = self._largest() + _OVERHEAD
-            self._transactions = self._client.transactions(self._transactional_id, largest)
+            limits = self._limits or self._check_topic()
+            self._transactions = self._client.transactions(self._transactional_id, limits.largest)
         self._catch_up(since, ledger)
         return self._transactions
 
@@ -232,12 +226,3 @@ class BoundKafkaSink(BoundSink):
     def delete_staged(self, ids: Collection[str]) -> None:
         for name in sorted(ids):
             self._storage.delete_tree(self._staging.place(name))
-
-
-def _says(error: BaseException | None, text: str) -> bool:
-    """What Spark raises of a task is told by the stack of the JVM, or by a cause of PySpark's own."""
-    while error is not None:
-        if text in f"{error} {getattr(error, '_stackTrace', '')}":
-            return True
-        error = error.__cause__ or getattr(error, "_cause", None)
-    return False

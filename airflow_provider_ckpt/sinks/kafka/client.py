@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.kafka.errors import (
     KafkaClientMissingError,
     KafkaRejectedError,
+    KafkaSettingsError,
     KafkaUnavailableError,
 )
 from airflow_provider_ckpt.storage.redaction import redact, secrets_in
@@ -29,12 +30,14 @@ _FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 _HOPELESS = frozenset(
     {
         "CLUSTER_AUTHORIZATION_FAILED",
+        "INVALID_RECORD",
         "INVALID_TRANSACTION_TIMEOUT",
         "MSG_SIZE_TOO_LARGE",
         "TOPIC_AUTHORIZATION_FAILED",
         "TOPIC_EXCEPTION",
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
         "UNKNOWN_TOPIC_OR_PART",
+        "UNSUPPORTED_COMPRESSION_TYPE",
         "_UNKNOWN_PARTITION",
         "_UNKNOWN_TOPIC",
     }
@@ -132,7 +135,8 @@ class KafkaClient:
     def _read(self, name: str, start: int, end: int) -> list[bytes]:
         kafka = self._kafka()
         settings = {"group.id": "ckpt-ledger", "enable.auto.commit": False, "enable.partition.eof": True}
-        consumer = kafka.Consumer({**self._settings, **settings, "isolation.level": "read_committed"})
+        settings = {**self._settings, **settings, "isolation.level": "read_committed"}
+        consumer = self._made(lambda: kafka.Consumer(settings))
         found, until = [], time.monotonic() + self._timeout + SETTLED_WITHIN
         try:
             consumer.assign([kafka.TopicPartition(name, 0, start)])
@@ -161,25 +165,42 @@ class KafkaClient:
         Any other producer of the id is fenced by it: an open transaction was aborted, one that was being committed is
         complete.
         """
-        kafka = self._kafka()
-        producer = kafka.Producer(
-            {
-                "linger.ms": 20,
-                "compression.type": "lz4",
-                "batch.num.messages": 50_000,
-                "batch.size": min(1_000_000, largest),
-                "queue.buffering.max.messages": _WAITING + 100_000,
-                "queue.buffering.max.kbytes": 262_144,
-                "message.max.bytes": max(1000, largest),
-                **self._settings,
-                "transactional.id": transactional_id,
-                "transaction.timeout.ms": int(self._timeout * 1000),
-            }
-        )
+        producer = self._producer(transactional_id, largest)
         self._asked("settling the transactions before", lambda: producer.init_transactions(SETTLED_WITHIN))
         return Transactions(self, producer)
 
+    def check_settings(self, transactional_id: str, largest: int) -> None:
+        """That the client takes them for a release; nothing is asked of the brokers, and nobody is fenced. Raises
+        KafkaSettingsError: some are of no use only to a producer of transactions."""
+        self._producer(transactional_id, largest)
+
+    def _producer(self, transactional_id: str, largest: int) -> Any:
+        kafka = self._kafka()
+        settings = {
+            "linger.ms": 20,
+            "compression.type": "lz4",
+            "batch.num.messages": 50_000,
+            "batch.size": min(1_000_000, largest),
+            "queue.buffering.max.messages": _WAITING + 100_000,
+            "queue.buffering.max.kbytes": 262_144,
+            "message.max.bytes": max(1000, largest),
+            **self._settings,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": int(self._timeout * 1000),
+        }
+        return self._made(lambda: kafka.Producer(settings))
+
     # ---- what goes wrong
+
+    def _made(self, make: Callable[[], Any]) -> Any:
+        """A client. Raises KafkaSettingsError: another try would be refused, too."""
+        try:
+            return make()
+        except self._kafka().KafkaException as error:
+            cause = redact(error.args[0].str(), self._secrets)
+        except (TypeError, ValueError) as error:
+            cause = redact(str(error), self._secrets)
+        raise KafkaSettingsError(sink=self.sink, cause=cause)
 
     def _asked(self, what: str, ask: Any, absent: str | None = None) -> Any:
         """``absent``: the error that stands for None."""
@@ -208,7 +229,7 @@ class KafkaClient:
     def _of_admin(self) -> Any:
         """Kept: an answer to a client that was collected never comes."""
         if self._admin is None:
-            self._admin = self._kafka().admin.AdminClient(self._settings)
+            self._admin = self._made(lambda: self._kafka().admin.AdminClient(self._settings))
         return self._admin
 
     def _kafka(self) -> Any:
@@ -256,7 +277,12 @@ class Transactions:
     def record(self, topic: str, value: bytes) -> None:
         while len(self._producer) > _WAITING:
             self._producer.poll(0.02)
-        self._client._asked(f"writing to {topic}", lambda: self._producer.produce(topic, value, partition=0))
+        produce = functools.partial(self._producer.produce, topic, value, partition=0)
+        while True:
+            try:
+                return self._client._asked(f"writing to {topic}", produce)  # type: ignore[no-any-return]
+            except BufferError:  # the settings of the sink may want a small queue
+                self._producer.poll(_POLL)
 
     def commit(self) -> None:
         """All that was sent, or nothing."""

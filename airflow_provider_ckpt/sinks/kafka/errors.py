@@ -18,6 +18,15 @@ class KafkaTargetError(InvalidInputError):
     template = "sink {sink} cannot write to topic {topic} at {servers}: {problem}"
 
 
+class KafkaSettingsError(InvalidInputError):
+    """``cause`` is shown without the settings' own texts."""
+
+    template = (
+        "sink {sink}: the Kafka client does not take the settings of the sink or its connection: {cause}. Mend config= "
+        "of the KafkaSink, or what its connection says"
+    )
+
+
 class KafkaUnavailableError(TransientError):
     template = (
         "sink {sink}: {what} at {servers} failed: {cause}. What became of it is read from the ledger before "
@@ -34,6 +43,13 @@ class KafkaRecordTooLargeError(TerminalError):
         "sink {sink}: a row of batch {handle} has more than {limit} bytes in key and value, which topic {topic} does "
         "not take (max.message.bytes). Nothing of the batch was staged: raise the limit of the topic, or leave such "
         "rows out, and go on with --resume-failed"
+    )
+
+
+class KafkaRowRefusedError(TerminalError):
+    template = (
+        "sink {sink}: a row of batch {handle} {problem}; no release could write it to {topic}. Nothing of the batch "
+        "was staged: {advice}, or leave such rows out, and go on with --resume-failed"
     )
 
 

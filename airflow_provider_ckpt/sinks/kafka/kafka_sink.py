@@ -66,13 +66,24 @@ class KafkaSink(Sink):
             if not isinstance(value, str) or not value.strip():
                 raise self._invalid(setting, value, "is no text")
         if not callable(self.config):
-            self._refuse_ours(self.config)
-        self._refuse_ours(self.config_env)
-        if not isinstance(self.transaction_timeout, int | float) or not 1 <= self.transaction_timeout <= 3600:
-            raise self._invalid("transaction_timeout", self.transaction_timeout, "is no number of seconds up to 3600")
+            self._check_settings("config", self.config)
+        self._check_settings("config_env", self.config_env)
+        for setting, variable in self.config_env.items():
+            if not isinstance(variable, str):
+                raise self._invalid("config_env", setting, "has no text for the name of its variable")
+        if self.storage_options is not None and not isinstance(self.storage_options, Mapping):
+            raise self._invalid("storage_options", "…", "is no dict of options by name")
+        timeout = self.transaction_timeout
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 1 <= timeout <= 3600:
+            raise self._invalid("transaction_timeout", timeout, "is no number of seconds up to 3600")
 
-    def _refuse_ours(self, given: Mapping[str, Any]) -> None:
+    def _check_settings(self, argument: str, given: object) -> None:
+        """No value is shown: it may be a secret."""
+        if not isinstance(given, Mapping):
+            raise self._invalid(argument, "…", f"is an object of type {type(given).__name__}; give a dict by name")
         for name in given:
+            if not isinstance(name, str):
+                raise self._invalid(argument, name, "is no name of a setting: names are texts")
             if name in _OURS:
                 raise self._invalid("config", name, "is set by the sink itself; remove it")
 
@@ -111,8 +122,9 @@ class KafkaSink(Sink):
         return brokers.servers, {**brokers.settings, **self._settings()}
 
     def _settings(self) -> dict[str, Any]:
-        given = dict(self.config() if callable(self.config) else self.config)
-        self._refuse_ours(given)
+        config = self.config() if callable(self.config) else self.config
+        self._check_settings("config", config)
+        given = dict(config)
         for setting, variable in self.config_env.items():
             if variable not in os.environ:
                 raise self._invalid("config_env", variable, f"is not set in the environment, for {setting}")

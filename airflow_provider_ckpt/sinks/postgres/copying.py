@@ -15,6 +15,14 @@ _MISSING = (
 )
 
 
+class _BeyondPython(Exception):
+    """What an array holds, and Python has none of: another attempt would not have it, either."""
+
+    def __init__(self, sqlstate: str, what: str) -> None:
+        super().__init__(what)
+        self.told = {"sqlstate": sqlstate, "error": f"an array holds {what}", "column": None, "constraint": None}
+
+
 class Patience:
     """A server that does not answer within so many seconds is given up: its connection is cut. Neither libpq nor
     psycopg can be told that: ``statement_timeout`` is the server's own, and a server that was frozen carries out
@@ -118,6 +126,8 @@ def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: flo
                     connection.commit()
         except psycopg.Error as error:
             return {"part": part, "rows": 0, "error": _told(error)}
+        except _BeyondPython as beyond:
+            return {"part": part, "rows": 0, "error": beyond.told}
         finally:
             closing.close()
         return {"part": part, "rows": rows}
@@ -150,7 +160,13 @@ def _as_text(column: Any) -> Any:
         return column.view(pyarrow.int64()).view(pyarrow.timestamp(column.type.unit))
     if not pyarrow.types.is_list(column.type) and not pyarrow.types.is_large_list(column.type):
         return column
-    return pyarrow.array([None if one is None else _literal(one) for one in column.to_pylist()], pyarrow.string())
+    try:
+        values = column.to_pylist()
+    except UnicodeDecodeError:
+        raise _BeyondPython("22021", "a text that is not UTF-8") from None
+    except (OverflowError, ValueError):
+        raise _BeyondPython("22008", "a date after the year 9999, or before 1") from None
+    return pyarrow.array([None if one is None else _literal(one) for one in values], pyarrow.string())
 
 
 def _literal(value: Any) -> str:

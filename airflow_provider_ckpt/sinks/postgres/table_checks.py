@@ -23,7 +23,16 @@ def problems(columns: Columns, table: TargetTable, mode: str, key: Collection[st
         yield f"it is {_KINDS.get(table.kind, 'no table')}", "Name a table"
         return
     if not table.is_logged:
-        yield "it is UNLOGGED or temporary, and a crash of the server empties it", "ALTER TABLE … SET LOGGED"
+        problem = "it, or a partition of it, is UNLOGGED or temporary, and a crash of the server empties it"
+        yield problem, "ALTER TABLE … SET LOGGED"
+    if table.is_elsewhere:
+        problem = "a partition of it is a foreign table, and no transaction commits here and there at once"
+        yield problem, "Name a table whose partitions are all of this server"
+    if table.hides_rows and mode == "replace":
+        problem = (
+            "its row-level security may hide rows from the user of the connection, and those would not be replaced"
+        )
+        yield problem, "ALTER ROLE … BYPASSRLS, or connect as the owner of the table"
     lacking = [one for one in rights_needed(mode) if one not in table.may]
     if lacking:
         yield f"the user of the connection lacks {', '.join(lacking)} on it", f"GRANT {', '.join(lacking)}"

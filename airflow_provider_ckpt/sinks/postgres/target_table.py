@@ -11,7 +11,12 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import TargetColumn
 
 _TABLE = """
-SELECT c.oid, c.relkind::text, c.relpersistence::text, has_table_privilege(c.oid, 'SELECT'),
+SELECT c.oid, c.relkind::text, row_security_active(c.oid), (
+    SELECT coalesce(bool_and(p.relpersistence = 'p'), c.relpersistence = 'p')
+    FROM pg_catalog.pg_partition_tree(c.oid) JOIN pg_catalog.pg_class p ON p.oid = relid
+  ), EXISTS (
+    SELECT FROM pg_catalog.pg_partition_tree(c.oid) JOIN pg_catalog.pg_class p ON p.oid = relid WHERE p.relkind = 'f'
+  ), has_table_privilege(c.oid, 'SELECT'),
   has_table_privilege(c.oid, 'INSERT'), has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s
@@ -37,11 +42,14 @@ GROUP BY i.indexrelid
 
 @dataclass(frozen=True)
 class TargetTable:
-    """``kind``: ``relkind``; ``is_logged``: it outlives a crash of the server; ``may``: what this user may do there;
-    ``keys``: columns by which ON CONFLICT finds a row."""
+    """``kind``: ``relkind``; ``hides_rows``: its policies may hide some from this user; ``is_logged``: it outlives a
+    crash of the server, with all of its partitions; ``is_elsewhere``: one of these is on another server; ``may``: what
+    this user may do there; ``keys``: columns by which ON CONFLICT finds a row."""
 
     kind: str
+    hides_rows: bool
     is_logged: bool
+    is_elsewhere: bool
     may: frozenset[str]
     columns: dict[str, TargetColumn]
     keys: frozenset[frozenset[str]]
@@ -52,9 +60,9 @@ def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTa
     found = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
     if found is None:
         return None
-    oid, kind, persistence, *may = found
+    oid, kind, hides_rows, is_logged, is_elsewhere, *may = found
     columns = {row[0]: TargetColumn(*row[1:]) for row in connection.execute(_COLUMNS, (oid,))}
     keys = frozenset(frozenset(row[0]) for row in connection.execute(_KEYS, (oid,)))
     names = ("SELECT", "INSERT", "UPDATE", "DELETE")
     allowed = frozenset(one for one, is_allowed in zip(names, may, strict=True) if is_allowed)
-    return TargetTable(kind, persistence == "p", allowed, columns, keys)
+    return TargetTable(kind, hides_rows, is_logged, is_elsewhere, allowed, columns, keys)

@@ -30,7 +30,10 @@ _KEEP = {
 }
 _NOT_TEXT = re.compile(
     r"boolean|smallint|integer|bigint|real|double precision|numeric.*|date|bytea|oid|money|.*time zone|.*\[\]"
+    # cut, or rounded, without a word: at 63 bytes, at one, at what the interval is declared to have
+    r'|name|"char"|interval .*|interval\([0-5]\)'
 )
+_AT_MOST = re.compile(r"character varying\((\d+)\)(?:\[\])?")
 _MADE = {
     "boolean": "boolean",
     "byte": "smallint",
@@ -103,4 +106,16 @@ def as_written(name: str, kind: Any, column: str) -> str:
         return as_json(name)
     if kind == "binary":
         return f"concat(char(92), 'x', hex({quoted(name)})) AS {quoted(name)}"
+    found = _AT_MOST.fullmatch(column)
+    if found is not None:
+        return f"{_not_cut(quoted(name), kind, found[1])} AS {quoted(name)}"
     return quoted(name)
+
+
+def _not_cut(value: str, kind: Any, most: str, depth: int = 0) -> str:
+    """Blanks behind the last place PostgreSQL cuts off in silence: what is longer gets an end that it refuses."""
+    kind = plain(kind)
+    if isinstance(kind, dict):
+        one = f"e{depth}"
+        return f"transform({value}, {one} -> {_not_cut(one, kind['elementType'], most, depth + 1)})"
+    return f"CASE WHEN char_length({value}) > {most} THEN concat({value}, '.') ELSE {value} END"

@@ -184,6 +184,8 @@ def _values(database: str, column: Any, limit: Any) -> list[Any]:
         column = column.view(pyarrow.int64()).view(pyarrow.timestamp(kind.unit))
     try:
         return list(column.to_pylist())
+    except UnicodeDecodeError:
+        raise _Refused(name, "a text that is not UTF-8") from None
     except (OverflowError, ValueError):
         raise _Refused(name, "a date after the year 9999, or before 1") from None
 

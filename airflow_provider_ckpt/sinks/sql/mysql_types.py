@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from airflow_provider_ckpt.sinks.database.spark_types import decimal_of, digits_of, fits_in_json, is_text, plain
+from airflow_provider_ckpt.sinks.database.spark_types import (
+    decimal_of,
+    digits_in,
+    digits_of,
+    fits_in_json,
+    is_text,
+    plain,
+)
 
 _TYPE = re.compile(r"([a-z]+)(?:\(([^)]*)\))?(.*)", re.DOTALL)
 _KEEP = {
@@ -34,6 +41,8 @@ _MADE = {
     "timestamp_ntz": "datetime(6)",
 }
 _MOST_SCALE = 30
+_JSON_DIGITS = 15
+"""MySQL's JSON (MariaDB's is a LONGTEXT) makes a double of a number with a point."""
 NOT_NULL_TIMESTAMP = "timestamp(6) DEFAULT current_timestamp(6)"
 """With a default of our own: older servers (``explicit_defaults_for_timestamp``) give the first one of a table the
 current time whenever its row is updated, too, and the second one a zero, which a strict session refuses."""
@@ -47,7 +56,7 @@ def fits(kind: Any, column: str) -> bool:
         return False
     base, size = found[1], found[2]
     if isinstance(kind, dict):
-        return base in ("json", "longtext") and fits_in_json(kind)
+        return fits_in_json(kind) and (base == "longtext" or (base == "json" and digits_in(kind) <= _JSON_DIGITS))
     if base in _KEEP.get(kind, ()):
         return True
     if kind in _FLOATS:
@@ -71,7 +80,10 @@ def made_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
     """The type of a column that is made for such values; None if there is none. ``collation``: of texts."""
     kind = plain(kind)
     if isinstance(kind, dict):
-        return "json" if fits_in_json(kind) and not is_key else None
+        if is_key or not fits_in_json(kind):
+            return None
+        text = f"longtext CHARACTER SET utf8mb4 COLLATE {collation}"
+        return "json" if digits_in(kind) <= _JSON_DIGITS else text
     if is_text(kind):
         return f"{'varchar(255)' if is_key else 'longtext'} CHARACTER SET utf8mb4 COLLATE {collation}"
     if kind == "binary":

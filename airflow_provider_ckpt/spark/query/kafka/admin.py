@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.spark.query.kafka.errors import (
     KafkaConnectorError,
+    KafkaOptionError,
     KafkaRefusedError,
     KafkaTopicMissingError,
     KafkaUnreachableError,
 )
-from airflow_provider_ckpt.spark.query.kafka.options import TopicPartition, of_options
+from airflow_provider_ckpt.spark.query.kafka.options import TopicPartition, milliseconds, of_options
 
 ANSWER_WITHIN = 30_000
 """Milliseconds, if the source sets no ``kafka.default.api.timeout.ms``: the client's own minute is long for a name
@@ -42,11 +44,12 @@ class KafkaAdmin:
     in time, KafkaRefusedError for whatever else the brokers say."""
 
     def __init__(self, spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> None:
-        """Raises KafkaConnectorError."""
+        """Raises KafkaConnectorError, KafkaOptionError."""
         given = of_options(options)
         self._client = {key[len(_PREFIX) :]: value for key, value in given.items() if key.startswith(_PREFIX)}
         self._client.setdefault(_TIMEOUT, str(ANSWER_WITHIN))
-        self._client.setdefault("request.timeout.ms", str(min(ANSWER_WITHIN, int(self._client[_TIMEOUT]))))
+        self._within = milliseconds(uid, location, f"{_PREFIX}{_TIMEOUT}", self._client[_TIMEOUT])
+        self._client.setdefault("request.timeout.ms", str(min(ANSWER_WITHIN, self._within)))
         self._spark, self._jvm = spark, _jvm(spark)
         self._where = {"uid": uid, "location": location, "servers": self._client.get("bootstrap.servers", "")}
         self._committed = self._client.get("isolation.level", "").lower() == "read_committed"
@@ -60,8 +63,12 @@ class KafkaAdmin:
         self._admin.close(self._jvm.java.time.Duration.ofSeconds(1))
 
     def names(self, pattern: str) -> tuple[str, ...]:
-        """The topics whose whole name the pattern (Java's) fits, without Kafka's own."""
-        fits = self._jvm.java.util.regex.Pattern.compile(pattern)
+        """The topics whose whole name the pattern (Java's) fits, without Kafka's own. Raises KafkaOptionError."""
+        try:
+            fits = self._jvm.java.util.regex.Pattern.compile(pattern)
+        except IllegalArgumentException as error:  # PySpark's, of Java's PatternSyntaxException
+            why = f"it is no regular expression of Java's: {error}"
+            raise KafkaOptionError(**self._named(), key="subscribePattern", value=pattern, why=why) from None
         names = self._asked(lambda: self._got(self._admin.listTopics().names()))
         return tuple(sorted(str(name) for name in names if fits.matcher(name).matches()))
 
@@ -93,8 +100,7 @@ class KafkaAdmin:
         return {(str(one.topic()), int(one.partition())): int(told[one].offset()) for one in told}
 
     def _got(self, future: Any) -> Any:
-        within = 2 * int(self._client[_TIMEOUT])
-        return future.get(within, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
+        return future.get(2 * self._within, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
 
     def _properties(self) -> Any:
         properties = self._jvm.java.util.Properties()

@@ -56,6 +56,17 @@ def of_options(options: Mapping[str, str]) -> dict[str, str]:
     return {key.lower(): value for key, value in options.items()}
 
 
+def milliseconds(uid: str, location: str, key: str, text: str) -> int:
+    """Of a timeout of the client. Raises KafkaOptionError."""
+    try:
+        found = int(text)
+    except ValueError:
+        found = 0
+    if found <= 0:
+        raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why="it is no number of milliseconds")
+    return found
+
+
 def refuse_bounded(uid: str, location: str, options: Mapping[str, str]) -> None:
     """Of a bounded source. Raises KafkaOptionError."""
     for key, value in options.items():

@@ -1,0 +1,66 @@
+"""Rows that brokers would refuse, and would do so in every release: they are seen while they are staged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.sinks.kafka.errors import KafkaRecordTooLargeError, KafkaRowRefusedError
+from airflow_provider_ckpt.sinks.raised import says
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OVERHEAD = 512
+"""Bytes that a record needs beside key and value, at the most."""
+_SIZE, _KEY, _PARTITION = "CKPT_KAFKA_RECORD_TOO_LARGE", "CKPT_KAFKA_NO_KEY", "CKPT_KAFKA_NO_PARTITION"
+
+
+@dataclass(frozen=True)
+class TopicLimits:
+    """``largest``: bytes of a record; ``partitions``: how many; ``needs_key``: it is compacted."""
+
+    topic: str
+    largest: int
+    partitions: int
+    needs_key: bool
+
+    @property
+    def content(self) -> int:
+        """Bytes of key and value."""
+        return max(1, self.largest - OVERHEAD)
+
+    def checked(self, frame: DataFrame) -> DataFrame:
+        """The columns of a record; whoever reads them fails at a row that the topic does not take."""
+        names = [name for name in ("key", "value", "partition") if name in frame.columns]
+        cases = " ".join(f"WHEN {wrong} THEN raise_error('{told}')" for wrong, told in self._wrong(names))
+        chosen = {
+            "value": f"CAST(CASE {cases} ELSE value END AS BINARY) AS value",
+            "key": "CAST(key AS BINARY) AS key",
+        }
+        return frame.selectExpr(*(chosen.get(name, name) for name in names))
+
+    def _wrong(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        sizes = "+".join(f"coalesce(octet_length({name}), 0)" for name in names if name != "partition")
+        yield f"{sizes} > {self.content}", _SIZE
+        if self.needs_key:
+            yield "key IS NULL" if "key" in names else "true", _KEY
+        if "partition" in names:
+            yield f"partition NOT BETWEEN 0 AND {self.partitions - 1}", _PARTITION
+
+    def refused(self, error: BaseException, sink: str, handle: str) -> CkptError | None:
+        """What a failure of such a frame says of its rows; None if it is another one."""
+        where = {"sink": sink, "handle": handle, "topic": self.topic}
+        if says(error, _SIZE):
+            return KafkaRecordTooLargeError(**where, limit=self.content)
+        if says(error, _KEY):
+            problem = "has no key, and the topic is compacted (cleanup.policy)"
+            return KafkaRowRefusedError(**where, problem=problem, advice="give it a key")
+        if says(error, _PARTITION):
+            problem = f"is for a partition that the topic does not have: its partitions are 0 to {self.partitions - 1}"
+            return KafkaRowRefusedError(
+                **where, problem=problem, advice="mend the column partition, or widen the topic"
+            )
+        return None

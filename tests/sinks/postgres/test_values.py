@@ -1,0 +1,104 @@
+"""What Spark's rows hold is in the table as it was, or is refused before it counts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.sinks.database.errors import RowsRefusedError, TableMismatchError
+from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
+from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
+from airflow_provider_ckpt.testing.staging import stage
+from tests.sinks.postgres.world import COLUMNS, World
+
+
+def release(world: World, frame: DataFrame) -> list[object]:
+    columns = tuple((one["name"], one["type"]) for one in json.loads(frame.schema.json())["fields"])
+    sink = world.bind()
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    sink.release([stage(sink, frame, 1)], 1)
+    return [row[0] for row in world.run(f'SELECT * FROM "{world.schema}".orders')]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("varchar(3)", "'abc  '"), ("varchar(3)[]", "array('a', 'abc ')"), ("varchar(3)[]", "array(array('abc '))")],
+)
+def test_blanks_that_do_not_fit_are_not_cut_off(spark: SparkSession, world: World, kind: str, value: str) -> None:
+    world.table(f"c {kind}")
+    with pytest.raises(RowsRefusedError, match="SQLSTATE 22001"):
+        release(world, spark.sql(f"SELECT {value} AS c"))
+    assert world.rows() == []
+
+
+def test_texts_that_fit_are_kept_with_their_blanks(spark: SparkSession, world: World) -> None:
+    world.table("c varchar(3)")
+    values = ["", "a  ", "\N{GRINNING FACE}ü ", None]
+    assert sorted(release(world, spark.createDataFrame([(one,) for one in values], "c string")), key=str) == sorted(
+        values, key=str
+    )
+
+
+@pytest.mark.parametrize("kind", ["name", '"char"', "interval(0)", "interval second"])
+def test_a_type_that_cuts_texts_without_a_word_is_refused(world: World, kind: str) -> None:
+    world.table(f"id int, city {kind}")
+    with pytest.raises(TableMismatchError, match="column 'city' is string in the job"):
+        world.bind().check_rows(SinkInput("lake", COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("timestamptz[]", "timestamp'10000-01-01'"), ("date[]", "date'-0005-01-01'")]
+)
+def test_dates_in_an_array_that_cannot_be_written_are_the_rows_fault(
+    spark: SparkSession, world: World, kind: str, value: str
+) -> None:
+    world.table(f"c {kind}")
+    with pytest.raises(RowsRefusedError, match="an array holds a date after the year 9999, or before 1"):
+        release(world, spark.sql(f"SELECT array({value}) AS c"))
+
+
+def test_a_text_in_an_array_that_is_none_is_the_rows_fault(spark: SparkSession, world: World) -> None:
+    world.table("c text[]")
+    with pytest.raises(RowsRefusedError, match="SQLSTATE 22021, an array holds a text that is not UTF-8"):
+        release(world, spark.sql("SELECT array(CAST(X'ff41' AS STRING)) AS c"))
+
+
+def test_instants_in_a_struct_keep_their_microseconds(spark: SparkSession, world: World) -> None:
+    world.table("c jsonb")
+    found = release(world, spark.sql("SELECT struct(timestamp'2026-01-02 03:04:05.123456Z' AS at) AS c"))
+    assert found == [{"at": "2026-01-02T03:04:05.123456Z"}]
+
+
+def test_a_partition_that_a_crash_empties_or_that_is_elsewhere_is_refused(world: World) -> None:
+    orders, given = f'"{world.schema}".orders', SinkInput("lake", COLUMNS)
+    world.run(f"CREATE TABLE {orders} (id int, city text) PARTITION BY LIST (id)")
+    world.bind().check_rows(given)
+    world.run(f'CREATE UNLOGGED TABLE "{world.schema}".one PARTITION OF {orders} FOR VALUES IN (1)')
+    with pytest.raises(TableMismatchError, match="or a partition of it, is UNLOGGED"):
+        world.bind().check_rows(given)
+    world.run(f'DROP TABLE "{world.schema}".one')
+    server = f'"{world.schema} far"'
+    world.run(f"CREATE FOREIGN DATA WRAPPER {server}; CREATE SERVER {server} FOREIGN DATA WRAPPER {server}")
+    world.run(f'CREATE FOREIGN TABLE "{world.schema}".two PARTITION OF {orders} FOR VALUES IN (2) SERVER {server}')
+    with pytest.raises(TableMismatchError, match="is a foreign table"):
+        world.bind().check_rows(given)
+
+
+def test_rows_that_a_policy_hides_are_not_left_by_a_replace(world: World) -> None:
+    role, orders = f"clerk_{world.schema.split()[1]}_rls", f'"{world.schema}".orders'
+    world.table("id int, city text").run(f"CREATE ROLE {role} LOGIN")
+    world.run(f'CREATE SCHEMA "{world.staging}" AUTHORIZATION {role}')
+    world.run(f'GRANT USAGE ON SCHEMA "{world.schema}" TO {role}; GRANT ALL ON {orders} TO {role}')
+    world.run(f"ALTER TABLE {orders} ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON {orders} USING (city = 'mine')")
+
+    def check(mode: str) -> None:
+        url = world.url.replace("airflow:s3cr3tPW", role)
+        sink = PostgresSink(f"{orders}", mode=mode, url=url, staging_schema=world.staging)  # type: ignore[arg-type]
+        sink.bind(SinkContext("orders", "lake")).check_rows(SinkInput("lake", COLUMNS))
+
+    check("append")
+    with pytest.raises(TableMismatchError, match="may hide rows from the user"):
+        check("replace")
