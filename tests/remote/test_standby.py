@@ -15,15 +15,18 @@ from airflow_provider_ckpt.journal.events import (
     SubtaskFinished,
 )
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.correspondence import Correspondence
 from airflow_provider_ckpt.remote.standby import Standby
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.remote.cluster import FakeClock
@@ -78,7 +81,7 @@ class Room:
         one.leave("it was told to")
         one.deliver()
 
-    def standby(self, *subtasks: SubtaskId) -> Standby:
+    def standby(self, *subtasks: SubtaskId, only_begun: bool = False) -> Standby:
         return Standby(
             self.storage,
             "job",
@@ -86,6 +89,7 @@ class Room:
             subtasks,
             lambda: self.state,
             Timing(0.5, LOST_AFTER),
+            only_begun=only_begun,
             is_well=lambda: self.is_well,
             lives=lambda place: False if place.host in self.gone else None,
             clock=self.clock,
@@ -292,3 +296,23 @@ def test_what_is_left_is_the_one_beside_a_subtask_that_has_finished(room: Room) 
     SubtaskFinished(A, "0001-a", 1.0).apply(room.state)
     room.then = [(50.0, lambda: room.leaves(one))]
     assert room.standby(A).wait() == (GUEST,)
+
+
+def begun(room: Room, subtask: SubtaskId, number: int) -> None:
+    log = SubtaskLog(room.storage, subtask_log_path("job", subtask.vertex, subtask.number))
+    log.load()
+    log.open(AttemptId(1, number, "n"), 0)
+
+
+def test_what_somebody_is_to_begin_yet_is_left_to_him(room: Room) -> None:
+    """Whoever has prepared the job has opened all logs."""
+    for subtask, number in ((A, 0), (B, 0), (B, 1)):
+        begun(room, subtask, number)
+    standby = room.standby(A, B, C, only_begun=True)
+    assert standby.wait() == (B,)
+    room.then = [(30.0, lambda: begun(room, A, 1)), (30.0, lambda: room.worker("y", A))]
+    room.then += [(60.0, lambda: room.gone.add("y"))]
+    one = room.worker("x", B)
+    assert one.name == "worker-x"
+    assert standby.wait() == (A,)
+    assert room.clock.now == 60.0
