@@ -15,6 +15,7 @@ from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operator
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.report.reconciled import table
 from airflow_provider_ckpt.report.settings import shown
@@ -77,9 +78,13 @@ def _workers(state: JobState) -> str | None:
     """Of a job that is prepared for workers: which subtasks they have to run."""
     if not state.deployment:
         return None
-    beside = {host: f" (with {', '.join(state.together((host,))[1:])})" for host in state.hosts.values()}
-    left = ", ".join(f"{one}{beside.get(one, '')}" for one in state.left_to_ask_for())
+    left = ", ".join(_with_those_beside(state, one) for one in state.left_to_ask_for())
     return f"prepared in epoch {state.deployment}, to run: {left or 'nothing more'}"
+
+
+def _with_those_beside(state: JobState, subtask: SubtaskId) -> str:
+    beside = state.together((subtask,))[1:]
+    return f"{subtask} (with {', '.join(beside)})" if beside else subtask
 
 
 def _deleted(state: JobState) -> str | None:

@@ -12,9 +12,13 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.journal.events import SubtaskFinished
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
+from airflow_provider_ckpt.storage.storage import Storage
 
 
 def open_logs(
@@ -57,6 +61,34 @@ def open_logs(
             _finished(journal, subtask, log)  # the driver before has ended it since we read it
             del attempts[subtask]
     return attempts
+
+
+def void_left_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
+    """Of subtasks with splits that the job had before it began anew, or its source was given up, and has no more: a
+    rescale may bring them back, and who reads the source reads them before they begin. Nothing of then is to be found
+    in their logs, by whoever it is: what they had read is read again (R21)."""
+    state = journal.state
+    for vertex in state.graph().vertices:
+        since = state.since(vertex.uid)
+        if not vertex.splits or not since:
+            continue
+        logs = {one: SubtaskLog(storage, _path(state, one)) for one in _left(storage, state, vertex)}
+        attempts = first_attempts(epoch, logs)
+        for subtask, log in logs.items():
+            log.load()
+            if is_outdated(log, since):
+                log.open(attempts[subtask], 0)
+
+
+def _left(storage: Storage, state: JobState, vertex: JobVertex) -> list[SubtaskId]:
+    """Subtasks that have left something, and are not in the graph."""
+    names = storage.list(subtask_path(state.job_id, vertex.uid, 0).rpartition("/")[0])
+    numbers = sorted(int(name) for name in names if name.isdecimal())
+    return [SubtaskId.of(vertex.uid, number) for number in numbers if number >= vertex.parallelism]
+
+
+def _path(state: JobState, subtask: SubtaskId) -> str:
+    return subtask_log_path(state.job_id, subtask.vertex, subtask.number)
 
 
 def _finished(journal: OwnedJournal, subtask: SubtaskId, log: SubtaskLog) -> None:

@@ -186,8 +186,10 @@ class JobState(Reconfigurations):
 
     def named(self, name: str) -> tuple[SubtaskId, ...]:
         """The subtasks that whoever is asked to run ``name`` runs: those that it means (:meth:`JobGraph.named`), and
-        those that run beside them; none of a job that has no plan."""
-        return () if self.plan is None else self.together(self.graph().named(name))
+        those that run beside them, as far as they are to begin by now; none of a job that has no plan."""
+        if self.plan is None:
+            return ()
+        return self.together(one for one in self.graph().named(name) if one not in self.plan.waiting)
 
     def asked_for(self) -> tuple[SubtaskId, ...]:
         """The subtasks that somebody has to be asked to run: all but those that run beside another."""

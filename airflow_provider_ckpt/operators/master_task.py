@@ -113,7 +113,8 @@ class MasterTaskOperator(GroupTaskOperator):
     def _refuse_uncovered(self, state: JobState) -> None:
         """Raises AirflowFailException: the job has subtasks that nobody would run."""
         covered = {subtask for name in self.subtasks for subtask in subtasks_of(state, name)}
-        missing = set(state.graph().subtasks) - covered - state.finished
+        # one that waits for its time runs where its host does, and is among those of no task yet
+        missing = {one for one in state.graph().subtasks if state.hosts.get(one, one) not in covered} - state.finished
         if missing:
             raise AirflowFailException(
                 f"Job {state.job_id} has subtasks that no task of this group runs: {', '.join(sorted(missing))}. Clear "

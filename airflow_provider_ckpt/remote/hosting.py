@@ -59,8 +59,8 @@ class Hosting:
     def begin(self, gateway: TaskGateway) -> None:
         """The first of the subtasks by itself: of two processes that are given the same ones only who has the log of
         that goes on to the others. They would each have some of them otherwise, and leave for those that they have not,
-        again and again."""
-        self._not_begun = sorted(self._part.attempts)
+        again and again. So it is one that has a log to be opened, if any has."""
+        self._not_begun = sorted(self._part.attempts, key=lambda one: (one in self._part.finished, one))
         self._begin_first(1, gateway)
 
     def _begin_first(self, count: int, gateway: TaskGateway) -> None:

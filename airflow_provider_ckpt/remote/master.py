@@ -7,6 +7,7 @@ published and acknowledged is in their logs, and where they are they tell it whe
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -209,7 +210,7 @@ class Master:
             restored(state, splits_left(storage, self._job_id, state, logs)),
             self._sinks,
             policies=ReleasePolicies.of(self._job.sinks),
-            slots=max(1, len(graph.subtasks)),
+            slots=sys.maxsize,  # whoever has a worker runs, those too that a rescale adds
             is_awaiting=True,
             controllers=self._job.controllers,
         )
@@ -219,7 +220,7 @@ class Master:
         state, timing = journal.state, self._remote.timing
         name = master_name(state.epoch)
         unfinished = [one for one in state.graph().subtasks if one not in state.finished]
-        tell = functools.partial(self._tell_vacant, state)
+        tell = functools.partial(self._tell_vacant, journal)
         in_batch = state.definition is not None and state.definition.mode == "batch"
         self._vacancies = Vacancies(unfinished, tell, time.monotonic())
         return RemoteGateway(
@@ -236,10 +237,13 @@ class Master:
             turns=self._remote.turns,
         )
 
-    def _tell_vacant(self, state: JobState, subtasks: list[SubtaskId]) -> None:
+    def _tell_vacant(self, journal: OwnedJournal, vacant: list[SubtaskId]) -> None:
+        """By the names that a worker can be asked for."""
+        state = journal.state
+        subtasks = list(dict.fromkeys(state.hosts.get(one, one) for one in vacant))
         is_batch = state.definition is not None and state.definition.mode == "batch"
         message = told_of_vacant(subtasks, self._remote.options.checkpoint_timeout, is_batch=is_batch)
-        self._status.say(LineKind.WAITING, message, state, subtasks=list(subtasks))
+        self._status.say(LineKind.WAITING, message, state, subtasks=subtasks)
 
     def _see_to_the_rest(self, journal: OwnedJournal, outcome: Outcome) -> None:
         state, job_id, storage = journal.state, self._job_id, self._storage

@@ -169,7 +169,11 @@ class Standby:
         living = [other for other in self._others.values() if self._is_at_work(other)]
         left = [one for one in self._subtasks if one not in self._finished]
         free = [one for one in left if not any(other.may_run(*self._names(one)) for other in living)]
-        return tuple(one for one in free if not self._only_begun or self._was_begun(one))
+        if self._only_begun:
+            free = [one for one in free if self._was_begun(one)]
+        # with the finished ones beside which they were put: what comes beside those later is for whoever runs them
+        hosts = {self._hosts[one] for one in free if one in self._hosts}
+        return tuple(one for one in self._subtasks if one in free or one in hosts)
 
     def _was_begun(self, subtask: SubtaskId) -> bool:
         """By a worker: whoever has prepared the job has opened the log before."""

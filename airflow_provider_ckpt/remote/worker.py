@@ -225,6 +225,7 @@ class Worker:
         deployment = self._part.deployment
         if state.deployment == deployment and len(state.together(self._part.attempts)) > len(self._part.attempts):
             # before the end is decided: a subtask that has come since is not done
+            self._check_attempts()  # whoever runs by now what was run here runs the new one, too
             self._part = self._joined(self._part, state)
             self._hosting.take_in(self._part, gateway)
         if self._hosting.is_done and state.finished.issuperset(self._part.attempts):

@@ -38,6 +38,8 @@ class WorkerPart:
     """Vertices whose subtasks read splits."""
     restarts: bool = False
     feeds: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    finished: frozenset[SubtaskId] = frozenset()
+    """Subtasks whose logs nobody opens any more, as the journal says."""
 
     @classmethod
     def of(
@@ -53,7 +55,8 @@ class WorkerPart:
             vertex.uid: frozenset(edge.producer for edge in graph.inputs(vertex.uid) if edge.producer in widths)
             for vertex in graph.vertices
         }
-        return cls(state.deployment, attempts, plans, frozenset(widths), restarts, feeds)
+        finished = frozenset(one for one in attempts if one in state.finished)
+        return cls(state.deployment, attempts, plans, frozenset(widths), restarts, feeds, finished)
 
     def joined_by(self, storage: Storage, state: JobState) -> WorkerPart:
         """With the subtasks that run beside those of this one by now. Raises as :meth:`of`."""

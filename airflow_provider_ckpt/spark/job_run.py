@@ -19,7 +19,7 @@ from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
 from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
 from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
+from airflow_provider_ckpt.jobmaster.opened_logs import open_logs, void_left_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler, Reconciliation
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
@@ -208,6 +208,7 @@ class _Execution:
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
         logs = load_logs(self._storage, job_id, graph)
         attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences whoever ran it
+        void_left_logs(journal, self._storage, taken.epoch)
         tidy_up(self._storage, job_id, taken.epoch)
         claimed = ClaimedJob(
             self._prepared, self._storage, journal, taken, logs, attempts, self._sinks, frozen, splits, start.restore

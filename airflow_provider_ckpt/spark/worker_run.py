@@ -234,11 +234,11 @@ def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
     """The subtasks that were asked for by their names, or by those of their vertices, and those that run beside them.
     Raises NoSuchSubtaskError, SubtaskRunsBesideError."""
     for name in asked:
-        if not state.named(name):
-            raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.asked_for()))
         host = state.hosts.get(SubtaskId(name))
         if host is not None:  # two processes would take it from each other
             raise SubtaskRunsBesideError(job_id=state.job_id, subtask=name, host=host)
+        if not state.named(name):
+            raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.asked_for()))
     return tuple(dict.fromkeys(subtask for name in asked for subtask in state.named(name)))
 
 

@@ -31,7 +31,7 @@ from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
 from airflow_provider_ckpt.triggers.siblings import Siblings
-from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared
+from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared, rescaled
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 
 JOB = """
@@ -486,6 +486,17 @@ def test_subtasks_that_no_task_runs_are_refused_before_anybody_waits_for_them(
     named = {"subtasks": ["history/1", "rows"], "subtask_tasks": ["orders.history-1", "orders.rows"]}
     played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
     coordinate(**named).execute(context(StateStore()))
+
+
+@pytest.mark.parametrize("subtasks", [["history/0", "history/1", "rows/0"], ["history", "rows"]])
+def test_r21_a_retry_in_the_midst_of_a_rescale_has_tasks_for_what_is_to_begin_yet(
+    coordinate: Any, played: PlayedMaster, orders: Journal, subtasks: list[str]
+) -> None:
+    """The JobMaster before has died when the graph had changed, and before anybody was to begin the new subtask."""
+    rescaled(coordinated(prepared(orders)), begins=False)
+    listed = {"subtasks": subtasks, "subtask_tasks": [f"orders.{number}" for number in range(len(subtasks))]}
+    played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
+    assert coordinate(**listed).execute(context(StateStore()))["status"] == "FINISHED"
 
 
 def test_a_subtask_whose_tries_are_spent_ends_the_run_and_the_task_for_good(

@@ -275,8 +275,12 @@ def _worker(airflow: Airflow, subtask: str) -> int:
     """The Python driver that runs it."""
 
     def is_it(pid: int) -> bool:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return b"--worker" in words and subtask.encode() in words and (command_name(pid) or "").startswith("python")
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except FileNotFoundError:
+            return False  # it has ended meanwhile
+        runs_it = b"--worker" in words and b"--standby" not in words and subtask.encode() in words
+        return runs_it and (command_name(pid) or "").startswith("python")
 
     (found,) = [pid for pid in airflow.processes() if is_it(pid)]
     return found

@@ -8,7 +8,7 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from tests.journal.samples import WORKER, of_deployment, of_rescaling
+from tests.journal.samples import WORKER, of_deployment, of_rescaled_workers, of_rescaling
 
 
 def test_which_subtasks_workers_have_to_run_is_shown() -> None:
@@ -23,6 +23,17 @@ def test_which_subtasks_workers_have_to_run_is_shown() -> None:
     assert dict(summary(state))["workers"] == f"prepared in epoch 1, to run: {', '.join(left)}"
     view = job_view(state, None)
     assert (view["deployment"], view["unfinished_subtasks"]) == (1, left)
+
+
+def test_who_runs_beside_whom_is_shown_once_he_is_to_begin() -> None:
+    state, told = JobState("orders"), []
+    for event in (*of_deployment(), *of_rescaled_workers()[:2], *of_deployment()):
+        event.apply(state)
+        told.append(dict(summary(state))["workers"])
+    assert told[-1] == "prepared in epoch 1, to run: history/0, history/1"
+    ev.SubtasksAdded((SubtaskId("history/2"), SubtaskId("history/3")), 135.0).apply(state)
+    beside = "history/0 (with history/2), history/1 (with history/3)"
+    assert dict(summary(state))["workers"] == f"prepared in epoch 1, to run: {beside}"
 
 
 def test_a_job_whose_workers_go_on_is_running_whoever_coordinates_it() -> None:

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.sink_operator import SinkOperator
 from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
+from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -24,6 +24,7 @@ from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.testing.crash import SimulatedCrash
+from tests.remote.asking import ask_for_another_number, rescale
 from tests.remote.master_process import MasterProcess, Planner
 from tests.remote.process import Process
 from tests.remote.standby_process import StandbyProcess
@@ -94,7 +95,9 @@ class Cluster:
         self.replaces = True
         """Whoever supervises begins workers anew; else only the first time, and what is lost is for who stands by."""
         self.rescales = 0.0
-        """How likely somebody asks for another number of subtasks of a source with splits, at a step."""
+        """How likely somebody asks for another number of subtasks of sources with splits, at a step."""
+        self.by_vertex = False
+        """Whoever supervises the workers names vertices, all of whose subtasks one runs."""
         self.room: int | None = None
         """For so many workers at a time; None: for all of them."""
         self.steps = 0
@@ -129,7 +132,7 @@ class Cluster:
         if self.random.random() < self.faults:
             self._fault()
         if self.rescales and self.random.random() < self.rescales:
-            self.rescale("parts", self.random.randint(1, 6))
+            ask_for_another_number(self.world.live, self.state, self.random)
         if self.steps % 4 == 0:  # each look costs more than a step does
             self._watched.refresh()
             self.world.look()
@@ -247,11 +250,7 @@ class Cluster:
             write_request(self.world.live, JOB, "stop", self.state.epoch)
 
     def rescale(self, uid: str, parallelism: int) -> str | None:
-        """Ask for it; None: nobody is there to be asked."""
-        if not self.state.deployment:
-            return None
-        rescale = RescaleRequest(uid, parallelism)
-        return write_request(self.world.live, JOB, "rescale", self.state.epoch, rescale=rescale)
+        return rescale(self.world.live, self.state, uid, parallelism)
 
     # -- whole lives
 

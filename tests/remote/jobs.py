@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from random import Random
 
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
@@ -23,9 +24,31 @@ def two_sources(random: Random) -> JobGraph:
     return JobGraph((a, parts, b), edges)
 
 
-def random_cluster(seed: int, faults: float, mode: RuntimeMode, *, rescales: float = 0.0) -> Cluster:
+def two_by_split(random: Random) -> JobGraph:
+    """a, parts and more (by split, parts may have a sink) -> b (with one source of its own, and a sink).
+    more -> c (with a sink)."""
+    raw = ("raw",) if random.random() < 0.5 else ()
+    a = JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True)
+    parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), raw, True, random.randint(1, 3), splits=True)
+    more = JobVertex("more", ("more",), ("more",), ("more",), (), True, random.randint(1, 2), splits=True)
+    b = JobVertex("b", ("h", "b"), ("h",), ("h",), ("out",), bounded=True, parallelism=random.randint(1, 2))
+    c = JobVertex("c", ("c",), (), (), ("first",), bounded=True)
+    ways = (("a", "b"), ("parts", "b"), ("more", "b"), ("more", "c"))
+    edges = tuple(JobEdge(f"{one}__{other}", one, other, other, "all_to_all") for one, other in ways)
+    return JobGraph((a, parts, more, b, c), edges)
+
+
+def random_cluster(
+    seed: int,
+    faults: float,
+    mode: RuntimeMode,
+    *,
+    rescales: float = 0.0,
+    splits: int | None = None,
+    make_graph: Callable[[Random], JobGraph] = two_sources,
+) -> Cluster:
     random = Random(f"job {seed}")
-    graph = two_sources(random)
+    graph = make_graph(random)
     rows = {
         (str(subtask), uid): random.randint(0, 12)
         for vertex in graph.vertices
@@ -33,11 +56,12 @@ def random_cluster(seed: int, faults: float, mode: RuntimeMode, *, rescales: flo
         for subtask in vertex.subtasks
         for uid in vertex.sources
     }
-    count = random.choice((8, 16, 40) if rescales else (1, 8, 16))
-    splits = {"parts": {f"s{number}": number % 3 for number in range(count)}}
+    count = splits or random.choice((8, 16, 40) if rescales else (1, 8, 16))
+    by_split = [vertex.uid for vertex in graph.vertices if vertex.splits]
+    named = {uid: {f"{uid[0]}{number}": number % 3 for number in range(count)} for uid in by_split}
     groups = list(groups_of(graph, random))
     name = f"remote-{os.getpid()}-{next(_NUMBERS)}"
-    cluster = Cluster(graph, rows, mode, groups, name=name, seed=seed, faults=faults, splits=splits)
+    cluster = Cluster(graph, rows, mode, groups, name=name, seed=seed, faults=faults, splits=named)
     cluster.restarts, cluster.rescales = random.random() < 0.5, rescales
     return cluster
 

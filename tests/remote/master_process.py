@@ -17,7 +17,7 @@ from airflow_provider_ckpt.jobmaster.frozen_splits import freeze_splits
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
 from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
+from airflow_provider_ckpt.jobmaster.opened_logs import open_logs, void_left_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted
@@ -61,6 +61,7 @@ class Planner(Process):
                 found = freeze_splits(storage, f"{JOB}/{path}", uid, [Split(one, one) for one in named])
                 journal.write(SourceFrozen(uid, path, len(found), time.time()))
         open_logs(journal, logs, epoch, cluster.mode, None)
+        void_left_logs(journal, storage, epoch)
         if all(log.state.opened for log in logs.values()):
             collect_garbage(storage, JOB, graph, logs, cluster.sinks, epoch, journal.check_fenced)
         journal.write(DeploymentPrepared(epoch, time.time()))

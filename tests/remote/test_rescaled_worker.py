@@ -10,15 +10,17 @@ import pytest
 from airflow_provider_ckpt.coordinator import commands as cm
 from airflow_provider_ckpt.coordinator import reports as rp
 from airflow_provider_ckpt.journal.events import GraphChanged, PlanRecorded, SubtaskFinished, SubtasksAdded
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.remote.errors import DeploymentOverError
+from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
+from airflow_provider_ckpt.remote.hosting import Hosting
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart
 from airflow_provider_ckpt.storage.layout import subtask_log_path
-from tests.remote.bench import DONE, FIRST, OPENED, PAUSE, PAUSED, PLAN, RUNNING, WORLD, Bench, V
+from tests.remote.bench import DONE, FIRST, OPENED, PAUSE, PAUSED, PLAN, RUNNING, WORLD, Bench, Recorder, V
 
 GUEST, OTHER = SubtaskId("v/2"), SubtaskId("v/1")
 SPLIT = JobVertex("v", ("v",), ("v",), ("v",), (), bounded=True, parallelism=2, splits=True)
@@ -84,6 +86,31 @@ def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: Bench) -> No
     bench.turn(DONE)
     assert bench.worker._end is None
     assert [one.subtask for one in begins(bench)] == [GUEST]
+
+
+def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subtasks_by_now(bench: Bench) -> None:
+    """Its successor begins the new one. Two that begin it would each have one of the two, and both would leave."""
+    bench.happened(CHANGED, ADDED)
+    bench.fenced_by = AttemptId(1, 2, "other")
+    with pytest.raises(SubtaskTakenError):
+        bench.turn()
+    assert begins(bench) == []
+
+
+def test_w14_of_two_that_are_given_the_same_who_has_the_log_of_one_that_reads_goes_on(bench: Bench) -> None:
+    """v/0 has finished, and nobody opens its log any more: it says nothing of who is first."""
+    gateway = Recorder()
+    bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
+    part = WorkerPart.of(bench.storage, finished_log(bench), [V, GUEST])
+    Hosting(part, lambda report: None).begin(gateway)
+    assert [one.subtask for one in gateway.sent] == [GUEST]
+
+
+def finished_log(bench: Bench) -> JobState:
+    log = SubtaskLog(bench.storage, subtask_log_path("job", "v", 0))
+    log.load()
+    log.open(FIRST, 0)
+    return bench.state
 
 
 def test_w20_it_takes_none_in_that_another_deployment_has(bench: Bench) -> None:

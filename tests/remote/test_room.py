@@ -6,8 +6,14 @@ import os
 
 import pytest
 
+from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
+from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.job_status import JobStatus
-from tests.remote.jobs import one_worker, random_cluster
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from tests.remote.jobs import one_worker, random_cluster, two_by_split
+from tests.remote.master_process import MasterProcess
+from tests.simulation.world import JOB
 
 SEEDS = int(os.environ.get("CKPT_REMOTE_SEEDS", "8"))
 
@@ -21,6 +27,29 @@ def test_w7_a_producer_that_takes_its_time_does_not_end_the_run_of_those_that_wa
     try:
         cluster.run(lambda: cluster.state.status is JobStatus.FINISHED)
         assert cluster.state.epoch == 2, "one planner, one JobMaster"
+        cluster.finish()
+    finally:
+        cluster.world.delete()
+
+
+def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
+    """There are as many places as subtasks, and not as many as there were when the JobMaster came."""
+    cluster = random_cluster(1, 0.0, "batch", rescales=0.0, splits=60, make_graph=two_by_split)
+    states: dict[SubtaskId, SubtaskStatus] = {}
+
+    def look() -> bool:
+        for one in cluster.awake(MasterProcess):
+            if isinstance(one, MasterProcess) and one.job is not None:
+                states.update(one.job._coordinator.subtask_statuses())
+        by_split = [states[one] for one in states if one.vertex in ("parts", "more")]
+        return len(by_split) == 12 and set(by_split) == {SubtaskStatus.RUNNING}
+
+    try:
+        cluster.run(lambda: bool(cluster.state.splits_assigned))
+        changes = {uid: VertexSettings(parallelism=6) for uid in ("parts", "more")}
+        write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes=changes)
+        cluster.run(look, 6000)
+        assert all(one.left for one in cluster._watched.refresh().split_progress())
         cluster.finish()
     finally:
         cluster.world.delete()

@@ -10,9 +10,11 @@ import pytest
 from airflow_provider_ckpt.journal.events import (
     DeploymentPrepared,
     EpochClaimed,
+    GraphChanged,
     PlanRecorded,
     StatusChanged,
     SubtaskFinished,
+    SubtasksAdded,
 )
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -290,12 +292,18 @@ def test_one_that_waits_while_it_comes_takes_it_too(room: Room) -> None:
     assert room.standby(A).wait() == (A, GUEST)
 
 
-def test_what_is_left_is_the_one_beside_a_subtask_that_has_finished(room: Room) -> None:
+def test_what_is_left_beside_a_subtask_that_has_finished_is_taken_with_that(room: Room) -> None:
+    """What a later rescale puts beside the finished one, as the root of both, is for whoever runs the other."""
     one = room.worker("x", A)
     rescaled(room)
     SubtaskFinished(A, "0001-a", 1.0).apply(room.state)
     room.then = [(50.0, lambda: room.leaves(one))]
-    assert room.standby(A).wait() == (GUEST,)
+    found = room.standby(A).wait()
+    assert found == (A, GUEST)
+    again = GraphChanged(1, WIDER.rescaled({"a": 3}), {"a": 3}, 2.0, {SubtaskId("a/2"): A})
+    for event in (again, SubtasksAdded((SubtaskId("a/2"),), 3.0)):
+        event.apply(room.state)
+    assert room.state.together(found) == (A, GUEST, "a/2")
 
 
 def begun(room: Room, subtask: SubtaskId, number: int) -> None:

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from tests.remote.cluster import Cluster
-from tests.remote.jobs import random_cluster
+from tests.remote.jobs import random_cluster, two_by_split
 from tests.remote.standby_process import StandbyProcess
 from tests.remote.worker_process import WorkerProcess
 
@@ -95,3 +95,24 @@ def test_rescaled_again_and_again_while_nothing_goes_wrong(mode: RuntimeMode, se
 def test_rescaled_at_any_moment_while_processes_come_and_go(mode: RuntimeMode, seed: int) -> None:
     steps = Random(f"steps {seed}").choice((200, 600, 1500))
     run(random_cluster(seed, 0.025, mode, rescales=0.02), steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_rescaled_several_sources_at_once_by_workers_that_stand_by(mode: RuntimeMode, seed: int) -> None:
+    """One vertex reads two of them, and two read one of them; one has a sink of its own."""
+    cluster = random_cluster(seed, 0.02, mode, rescales=0.02, make_graph=two_by_split)
+    cluster.standbys, cluster.replaces = seed % 3, seed % 3 == 0 or seed % 4 < 2
+    run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_rescaled_while_each_worker_is_asked_for_a_vertex(mode: RuntimeMode, seed: int) -> None:
+    """It is begun at any moment of a rescale, and begins nothing that is to wait: a checkpoint would have read of it,
+    and not have it, or the JobMaster would wait for it in vain."""
+    cluster = random_cluster(seed, 0.02, mode, rescales=0.02, make_graph=two_by_split)
+    cluster.by_vertex, cluster.groups = True, tuple(one.subtasks for one in cluster.graph.vertices)
+    run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenc
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.jobmaster.attempts import continues_at
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -123,7 +124,7 @@ class WorkerProcess(Process):
             return
         self.deployment, timing = state.deployment, self.cluster.timing
         self._graph = state.graph()
-        subtasks = state.together(self.subtasks)
+        subtasks = self._chosen(state)
         part = WorkerPart.of(self.storage, state, subtasks, restarts=self.cluster.restarts)
         correspondence = Correspondence(
             self.storage,
@@ -152,6 +153,13 @@ class WorkerProcess(Process):
         self.gateway = LocalGateway(state.deployment, {}, self.crashed, self.restarts)
         self.worker._begin(self.gateway)
         self._begun = True
+
+    def _chosen(self, state: JobState) -> tuple[SubtaskId, ...]:
+        """As ``spark.worker_run.chosen``, which needs Spark."""
+        if not self.cluster.by_vertex:
+            return state.together(self.subtasks)
+        names = dict.fromkeys(one.vertex for one in self.subtasks)
+        return tuple(one for name in names for one in state.named(name))
 
     def _turn(self) -> None:
         """As :meth:`Worker.run`."""

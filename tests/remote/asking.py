@@ -1,0 +1,31 @@
+"""Somebody who asks for other numbers of subtasks of a job's sources with splits, again and again."""
+
+from __future__ import annotations
+
+from random import Random
+
+from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.simulation.world import JOB
+
+MOST = 6
+
+
+def rescale(storage: Storage, state: JobState, uid: str, parallelism: int) -> str | None:
+    """Ask for it; None: nobody is there to be asked."""
+    if not state.deployment:
+        return None
+    return write_request(storage, JOB, "rescale", state.epoch, rescale=RescaleRequest(uid, parallelism))
+
+
+def ask_for_another_number(storage: Storage, state: JobState, random: Random) -> None:
+    """Of one source, or of several at once."""
+    uids = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
+    if len(uids) < 2 or random.random() < 0.5:
+        rescale(storage, state, random.choice(uids or [""]), random.randint(1, MOST))
+    elif state.deployment:
+        chosen = random.sample(uids, random.randint(1, len(uids)))
+        changes = {uid: VertexSettings(parallelism=random.randint(1, MOST)) for uid in chosen}
+        write_request(storage, JOB, "reconfigure", state.epoch, changes=changes)

@@ -1,0 +1,104 @@
+"""A job that was rescaled, begins anew with fewer subtasks of a source, and is rescaled again (R21): the logs of those
+that come back are there, and nothing in them counts any more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
+from airflow_provider_ckpt.jobmaster.opened_logs import open_logs, void_left_logs
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
+from airflow_provider_ckpt.journal.events import DeploymentPrepared, GraphChanged, Restored, SourceFrozen
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from tests.remote.cluster import Cluster
+from tests.remote.jobs import one_worker
+from tests.simulation.world import JOB
+
+HOST, GUEST = SubtaskId("src/0"), SubtaskId("src/1")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """src/1 has published some of its splits, and no checkpoint has completed, when everybody dies."""
+    cluster = one_worker("streaming", splits=8)
+    cluster.checkpoint_interval = 1e9
+    cluster.planner().run()
+    cluster.add(cluster.master())
+    cluster.add(cluster.worker(cluster.graph.subtasks))
+    cluster.run(lambda: bool(published(cluster)))
+    for process in cluster.processes:
+        process.kill()
+    yield cluster
+    cluster.world.delete()
+
+
+def published(cluster: Cluster) -> list[Batch]:
+    log = TailingLogReader(cluster.world.live, subtask_log_path(JOB, GUEST.vertex, GUEST.number))
+    return [one for _, one in log.records() if isinstance(one, Batch)]
+
+
+def begins_anew(cluster: Cluster) -> OwnedJournal:
+    """As a planner would, with one subtask instead of three."""
+    replayed = Journal(cluster.world.live, JOB, clock=cluster.clock)
+    replayed.refresh()
+    epoch = takeover.claim(replayed, "anew", Place("p")).epoch
+    journal, definition = OwnedJournal(replayed), replayed.state.definition
+    assert definition is not None
+    frozen = journal.state.frozen["src"]
+    assert frozen.path is not None
+    vertices = tuple(replace(one, parallelism=1) if one.splits else one for one in cluster.graph.vertices)
+    narrow = replace(cluster.graph, vertices=vertices)
+    journal.write(Restored(0, {}, time.time(), anew=True))
+    record_plan(journal, JOB, narrow, definition, {}, {}, {"src": 1})
+    journal.write(SourceFrozen("src", frozen.path, frozen.count, time.time()))
+    open_logs(journal, load_logs(cluster.world.live, JOB, narrow), epoch, "streaming", None)
+    void_left_logs(journal, cluster.world.live, epoch)
+    journal.write(DeploymentPrepared(epoch, time.time()))
+    return journal
+
+
+def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: Cluster) -> None:
+    """Whoever reads the source reads the log before the subtask begins; and a JobMaster that comes in between would
+    take its splits for done, and nobody would read them, as its next attempt voids them."""
+    journal = begins_anew(cluster)
+    assert published(cluster) == []
+    wider = journal.state.graph().rescaled({"src": 2})
+    journal.write(GraphChanged(1, wider, {"src": 2}, time.time(), {GUEST: HOST}))
+    master = cluster.master()
+    master.run()
+    assert master.job is not None, master.error
+    assert master.job._coordinator._parts.splits.progress("src") == (8, 0, 8)
+
+
+def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
+    """The next planner voids nothing of this deployment."""
+    journal = begins_anew(cluster)
+    log = subtask_log_path(JOB, GUEST.vertex, GUEST.number)
+    before = TailingLogReader(cluster.world.live, log).position
+    void_left_logs(journal, cluster.world.live, journal.state.epoch)
+    assert TailingLogReader(cluster.world.live, log).position == before
+
+
+def test_a_subtask_beside_another_that_no_worker_runs_is_told_by_the_name_of_that(cluster: Cluster) -> None:
+    """By its own no worker can be asked for it."""
+    journal = begins_anew(cluster)
+    wider = journal.state.graph().rescaled({"src": 2})
+    journal.write(GraphChanged(1, wider, {"src": 2}, time.time(), {GUEST: HOST}))
+    master, lines = cluster.master(), list[StatusLine]()
+    master.run()
+    master.master._status = StatusReporter(lines.append, JOB, None)
+    master.master._tell_vacant(master.owned, [HOST, GUEST, SubtaskId("b/0")])
+    assert [line.data["subtasks"] for line in lines] == [[HOST, "b/0"]]
