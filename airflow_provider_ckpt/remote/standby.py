@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.errors import TransientError
@@ -103,12 +103,17 @@ class Standby:
         if self._clock() >= self._next_look and (end := self._end()) is not None:
             return end
         self._see()
-        if not self._free:
+        seen = self._free
+        if not seen:
             return None
-        self._find()  # who has come in their place may be at work already
-        if not self._free:
+        self._find()  # who has come in their place may be at work already, and shows so before it begins
+        if not self._left_of(seen):
             return None
-        return self._end() or self._free or None  # who left may have left because all is done, or over
+        return self._end() or self._left_of(seen) or None  # who left may have left because all is done, or over
+
+    def _left_of(self, seen: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
+        """What is free of that which was before the last look for others: what was begun since, somebody else has."""
+        return tuple(one for one in self._free if one in seen)
 
     def _end(self) -> WorkerEnd | None:
         if not self._is_well():

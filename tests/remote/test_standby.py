@@ -41,6 +41,8 @@ class FarStorage(WrappedStorage):
     """``fails``: the next reads."""
 
     fails, lists = 0, 0
+    on_list: Callable[[], object] = staticmethod(lambda: None)
+    """What happens meanwhile."""
 
     def read(self, path: str) -> bytes:
         if self.fails:
@@ -50,7 +52,10 @@ class FarStorage(WrappedStorage):
 
     def list(self, path: str) -> list[str]:
         self.lists += 1
-        return super().list(path)
+        found = super().list(path)
+        if path.endswith("0001"):
+            self.on_list()
+        return found
 
 
 class Room:
@@ -324,3 +329,12 @@ def test_what_somebody_is_to_begin_yet_is_left_to_him(room: Room) -> None:
     assert one.name == "worker-x"
     assert standby.wait() == (A,)
     assert room.clock.now == 60.0
+
+
+def test_what_is_begun_while_it_looks_for_others_is_left_to_him_who_has(room: Room) -> None:
+    """A worker shows itself before it begins anything: what was begun before the look for others has one that is seen
+    by it, or has none any more."""
+    begun(room, A, 0)
+    room.storage.on_list = lambda: begun(room, A, 1)
+    begun(room, B, 1)
+    assert room.standby(A, B, only_begun=True).wait() == (B,)
