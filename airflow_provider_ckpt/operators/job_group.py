@@ -14,6 +14,7 @@ from airflow_provider_ckpt.job.suggestions import did_you_mean
 from airflow_provider_ckpt.operators.arguments import ARGUMENTS, check_timing
 from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
+from airflow_provider_ckpt.operators.standby_task import StandbyTaskOperator
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 
 _TIMING = ("poll", "lost_after", "silence")
@@ -54,6 +55,8 @@ class CheckpointedSparkJobGroup(TaskGroup):
     :param subtasks: the subtasks (``history/0``), or vertices with all of their subtasks (``history``), if they are to
         be tasks of their own instead of a mapped one; a mapping gives each its arguments: Airflow's (``pool``,
         ``queue``, ``retries``, …) and those of spark-submit (``conf``, ``driver_memory``, …). All have to be named.
+    :param standbys: so many tasks more (``standby-1``, …), each with a Spark of its own that stands by: it runs what a
+        worker leaves behind at once, where a retry would begin with a JVM; the retry stands by in its place.
     :param spark: arguments of ``SparkSubmitOperator`` for all tasks (``conn_id``, ``conf``, ``packages``, …).
     :param plan: Airflow's arguments of ``plan``; ``subtask``, ``coordinate``: of the others.
 
@@ -66,6 +69,7 @@ class CheckpointedSparkJobGroup(TaskGroup):
         *,
         job: str,
         subtasks: Subtasks | None = None,
+        standbys: int = 0,
         spark: Mapping[str, Any] | None = None,
         plan: Mapping[str, Any] | None = None,
         subtask: Mapping[str, Any] | None = None,
@@ -75,12 +79,16 @@ class CheckpointedSparkJobGroup(TaskGroup):
     ) -> None:
         about = {name: options.pop(name) for name in _GROUPS if name in options}
         _check(options)
+        _check_standbys(standbys)
         super().__init__(group_id=group_id, default_args=dict(default_args or {}), **about)  # type: ignore[arg-type]
         self._add_retries()
         given = {"job": job, "ckpt_group": self.group_id, **(spark or {}), **options}
         with self:
             planned = PlanTaskOperator(task_id="plan", **{**given, **(plan or {})})
             of_subtasks = {**given, "coordinate": f"{self._prefix()}coordinate", **(subtask or {})}
+            for number in range(1, standbys + 1):
+                planned >> StandbyTaskOperator(task_id=f"standby-{number}", **of_subtasks)
+            of_subtasks["spared"] = standbys > 0
             check_timing({name: of_subtasks.get(name) for name in _TIMING})  # a mapped task is made when it runs
             if subtasks is None:
                 tasks: str | list[str] = f"{self._prefix()}subtask"
@@ -104,6 +112,13 @@ class CheckpointedSparkJobGroup(TaskGroup):
         """Unless somebody said something: the group, one around it, or the Dag."""
         known = {**(self.dag.default_args or {}), **self.default_args}
         self.default_args.update({name: value for name, value in _RETRIES.items() if name not in known})
+
+
+def _check_standbys(standbys: object) -> None:
+    """Raises InvalidTaskArgumentError."""
+    if isinstance(standbys, bool) or not isinstance(standbys, int) or standbys < 0:
+        problem = "give a number of tasks that stand by, 0 for none"
+        raise InvalidTaskArgumentError(argument="standbys", value=standbys, problem=problem)
 
 
 def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], planned: PlanTaskOperator) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.model.subtask_id import SubtaskId
     from airflow_provider_ckpt.operators.task_run import TaskRun
 
 _LOOK = 2.0
@@ -40,15 +41,18 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
     :param coordinate: id of the task that runs the JobMaster.
+    :param spared: others stand by for its worker (:class:`~.standby_task.StandbyTaskOperator`): a retry, which may
+        find that one of them has the subtask by now, stands by for that in its place.
     :param deferrable: False: it is never deferred, for an Airflow without a triggerer.
     """
 
     part = "subtask"
     template_fields: Sequence[str] = (*WaitingTaskOperator.template_fields, "subtask")
 
-    def __init__(self, *, subtask: str, **kwargs: Any) -> None:
+    def __init__(self, *, subtask: str, spared: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.subtask = subtask
+        self.spared = spared
 
     def execute(self, context: Context) -> Any:
         self._begin_try()
@@ -75,13 +79,23 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             if self._standing(state) is not Standing.RUNS:
                 return self._result(state)
             try:
-                self._work(context, run, state.deployment)
+                self._work(context, run, state)
             except AirflowFailException as error:
                 self._go_on_if_its_own(context, run, state, error)
             return self._result(self._finished(context, run, state) if may_run_again(state) else self._look(run))
 
-    def _work(self, context: Context, run: TaskRun, deployment: int) -> None:
-        part = ("--worker", self.subtask, "--deployment", str(deployment))
+    def _subtasks(self, state: JobState) -> tuple[SubtaskId, ...]:
+        """What its worker runs."""
+        return subtasks_of(state, self.subtask)
+
+    def _worker(self, context: Context, state: JobState) -> list[str]:
+        """The arguments that say so."""
+        stands_by = ["--standby"] if self.spared and context["ti"].try_number > 1 else []
+        return ["--worker", self.subtask, *stands_by]
+
+    def _work(self, context: Context, run: TaskRun, state: JobState) -> None:
+        deployment = state.deployment
+        part = (*self._worker(context, state), "--deployment", str(deployment))
         try:
             more = (*self._timing_flags(run), *_tried(context))
             self._submit(context, run, *more, *part, application=self.subtask)
@@ -98,8 +112,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     def _timing_flags(self, run: TaskRun) -> list[str]:
         timing = self._timing(run)
-        chosen = [name for name in ("poll", "silence") if self._chosen[name] is not None]
-        return [word for name in chosen for word in (f"--{name}", f"{getattr(timing, name):g}")]
+        names = ("poll", "silence", "lost_after") if self.spared else ("poll", "silence")
+        chosen = [name for name in names if self._chosen[name] is not None]
+        return [word for name in chosen for word in (f"--{name.replace('_', '-')}", f"{getattr(timing, name):g}")]
 
     def _go_on_if_its_own(
         self, context: Context, run: TaskRun, before: JobState, error: AirflowFailException
@@ -173,7 +188,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _standing(self, state: JobState) -> Standing:
         if state.has_finished:
             return Standing.DONE  # also of one that is deleted by now: whoever cleans up need not wait for this task
-        return self._group_run.standing(state, subtasks_of(state, self.subtask))
+        return self._group_run.standing(state, self._subtasks(state))
 
     def _refuse_alone(self, nobody: Sequence[str]) -> None:
         """Without the JobMaster's task nobody prepares anything, nor commits it. ``nobody``: its states then; one that
@@ -203,7 +218,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         elif self._lacks_room(len(state.asked_for()), context["ti"].map_index):
             self.log.warning("max_active_tis_per_dagrun, or …per_dag, counts deferred tasks, too. %s", _GREEN)
         else:
-            self._await_the_end(run, subtasks_of(state, self.subtask), deployment)
+            self._await_the_end(run, self._subtasks(state), deployment)
 
     def _lacks_room(self, count: int, map_index: int | None) -> bool:
         """Airflow runs fewer instances of a mapped task at a time than these, and counts those that are deferred: the

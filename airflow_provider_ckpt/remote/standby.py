@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.errors import TransientError
@@ -18,12 +18,13 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.liveness import Liveness
 from airflow_provider_ckpt.remote.outbox import Outbox, read_outbox
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import HOUSEKEEPING, WorkerEnd
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError, ObjectNotFoundError
-from airflow_provider_ckpt.storage.layout import deployment_path
+from airflow_provider_ckpt.storage.layout import deployment_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,8 @@ class _Other:
 class Standby:
     """Use once: :meth:`wait`. ``deployment``: the one that it waits in; ``subtasks``: those that it would run.
     ``look``: the journal's state, as it is now; ``is_well``: whether it could run them. ``lives``: whether a process
-    does, None if that cannot be seen from here."""
+    does, None if that cannot be seen from here. ``only_begun``: what no worker has begun in this deployment is left to
+    the one that is to come."""
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class Standby:
         look: Callable[[], JobState],
         timing: Timing,
         *,
+        only_begun: bool = False,
         is_well: Callable[[], bool] = lambda: True,
         lives: Callable[[Place], bool | None] = is_alive,
         clock: Callable[[], float] = time.monotonic,
@@ -68,6 +71,8 @@ class Standby:
         self._hosts: Mapping[SubtaskId, SubtaskId] = {}
         self._look, self._timing, self._is_well, self._lives = look, timing, is_well, lives
         self._clock, self._sleep = clock, sleep
+        self._only_begun, self._job_id = only_begun, job_id
+        self._begun: set[SubtaskId] = set()
         self._others: dict[str, _Other] = {}
         self._elsewhere: set[str] = set()
         """Workers that run other subtasks: what a worker runs never changes."""
@@ -98,12 +103,17 @@ class Standby:
         if self._clock() >= self._next_look and (end := self._end()) is not None:
             return end
         self._see()
-        if not self._free:
+        seen = self._free
+        if not seen:
             return None
-        self._find()  # who has come in their place may be at work already
-        if not self._free:
+        self._find()  # who has come in their place may be at work already, and shows so before it begins
+        if not self._left_of(seen):
             return None
-        return self._end() or self._free or None  # who left may have left because all is done, or over
+        return self._end() or self._left_of(seen) or None  # who left may have left because all is done, or over
+
+    def _left_of(self, seen: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
+        """What is free of that which was before the last look for others: what was begun since, somebody else has."""
+        return tuple(one for one in self._free if one in seen)
 
     def _end(self) -> WorkerEnd | None:
         if not self._is_well():
@@ -164,9 +174,21 @@ class Standby:
         living = [other for other in self._others.values() if self._is_at_work(other)]
         left = [one for one in self._subtasks if one not in self._finished]
         free = [one for one in left if not any(other.may_run(*self._names(one)) for other in living)]
+        if self._only_begun:
+            free = [one for one in free if self._was_begun(one)]
         # with the finished ones beside which they were put: what comes beside those later is for whoever runs them
         hosts = {self._hosts[one] for one in free if one in self._hosts}
         return tuple(one for one in self._subtasks if one in free or one in hosts)
+
+    def _was_begun(self, subtask: SubtaskId) -> bool:
+        """By a worker: whoever has prepared the job has opened the log before."""
+        if subtask not in self._begun:
+            log = SubtaskLog(self._storage, subtask_log_path(self._job_id, subtask.vertex, subtask.number))
+            log.load()
+            opened = log.state.opened
+            if opened is not None and opened.attempt.epoch == self._deployment and opened.attempt.number:
+                self._begun.add(subtask)
+        return subtask in self._begun
 
     def _names(self, subtask: SubtaskId) -> tuple[SubtaskId, ...]:
         """One that has come by a rescale is run by whoever runs the one beside which it was put, told or not."""

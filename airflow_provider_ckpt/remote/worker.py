@@ -140,6 +140,10 @@ class Worker:
     # -- the loop
 
     def _begin(self, gateway: TaskGateway) -> None:
+        try:
+            self._correspondence.deliver()  # who stands by takes what was begun, and has nobody to show for it
+        except TransientError as error:
+            log.warning("nobody sees this worker yet: %s", error)
         gateway.start()
         self._hosting.begin(gateway)
 

@@ -192,16 +192,19 @@ def main(argv: list[str] | None = None) -> int:
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--plan", action="store_true", help="prepare the job for a JobMaster and workers, and leave")
     part.add_argument("--worker", action="append", metavar="VERTEX/N", help="run this subtask; may be repeated")
+    parser.add_argument("--standby", action="store_true", help="of the worker: it runs what others leave behind")
+    parser.add_argument("--begun", action="store_true", help="of one that stands by: nothing that nobody has begun")
     parser.add_argument("--deployment", type=int, default=0, help="of the worker: it works for no other")
     parser.add_argument("--try-of", default="", help="what the worker's supervisor tries by it")
     parser.add_argument("--try", dest="number", type=int, default=0, help="which time, greater with each")
     parser.add_argument("--poll", type=float, help="seconds between two looks of the worker")
     parser.add_argument("--silence", type=float, help="seconds without a JobMaster after which the worker leaves")
+    parser.add_argument("--lost-after", type=float, help="seconds without a sign of a worker for which one stands by")
     arguments = parser.parse_args(argv)
     try:
         options = RunOptions.from_json(json.loads(arguments.options))
         location = Location(options.root, read_storage_options(os.environ))
-        chosen = {"poll": arguments.poll, "silence": arguments.silence}
+        chosen = {"poll": arguments.poll, "silence": arguments.silence, "lost_after": arguments.lost_after}
         timing = Timing.of(options.root).with_chosen(chosen, lambda name: f"--{name}")
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
@@ -229,6 +232,8 @@ def _worker(timing: Timing, arguments: argparse.Namespace) -> Work:
         tuple(arguments.worker),
         timing,
         leaves_in_good_order,
+        standby=arguments.standby,
+        only_begun=arguments.begun,
         deployment=arguments.deployment,
         restarts=False,
         supervised=SupervisedTry(arguments.try_of, arguments.number) if arguments.try_of else None,

@@ -58,7 +58,8 @@ OnWorker = Callable[[CanLeave], None]
 class WorkerRun:
     """``asked``: subtasks (``history/0``), or vertices, of which it takes all; ``timing``: see there. ``on_worker`` is
     given whatever is about to begin, so that somebody else can have it leave. ``standby``: it waits with all it needs
-    while others run the subtasks, and runs what one of them leaves behind. ``deployment``: the only one that it
+    while others run the subtasks, and runs what one of them leaves behind; ``only_begun``: and nothing that is to be
+    begun by somebody else yet. ``deployment``: the only one that it
     works for; 0: whichever there is, and one that is to come is waited for. ``restarts``: as often
     as the options say a subtask that fails may begin again here.
     ``supervised``: which try of whoever began this process it is. ``sleep``: between looks for a plan."""
@@ -67,6 +68,7 @@ class WorkerRun:
     timing: Timing
     on_worker: OnWorker = lambda worker: None
     standby: bool = False
+    only_begun: bool = False
     deployment: int = 0
     restarts: bool = True
     supervised: SupervisedTry | None = None
@@ -132,7 +134,14 @@ class WorkerRun:
         self.on_worker(asked)
         while True:
             standby = Standby(
-                storage, job_id, deployment, subtasks, journal.refresh, self.timing, is_well=lambda: not is_gone()
+                storage,
+                job_id,
+                deployment,
+                subtasks,
+                journal.refresh,
+                self.timing,
+                only_begun=self.only_begun,
+                is_well=lambda: not is_gone(),
             )
             asked.tells(standby)
             text = f"this worker stands by for {', '.join(subtasks)} of job {job_id}"

@@ -70,7 +70,7 @@ def test_it_runs_again_in_its_first_try_and_its_task_turns_green_with_the_job(
 
     monkeypatch.setattr(FinishedSubtaskTrigger, "_sleep", sleep)
     monkeypatch.setattr(FinishedSubtaskTrigger, "_clock", staticmethod(lambda: sum(slept)))
-    given = {
+    given: dict[str, Any] = {
         "job": f"{tmp_path}/orders.py:job",
         "job_id": "feed",
         "root": str(tmp_path / "ckpt"),

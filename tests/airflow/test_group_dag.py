@@ -52,10 +52,11 @@ def test_a_group_maps_its_subtasks_over_the_plan_and_shows_them_by_their_names(
             root=str(root),
             spark={"spark_binary": spark_submit.path},
             job_params={"day": "{{ ds_nodash }}"},
+            standbys=1,
         )
     prepared(Journal(open_root(open_storage(made)), "feed"), "the id of the Dag run is made later")
     spark_submit.play(status("prepared"), copy=(made, root))
-    for _ in SUBTASKS:  # those that Airflow starts before the JobMaster
+    for _ in (*SUBTASKS, "standby"):  # those that Airflow starts before the JobMaster
         spark_submit.play(status("finished"))
     # whose deployment it is, test_group_run.py tests
     monkeypatch.setattr(GroupRun, "owns", lambda self, state: bool(state.prepared_by))

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.operators import subtask_task
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.pointer import KEY
+from airflow_provider_ckpt.operators.standby_task import StandbyTaskOperator
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.spark.errors import OtherCodeError
@@ -471,3 +472,52 @@ def test_a_kill_while_it_waits_ends_the_wait(subtask: Any, orders: Journal, told
     told.on_look = lambda number: operator.on_kill() if number == 2 else None
     with pytest.raises(AirflowException, match="was killed while it waited"):
         operator.execute_complete(context(StateStore(), try_number=2), BLIND)
+
+
+# ---- those that stand by
+
+
+def worker_of(call: Any) -> list[str]:
+    """What spark-submit is told of it behind its tries."""
+    return list(call.argv[call.argv.index("--worker") :])
+
+
+def test_a_task_that_stands_by_does_so_for_all_subtasks_that_somebody_has_begun(
+    given: dict[str, Any], spark_submit: FakeSparkSubmit, orders: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Siblings, "states", Told())
+    rescaled(coordinated(prepared(orders)))
+    spark_submit.play(DONE)
+    standby = StandbyTaskOperator(task_id="standby-1", coordinate="orders.coordinate", lost_after="20s", **given)
+    standby.execute(context(StateStore()))
+    (call,) = spark_submit.calls
+    asked = [word for one in SUBTASKS for word in ("--worker", one)]
+    assert worker_of(call) == [*asked, "--standby", "--begun", "--deployment", "1"]
+    assert call.value("--lost-after") == "20"
+    assert call.options["attempt"] == f"{NAME}~t1.standby"
+
+
+def test_one_that_stands_by_is_over_with_the_last_of_all(
+    given: dict[str, Any], spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    finished(coordinated(prepared(orders)), *SUBTASKS)
+    standby = StandbyTaskOperator(task_id="standby-1", coordinate="orders.coordinate", **given)
+    assert standby.execute(context(StateStore()))["status"] == "RUNNING"
+    assert spark_submit.calls == []
+
+
+def test_a_retry_of_a_subtask_that_others_stand_by_for_stands_by_in_their_place(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
+    """One of them has it, as far as is known; if nobody does it is begun at once."""
+    coordinated(prepared(orders))
+    store = StateStore()
+    spark_submit.play(exit=137)
+    with pytest.raises(AirflowException):
+        subtask(spared=True).execute(context(store))
+    spark_submit.play(DONE)
+    subtask(spared=True).execute(context(store, try_number=2))
+    first, second = map(worker_of, spark_submit.calls)
+    assert "--standby" not in first
+    assert second[:3] == [*first[:2], "--standby"]
+    assert "--begun" not in second

@@ -41,6 +41,19 @@ def test_the_subtasks_are_mapped_over_the_plan_and_shown_by_their_names() -> Non
     assert {task(dag, f"orders.{name}").ckpt_group for name in ("plan", "coordinate")} == {"orders"}
 
 
+def test_tasks_that_stand_by_come_behind_the_plan_and_the_others_know_of_them() -> None:
+    dag = group(standbys=2, lost_after="10s", subtask={"pool": "big"})
+    first, mapped = task(dag, "orders.standby-1"), task(dag, "orders.subtask")
+    assert {"orders.standby-1", "orders.standby-2"} < set(dag.task_ids)
+    assert first.upstream_task_ids == {"orders.plan"}
+    assert (first.pool, first.coordinate, first.ckpt_group) == ("big", "orders.coordinate", "orders")
+    assert mapped.partial_kwargs["spared"] is True
+    listed = task(group(standbys=1, subtasks=["rows/0"]), "orders.rows-0")
+    assert listed.spared
+    assert task(dag, "orders.coordinate").subtask_tasks == "orders.subtask"
+    assert not task(group(subtasks=["rows/0"]), "orders.rows-0").spared
+
+
 def test_listed_subtasks_are_tasks_of_their_own_with_arguments_of_their_own() -> None:
     own = {"history/0": {"pool": "big", "conf": {"spark.executor.memory": "8g"}, "retries": 9}, "rows": {}}
     dag = group(subtasks=own, spark={"conf": {"a": "b"}})
@@ -116,6 +129,9 @@ def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:
         ({"stop_after": "1h", "drain_after": "2h"}, "stop_after"),
         ({"subtasks": ["history", "rows/0", "history/1"]}, "history/1 is named twice, once by its vertex history"),
         ({"subtasks": ["rows/0", "rows/0"]}, "rows/0 is named twice"),
+        ({"standbys": -1}, "standbys"),
+        ({"standbys": True}, "give a number of tasks that stand by"),
+        ({"standbys": "2"}, "give a number of tasks that stand by"),
     ],
 )
 def test_what_no_run_could_take_is_refused_when_the_dag_is_read(arguments: dict[str, Any], told: str) -> None:

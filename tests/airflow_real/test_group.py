@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.airflow_real, pytest.mark.timeout(1500)]
 
 JOB = Path(__file__).parent / "jobs" / "grouped.py"
 GROUPED = Variant("grouped", "grouped.py", ("out",))
+SPARED = Variant("spared", "grouped.py", ("spared",))
 LISTED = Variant("listed", "grouped.py", ("listed",))
 CONF = {name: value for name, value in SMALL.items() if name != "spark.master"}
 SUBTASKS = ["history/0", "history/1", "doubled/0"]
@@ -48,6 +49,17 @@ with DAG("shop", schedule=None, default_args={{"retry_delay": timedelta(seconds=
         stop_grace=20,
         spark={{"conf": {CONF!r}}},
         coordinate={{"deferrable": False}},  # `airflow standalone` has one triggerer, and does not begin it again
+    )
+
+with DAG("spared", schedule=None, default_args={{"retry_delay": timedelta(seconds=1)}}):
+    CheckpointedSparkJobGroup(
+        "orders",
+        job={f"{JOB}:job"!r},
+        job_id="spared",
+        job_params={{"out": "spared"}},
+        checkpoint_interval=0.5,
+        standbys=1,
+        spark={{"conf": {CONF!r}}},
     )
 
 with DAG("listed", schedule=None, default_args={{"retry_delay": timedelta(seconds=1)}}):
@@ -146,6 +158,41 @@ def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_gro
     check_exactly_once(listed)
 
 
+def test_one_that_stands_by_runs_what_a_killed_worker_leaves_before_a_retry_does(
+    airflow: Airflow, world: World
+) -> None:
+    """The retry stands by in its place, and all end green."""
+    spared = copy.copy(world)
+    spared.variant, spared.job_id = SPARED, SPARED.name
+    with Feeder(world.data, every=1.0):
+        run = airflow.start_dag("spared")
+        wait_until(lambda: _all_begun(spared), lambda: f"all begun\n{_told(airflow, 'spared')}", seconds=400)
+        wait_until(
+            lambda: "Spark is warm" in airflow.task_log("spared", "orders.standby-1"),
+            lambda: airflow.task_log("spared", "orders.standby-1")[-3000:],
+            seconds=400,
+        )
+        before, tries = _attempts(spared), {one["try_number"] for one in _mapped(airflow, run, "spared")}
+        assert tries == {1}
+        send(_worker(airflow, "doubled/0"), signal.SIGKILL)
+        wait_until(lambda: _attempts(spared)["doubled/0"] != before["doubled/0"], "the next attempt", seconds=60)
+        stands_by = "this worker stands by for doubled/0"
+        assert stands_by not in airflow.task_log("spared", "orders.subtask"), "a retry was there before"
+        wait_until(
+            lambda: stands_by in airflow.task_log("spared", "orders.subtask"),
+            lambda: f"the retry\n{_told(airflow, 'spared')}",
+            seconds=200,
+        )
+        after = _attempts(spared)
+        so_far = spared.state().last_triggered
+        wait_until(lambda: _released(spared) > so_far, lambda: f"a release\n{_told(airflow, 'spared')}")
+        assert _attempts(spared) == after, "it takes nothing back"
+    wait_for_all(spared)
+    spared.drain()
+    _ends_green(airflow, "spared", run)
+    check_exactly_once(spared)
+
+
 def _a_cleared_subtask_leaves_alone(airflow: Airflow, listed: World, run: str) -> None:
     """Its worker is told by a signal; the others and the JobMaster are not."""
     before, attempt = listed.state(), _attempts(listed)["doubled/0"]
@@ -197,15 +244,15 @@ def _released(world: World) -> int:
     return world.state().last_released if is_there else 0
 
 
-def _mapped(airflow: Airflow, run: str) -> list[dict[str, Any]]:
-    path = f"/api/v2/dags/shop/dagRuns/{run}/taskInstances/orders.subtask/listMapped"
+def _mapped(airflow: Airflow, run: str, dag: str = "shop") -> list[dict[str, Any]]:
+    path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/orders.subtask/listMapped"
     found: list[dict[str, Any]] = airflow.get(path)["task_instances"]
     return found
 
 
 def _all_begun(world: World) -> bool:
     """Each subtask has a worker, and some splits are done."""
-    if not (world.root / "grouped" / "journal").exists() or world.state().plan is None:
+    if not (world.root / world.job_id / "journal").exists() or world.state().plan is None:
         return False
     attempts = _attempts(world)
     begun = all(attempts[one] and AttemptId.parse(attempts[one]).number > 0 for one in SUBTASKS)
@@ -228,8 +275,12 @@ def _worker(airflow: Airflow, subtask: str) -> int:
     """The Python driver that runs it."""
 
     def is_it(pid: int) -> bool:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return b"--worker" in words and subtask.encode() in words and (command_name(pid) or "").startswith("python")
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except FileNotFoundError:
+            return False  # it has ended meanwhile
+        runs_it = b"--worker" in words and b"--standby" not in words and subtask.encode() in words
+        return runs_it and (command_name(pid) or "").startswith("python")
 
     (found,) = [pid for pid in airflow.processes() if is_it(pid)]
     return found

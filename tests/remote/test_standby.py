@@ -17,15 +17,18 @@ from airflow_provider_ckpt.journal.events import (
     SubtasksAdded,
 )
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker as Place
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.correspondence import Correspondence
 from airflow_provider_ckpt.remote.standby import Standby
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.remote.cluster import FakeClock
@@ -38,6 +41,8 @@ class FarStorage(WrappedStorage):
     """``fails``: the next reads."""
 
     fails, lists = 0, 0
+    on_list: Callable[[], object] = staticmethod(lambda: None)
+    """What happens meanwhile."""
 
     def read(self, path: str) -> bytes:
         if self.fails:
@@ -47,7 +52,10 @@ class FarStorage(WrappedStorage):
 
     def list(self, path: str) -> list[str]:
         self.lists += 1
-        return super().list(path)
+        found = super().list(path)
+        if path.endswith("0001"):
+            self.on_list()
+        return found
 
 
 class Room:
@@ -80,7 +88,7 @@ class Room:
         one.leave("it was told to")
         one.deliver()
 
-    def standby(self, *subtasks: SubtaskId) -> Standby:
+    def standby(self, *subtasks: SubtaskId, only_begun: bool = False) -> Standby:
         return Standby(
             self.storage,
             "job",
@@ -88,6 +96,7 @@ class Room:
             subtasks,
             lambda: self.state,
             Timing(0.5, LOST_AFTER),
+            only_begun=only_begun,
             is_well=lambda: self.is_well,
             lives=lambda place: False if place.host in self.gone else None,
             clock=self.clock,
@@ -300,3 +309,32 @@ def test_what_is_left_beside_a_subtask_that_has_finished_is_taken_with_that(room
     for event in (again, SubtasksAdded((SubtaskId("a/2"),), 3.0)):
         event.apply(room.state)
     assert room.state.together(found) == (A, GUEST, "a/2")
+
+
+def begun(room: Room, subtask: SubtaskId, number: int) -> None:
+    log = SubtaskLog(room.storage, subtask_log_path("job", subtask.vertex, subtask.number))
+    log.load()
+    log.open(AttemptId(1, number, "n"), 0)
+
+
+def test_what_somebody_is_to_begin_yet_is_left_to_him(room: Room) -> None:
+    """Whoever has prepared the job has opened all logs."""
+    for subtask, number in ((A, 0), (B, 0), (B, 1)):
+        begun(room, subtask, number)
+    standby = room.standby(A, B, C, only_begun=True)
+    assert standby.wait() == (B,)
+    room.then = [(30.0, lambda: begun(room, A, 1)), (30.0, lambda: room.worker("y", A))]
+    room.then += [(60.0, lambda: room.gone.add("y"))]
+    one = room.worker("x", B)
+    assert one.name == "worker-x"
+    assert standby.wait() == (A,)
+    assert room.clock.now == 60.0
+
+
+def test_what_is_begun_while_it_looks_for_others_is_left_to_him_who_has(room: Room) -> None:
+    """A worker shows itself before it begins anything: what was begun before the look for others has one that is seen
+    by it, or has none any more."""
+    begun(room, A, 0)
+    room.storage.on_list = lambda: begun(room, A, 1)
+    begun(room, B, 1)
+    assert room.standby(A, B, only_begun=True).wait() == (B,)

@@ -17,7 +17,9 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
+from airflow_provider_ckpt.remote.outbox import read_outbox
 from airflow_provider_ckpt.remote.worker import WorkerEnd
+from airflow_provider_ckpt.storage.layout import deployment_path
 from tests.remote.bench import (
     AT_END,
     DEPLOY,
@@ -34,6 +36,7 @@ from tests.remote.bench import (
     THIRD,
     WORLD,
     Bench,
+    Recorder,
     V,
 )
 
@@ -353,3 +356,18 @@ def test_another_change_than_of_the_cut_needs_no_other_attempt(bench: Bench) -> 
     plan = replace(PLAN, settings=VertexSettings(pool_weight=2, logic={"v": "v2.py:job"}))
     bench.turn(cm.DeploySubtask(*WORLD, plan))
     assert bench.told() == [cm.ResumeSubtask(*WORLD, plan)]
+
+
+def test_it_shows_itself_before_it_begins_anything(tmp_path: Path) -> None:
+    """Who stands by takes what somebody has begun, and has nobody to show for it."""
+    shown: list[object] = []
+
+    class Looking(Recorder):
+        def start(self) -> None:
+            shown.append(read_outbox(made.storage, f"{deployment_path('job', 1)}/worker-w.json"))
+
+    made = Bench(tmp_path)
+    made.storage.delete(f"{deployment_path('job', 1)}/worker-w.json")
+    made.says._is_changed = True
+    made.worker._begin(Looking())
+    assert shown != [None]
