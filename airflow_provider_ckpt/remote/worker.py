@@ -141,7 +141,7 @@ class Worker:
 
     def _begin(self, gateway: TaskGateway) -> None:
         try:
-            self._correspondence.deliver()  # who stands by takes what was begun, and has nobody to show for it
+            self._correspondence.deliver()  # who stands by takes what was begun and has nobody
         except TransientError as error:
             log.warning("nobody sees this worker yet: %s", error)
         gateway.start()
