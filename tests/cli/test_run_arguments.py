@@ -10,6 +10,7 @@ from airflow_provider_ckpt.cli import build_parser, main
 from airflow_provider_ckpt.cli.run import print_sentence, run_options
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+from airflow_provider_ckpt.spark import main as driver
 
 JOB = """
 from airflow_provider_ckpt import FileSink, Job
@@ -148,8 +149,9 @@ def test_a_file_that_is_not_there_has_no_traceback(tmp_path: Path, capsys: pytes
 
 
 def test_a_module_that_is_not_there_has_no_traceback_in_the_driver_either(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(driver, "stop_session", lambda: None)  # that of other tests in this process
     for more in ([], ["--job-id", "x"]):
         assert main(["run", "no_such_module:job", "--root", str(tmp_path / "root"), *more]) == 2
         shown = capsys.readouterr().err
