@@ -67,7 +67,9 @@ class BoundFileSink(BoundSink):
         """Who lists the folder reads all of it in one format. Of what comes later nobody is told."""
         mine = self._writer.format
         for path, _ in self._storage.files(""):
-            if is_data_file(path) and format_of(path) not in (None, mine):
+            *folders, _ = path.split("/")
+            is_read = is_data_file(path) and all("=" in folder for folder in folders)  # readers know no others
+            if is_read and format_of(path) not in (None, mine):
                 reason = (
                     f"is not that of {path!r} in {self._storage.uri}, and a folder is read in one format; give "
                     f"another folder, or write {format_of(path)}"

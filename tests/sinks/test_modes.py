@@ -82,7 +82,9 @@ def test_a_folder_of_another_format_is_not_added_to(lake: Lake, name: str) -> No
     assert lake.paths() == [name]
 
 
-@pytest.mark.parametrize("name", ["_ckpt/old/lake/x.csv", "a.snappy.parquet", "b.gz.parquet", "b.json/x.txt", "csv"])
+@pytest.mark.parametrize(
+    "name", ["_ckpt/old/lake/x.csv", "journal/0.json", "a.snappy.parquet", "b.gz.parquet", "b.json/x.txt", "csv"]
+)
 def test_hidden_files_and_others_of_one_s_own_format_are_no_obstacle(lake: Lake, name: str) -> None:
     lake.storage.create(name, b"theirs")
     lake.bind("tuesday", "append").check_target()
