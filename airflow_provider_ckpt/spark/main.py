@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
 from airflow_provider_ckpt.job.code import code_of
-from airflow_provider_ckpt.job.errors import JobImportError, JobReferenceError
+from airflow_provider_ckpt.job.errors import JobImportError, JobReferenceError, SplitsFailedForNowError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
@@ -44,6 +44,7 @@ from airflow_provider_ckpt.spark.errors import (
     SparkGoneError,
 )
 from airflow_provider_ckpt.spark.job_run import execute, prepare_for_workers
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedForNowError
 from airflow_provider_ckpt.spark.query.logic import ship_functions
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.signals import LeaveOnSignal, leaves_on_signal
@@ -105,7 +106,7 @@ def _started(options: RunOptions, location: Location, on_status: OnStatus, work:
     """A call that finds no JVM any more fails somewhere in the user's functions, and looks like a mistake in them."""
     try:
         return _run(options, location, on_status, work)
-    except InvalidInputError as error:
+    except (InvalidInputError, FunctionFailedForNowError, SplitsFailedForNowError) as error:
         if is_gone():
             raise SparkGoneError(cause=str(error)) from error
         raise

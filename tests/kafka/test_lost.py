@@ -13,8 +13,9 @@ from airflow_provider_ckpt.spark.query.kafka.errors import (
 )
 from tests.kafka import jobs
 from tests.kafka.broker import free_ports
-from tests.kafka.test_bounded import Interruption, interrupt
+from tests.kafka.test_bounded import Interruption
 from tests.kafka.topics import Topics
+from tests.spark.faults import HookedEntries
 from tests.spark.harness import World
 
 
@@ -25,8 +26,12 @@ def test_history_that_retention_has_taken_ends_the_job_with_topic_partition_and_
     history = topics.make(2)
     topics.put(history, range(100))
     job = jobs.of_history(world, topics, history)
+
+    def dies() -> None:
+        raise Interruption  # before it has read anything
+
     with pytest.raises(Interruption):
-        world.run(job, interrupt, mode=mode)
+        world.run(job, mode=mode, storage=HookedEntries(world.storage, '"type": "SourceFrozen"', dies))
     topics.expire(history, 30)
     run = world.run(job, mode=mode)
     assert (run.status, world.released_ids()) == ("FAILED", [])
