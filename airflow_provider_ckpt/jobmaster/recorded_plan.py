@@ -45,10 +45,14 @@ def record_plan(
 def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[SubtaskId, SubtaskId]:
     """A retry begins the tasks that there were, so whoever ran a subtask beside another does it again. Once the job
     declares another parallelism it is planned anew with that, and each is asked for by its own name."""
-    there = set(graph.subtasks)
-    before = {} if state.definition is None else state.definition.sources
+    there, before, now = set(graph.subtasks), _declared(state.definition), _declared(definition)
     return {
         guest: host
         for guest, host in state.hosts.items()
-        if there.issuperset((guest, host)) and before.get(guest.vertex) == definition.sources.get(guest.vertex)
+        if there.issuperset((guest, host)) and before.get(guest.vertex) == now.get(guest.vertex)
     }
+
+
+def _declared(definition: JobDefinition | None) -> dict[str, int | None]:
+    """Source -> its parallelism, as the job declares it."""
+    return {} if definition is None else {uid: one.parallelism for uid, one in definition.sources.items()}

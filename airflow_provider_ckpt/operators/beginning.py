@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 
+OTHER_JOB = (
+    "job_id is %s now, and an earlier try of this task began job %s: a retry goes on with that. Let job_id be the same "
+    "for every try; clear the %s to begin the other job"
+)
+
+
 @dataclass(frozen=True)
 class Beginning:
     """Found by :func:`find_beginning`. ``before``: what an earlier try left; ``state``: what the journal says."""
@@ -88,12 +94,7 @@ class Beginning:
         if self.before is None and not self.cleared:
             return
         if self.told is not None:
-            log.warning(
-                "job_id is %s now, and an earlier try of this task began job %s: a retry goes on with that. Let job_id "
-                "be the same for every try; clear the task to begin the other job",
-                self.told,
-                self.job_id,
-            )
+            log.warning(OTHER_JOB, self.told, self.job_id, "task")
         if self.before is None:
             log.info("This Dag run was deleted and made again: its task counts as cleared")
         if self.state is None:

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.job.options import Duration, RunOptions
 from airflow_provider_ckpt.operators.arguments import check_timing
-from airflow_provider_ckpt.operators.beginning import find_continued
+from airflow_provider_ckpt.operators.beginning import OTHER_JOB, find_continued
 from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.errors import JobGoneError
 from airflow_provider_ckpt.operators.group_run import GroupRun
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
     from airflow_provider_ckpt.journal.state import JobState
-
-
-_OTHER_JOB = (
-    "job_id is %s now, and an earlier try of this task began job %s: a retry goes on with that. Let job_id be the same "
-    "for every try; clear the group to begin the other job"
-)
 
 
 class GroupTaskOperator(CheckpointedSparkJobOperator):
@@ -85,7 +79,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         if self._before is not None:
             given, job_id = job_id, find_continued(hook, self._before, job_id, self._group_run.owns)
             if given != job_id:
-                self.log.warning(_OTHER_JOB, given, job_id)
+                self.log.warning(OTHER_JOB, given, job_id, "group")
         options = self._options(hook.root_uri, job_id, self._group_run.attempt(self.part, ti.try_number))
         epoch = None if self._before is None else self._before.epoch
         pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number, epoch=epoch)

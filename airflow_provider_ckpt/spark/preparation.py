@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.options import RunOptions
@@ -20,7 +19,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
-from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
@@ -47,7 +46,7 @@ class PreparedJob:
     logic: LogicLoader
     declared: Mapping[str, Operator]
     anew: str | None = None
-    refused: InvalidInputError | None = None
+    refused: CkptError | None = None
 
     def places(self) -> dict[str, object]:
         """Where to look, as :meth:`StatusReporter.started` tells it."""
@@ -90,18 +89,21 @@ def prepare(
 
 def _plan(
     spark: SparkSession, job: Job, options: RunOptions, storage: Storage, decision: Decision
-) -> tuple[JobPlan, InvalidInputError | None]:
+) -> tuple[JobPlan, CkptError | None]:
     given = GivenSplits()
     if decision.begins_anew is not None:
         return _plan_anew(spark, job, options, given, decision), None
     try:
         return _plan_on(spark, job, options, storage, given, decision), None
-    except FunctionFailedError as failed:
-        if not decision.may_begin_anew or not _gets_what_was_before(job, failed.data["uid"], given, storage, decision):
+    except (FunctionFailedError, FunctionFailedForNowError) as failed:
+        if not decision.may_begin_anew or not _failed_for_what_was_before(failed, job, given, storage, decision):
             raise
         anew = _plan_anew(spark, job, options, given, decision)
-        with suppress(InvalidInputError):  # it may be a service that was down: nobody has changed the job then
+        try:  # it may be a service that was down: nobody has changed the job then
             return _plan_on(spark, job, options, storage, given, decision), None
+        except (InvalidInputError, FunctionFailedForNowError) as again:
+            if again.retryable and not failed.retryable:
+                raise  # another one, by now, and for the next try
         return anew, failed
     except InvalidInputError as refused:
         if not decision.may_begin_anew:
@@ -119,12 +121,16 @@ def _plan_on(
     return plan
 
 
-def _gets_what_was_before(job: Job, uid: str, given: GivenSplits, storage: Storage, decision: Decision) -> bool:
+def _failed_for_what_was_before(
+    failed: CkptError, job: Job, given: GivenSplits, storage: Storage, decision: Decision
+) -> bool:
     """Whether the function can have failed for what the runs before have left. That of a source is given nothing of it,
     but for splits of a frozen list that the job gives no more: it fails as it would if the job began anew, or did so a
-    moment ago, and to throw away for that what is finished would help nobody."""
+    moment ago, and to throw away for that what is finished would help nobody. Nor would it where another try calls the
+    function of a transform again."""
+    uid = failed.data["uid"]
     if job.operators[uid].inputs:
-        return True
+        return not failed.retryable
     return uid in plan_splits(job, given, storage, decision.state, decision.done.over).differs
 
 

@@ -63,12 +63,7 @@ def _split(uri: str) -> tuple[str | None, str]:
         reason = f"two slashes follow a scheme: {found[0]}/…, or ./{found[0]}… for a local folder"
         raise InvalidStorageUriError(uri=shown, reason=reason)
     if not separator:
-        path = re.sub("^file:", "", uri, flags=re.IGNORECASE)
-        if path.startswith("~"):
-            # no shell has made a home folder of it (--root=~/x): it would be a folder "~" in the working directory
-            reason = f"it begins with ~, which is nobody's home here: write the whole path, or ./{path}"
-            raise InvalidStorageUriError(uri=shown, reason=reason)
-        return None, path
+        return None, re.sub("^file:", "", uri, flags=re.IGNORECASE)
     if "::" in uri:
         raise InvalidStorageUriError(uri=shown, reason="a chain of file systems ('::') may cache what it reads")
     scheme = scheme.lower()

@@ -33,10 +33,8 @@ class S3Storage(FsspecStorage):
             except (AttributeError, TypeError, ValueError) as error:
                 if getattr(self._fs, "_s3", self._fs) is not None or type(error).__module__ != "builtins":
                     raise
-                names, reason = (
-                    sorted(self._fs.storage_options.keys() - {"use_listings_cache"}),
-                    redact(str(error), self._secrets),
-                )
+                names = sorted(self._fs.storage_options.keys() - {"use_listings_cache"})
+                reason = redact(str(error), self._secrets)
                 raise InvalidStorageOptionsError(names=names, uri=self.uri, reason=reason) from None
 
     def _create(self, full: str, data: bytes) -> bool:

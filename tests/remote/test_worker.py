@@ -370,4 +370,5 @@ def test_it_shows_itself_before_it_begins_anything(tmp_path: Path) -> None:
     made.storage.delete(f"{deployment_path('job', 1)}/worker-w.json")
     made.says._is_changed = True
     made.worker._begin(Looking())
-    assert shown != [None]
+    assert len(shown) == 1
+    assert shown[0] is not None

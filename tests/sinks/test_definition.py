@@ -11,7 +11,6 @@ import pytest
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
 
 SINK: dict[str, Any] = {
     "path": "/lake/revenue",
@@ -91,10 +90,9 @@ def test_a_path_is_the_folder_that_is_written_however_it_is_spelled(
     assert FileSink("s3a://lake/x/").definition()["path"] == FileSink("s3://lake/x").definition()["path"]
 
 
-def test_a_path_with_a_tilde_is_nobodys_home() -> None:
-    """Executors, and a triggerer, have another one; and nothing else made one of it."""
-    with pytest.raises(InvalidStorageUriError, match="write the whole path"):
-        FileSink("~/lake").definition()
+def test_a_path_with_a_tilde_is_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert FileSink("~/lake").definition()["path"] == "file:///home/ada/lake"
 
 
 def test_a_definition_is_json_without_a_secret_and_opens_nothing() -> None:

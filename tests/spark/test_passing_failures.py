@@ -141,8 +141,32 @@ def test_a_transform_that_fails_for_a_moment_goes_on_with_what_there_is(world: W
     assert world.released_ids() == ids_of(GIVEN)
 
 
-def test_a_split_that_cannot_be_read_and_is_given_no_more_is_corrected(world: World) -> None:
-    """It is in the frozen list: there the function fails for what was before, each time."""
+class DownLater(Service):
+    """Down, too, when its transform is called for the third time."""
+
+    calls = 0
+
+    def ask(self, function: str) -> None:
+        self.calls += function == "clean"
+        if function == "clean" and self.calls == 3:
+            raise OSError("connection refused")
+        super().ask(function)
+
+
+def test_what_fails_for_a_moment_while_a_transform_is_asked_once_more_is_for_the_next_try(world: World) -> None:
+    """It says nothing about the transform: nothing is thrown away."""
+    died(world, Service())
+    service = DownLater(down="clean", kind=LookupError)
+    with pytest.raises(FunctionFailedForNowError, match="connection refused"):
+        world.run(job_of(world, service))
+    run = world.run(job_of(world, service))
+    assert (run.status, run.of("anew")) == ("FINISHED", [])
+    assert world.released_ids() == ids_of(GIVEN)
+
+
+@pytest.mark.parametrize("kind", [LookupError, FileNotFoundError])
+def test_a_split_that_cannot_be_read_and_is_given_no_more_is_corrected(world: World, kind: type[Exception]) -> None:
+    """It is in the frozen list: there the function fails for what was before, each time, whatever it fails with."""
     wrong = [{"id": "wrong", "first": 0, "rows": 3}, *GIVEN[1:]]
     service = Service()
     storage = DiesAt(world.storage, "parts", BATCH)
@@ -150,7 +174,7 @@ def test_a_split_that_cannot_be_read_and_is_given_no_more_is_corrected(world: Wo
 
     def then(split: str) -> None:
         if split == "wrong":
-            raise LookupError("no such table")
+            raise kind("no such table")
 
     service.read.then = then
     run = world.run(job_of(world, service))

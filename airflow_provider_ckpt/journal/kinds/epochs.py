@@ -142,8 +142,8 @@ class GraphChanged(JournalEvent):
 @dataclass(frozen=True)
 class SubtasksAdded(JournalEvent):
     """From here on checkpoints are of these, too, and all who read them know them: whoever runs the ones beside which
-    they were put begins them. Not before: what an attempt that has opened its log is read of is in no checkpoint that
-    does not know the subtask."""
+    they were put begins them. Not before: an attempt opens its log, others read that entry, and a checkpoint that does
+    not know the subtask would say that they have read what it does not have."""
 
     subtasks: tuple[SubtaskId, ...]
     at: float

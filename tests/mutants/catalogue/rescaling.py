@@ -275,4 +275,13 @@ RESCALING = (
         ("tests/remote/test_rescaled_anew.py",),
         "splits count as done that a subtask had read before the job began anew, and their rows are lost",
     ),
+    Mutant(
+        "rescaled-workers-forgotten-by-the-next-plan",
+        "R21",
+        "jobmaster/recorded_plan.py",
+        "there, code, hosts))",
+        "there, code))",
+        ("tests/remote/test_rescaled_plans.py",),
+        "a group is prepared again, and no task of it runs what a rescale has added",
+    ),
 )
