@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from airflow_provider_ckpt.sinks.kafka.client import KafkaClient, Transactions
+from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
+from airflow_provider_ckpt.sinks.kafka.transactions import Transactions
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, When
 
 Step = Callable[[str], None]
@@ -22,11 +23,13 @@ class HookedClient(KafkaClient):
         self.before("settle")
         found = super().transactions(transactional_id, largest)
         self.after("settle")
-        return HookedTransactions(self, found._producer)
+        return HookedTransactions(self, found)
 
 
 class HookedTransactions(Transactions):
-    _client: HookedClient
+    def __init__(self, client: HookedClient, made: Transactions) -> None:
+        super().__init__(made._calls, made._producer)
+        self._client = client
 
     def begin(self) -> None:
         self._around("begin", super().begin)
@@ -34,12 +37,12 @@ class HookedTransactions(Transactions):
     def send(self, topic: str, batches: Iterable[list[dict[str, Any]]]) -> int:
         found: list[int] = []
         self._around("send", lambda: found.append(Transactions.send(self, topic, batches)))
-        self._client._asked("flushing", lambda: self._producer.flush(30))
+        self._calls.asked("flushing", lambda: self._producer.flush(30))
         return found[0]
 
     def record(self, topic: str, value: bytes) -> None:
         self._around("record", lambda: Transactions.record(self, topic, value))
-        self._client._asked("flushing", lambda: self._producer.flush(30))
+        self._calls.asked("flushing", lambda: self._producer.flush(30))
 
     def commit(self) -> None:
         self._around("commit", super().commit)

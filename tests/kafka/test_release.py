@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.sinks.errors import StagedElsewhereError
@@ -316,6 +319,38 @@ def test_settings_that_the_client_does_not_take_are_refused_before_anything_is_w
         sink.bind(SinkContext("orders", "lake")).check_target()
     assert "hunter22" not in str(raised.value)
     assert not (tmp_path / "staging").exists()
+
+
+def test_a_release_that_may_take_longer_than_the_brokers_allow_is_refused_before_anything_is_written(
+    topics: Topics, tmp_path: Path
+) -> None:
+    name, context = topics.make(), SinkContext("orders", "lake")
+    longer = KafkaSink(topics.servers, name, str(tmp_path / "staging"), transaction_timeout=901).bind(context)
+    for ask in (longer.check_target, longer.prepare):
+        with pytest.raises(KafkaTargetError, match="transaction_timeout=901 is longer than its brokers allow, 900 s"):
+            ask()
+    KafkaSink(topics.servers, name, str(tmp_path / "staging"), transaction_timeout=900).bind(context).check_target()
+
+
+def test_brokers_that_do_not_tell_their_limits_refuse_nothing_beforehand(
+    topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = KafkaSink(topics.servers, topics.make(), str(tmp_path / "staging"), transaction_timeout=901)
+    bound = sink.bind(SinkContext("orders", "lake"))
+
+    def not_allowed(*_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
+
+    monkeypatch.setattr(AdminClient, "describe_configs", _only_of_topics(AdminClient.describe_configs, not_allowed))
+    bound.check_target()
+
+
+def _only_of_topics(describe: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    def described(admin: AdminClient, resources: list[ConfigResource], **given: Any) -> Any:
+        of_topics = all(one.restype == ResourceType.TOPIC for one in resources)
+        return (describe if of_topics else otherwise)(admin, resources, **given)
+
+    return described
 
 
 def test_a_queue_of_one_message_is_waited_for(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:

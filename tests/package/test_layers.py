@@ -148,7 +148,7 @@ LATE = {
     "sinks.iceberg.iceberg_schema": "as sinks.iceberg.iceberg_catalog",
     "sinks.iceberg.iceberg_table": "as sinks.iceberg.iceberg_catalog",
     "sinks.lake.newest_rows": "pyarrow may be absent, and takes a while: only a sink with keys needs it",
-    "sinks.kafka.client": "confluent-kafka may be absent: only a KafkaSink needs it",
+    "sinks.kafka.calls": "confluent-kafka may be absent: only a KafkaSink needs it",
     "sinks.kafka.staging": "pyarrow, as sinks.parquet_footers",
     "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",
     "hooks.kubernetes_drivers": "the provider for Kubernetes may be absent: only a deferred task there needs it",

@@ -72,7 +72,7 @@ class _Stop:
 
         from airflow_provider_ckpt.sinks.delta.delta_table import DeltaLakeTable
         from airflow_provider_ckpt.sinks.iceberg.iceberg_table import IcebergLakeTable
-        from airflow_provider_ckpt.sinks.kafka.client import Transactions
+        from airflow_provider_ckpt.sinks.kafka.transactions import Transactions
 
         for kind in (psycopg.Connection, sqlalchemy.Connection, Transactions, DeltaLakeTable, IcebergLakeTable):
             self._wrap(kind, "commit", lambda *given: self._is_inside())

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedFilesMissingError, StagedRowCountError
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
-from airflow_provider_ckpt.sinks.kafka.client import KafkaClient, ReleaserFenced, Transactions
+from airflow_provider_ckpt.sinks.kafka.calls import ReleaserFenced
+from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
 from airflow_provider_ckpt.sinks.kafka.errors import KafkaTargetError, KafkaUnavailableError
 from airflow_provider_ckpt.sinks.kafka.ledger import Ledger, LedgerRecord, released_ids
 from airflow_provider_ckpt.sinks.kafka.rows import TopicLimits
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
+from airflow_provider_ckpt.sinks.kafka.transactions import Transactions
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
@@ -70,6 +72,12 @@ class BoundKafkaSink(BoundSink):
     def _check_release(self) -> None:
         """That one could be made, to this topic and with the sink's settings."""
         self._client.check_settings(self._transactional_id, self._check_topic().largest)
+        longest = self._client.longest_transaction()
+        if longest is not None and self._client.timeout > longest:
+            raise self._refused(
+                f"transaction_timeout={self._client.timeout:g} is longer than its brokers allow, {longest:g} s "
+                "(transaction.max.timeout.ms); give no more than that, or raise theirs"
+            )
 
     def _check_topic(self) -> TopicLimits:
         """As it is now."""

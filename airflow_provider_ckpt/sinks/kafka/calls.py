@@ -1,0 +1,91 @@
+"""What a Kafka client is asked, and how it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from typing import Any
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.sinks.kafka.errors import (
+    KafkaClientMissingError,
+    KafkaRejectedError,
+    KafkaSettingsError,
+    KafkaUnavailableError,
+)
+from airflow_provider_ckpt.storage.redaction import redact, secrets_in
+
+_FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
+_HOPELESS = frozenset(
+    {
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "INVALID_RECORD",
+        "INVALID_TRANSACTION_TIMEOUT",
+        "MSG_SIZE_TOO_LARGE",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "TOPIC_EXCEPTION",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        "UNKNOWN_TOPIC_OR_PART",
+        "UNSUPPORTED_COMPRESSION_TYPE",
+        "_UNKNOWN_PARTITION",
+        "_UNKNOWN_TOPIC",
+    }
+)
+
+
+class ReleaserFenced(Exception):
+    """Another releaser of this sink has begun since: what became of our transaction, the ledger tells."""
+
+
+class KafkaCalls:
+    """Of one sink. ``settings``: librdkafka's, with secrets: never shown."""
+
+    def __init__(self, sink: str, servers: str, settings: Mapping[str, Any]) -> None:
+        self.sink, self.servers = sink, servers
+        self._secrets = tuple(secrets_in(settings))
+
+    @property
+    def kafka(self) -> Any:
+        """The library. Raises KafkaClientMissingError."""
+        try:
+            import confluent_kafka  # an extra
+            import confluent_kafka.admin
+        except ImportError:
+            raise KafkaClientMissingError from None
+        return confluent_kafka
+
+    def made(self, make: Callable[[], Any]) -> Any:
+        """A client. Raises KafkaSettingsError: another try would be refused, too."""
+        try:
+            return make()
+        except self.kafka.KafkaException as error:
+            cause = redact(error.args[0].str(), self._secrets)
+        except (TypeError, ValueError) as error:
+            cause = redact(str(error), self._secrets)
+        raise KafkaSettingsError(sink=self.sink, cause=cause)
+
+    def asked(self, what: str, ask: Any, absent: str | None = None) -> Any:
+        """What ``ask`` returns; ``absent``: the error that stands for None. Raises ReleaserFenced,
+        KafkaUnavailableError if it may be tried again, KafkaRejectedError if not."""
+        kafka = self.kafka
+        try:
+            return ask()
+        except kafka.KafkaException as error:
+            told = error.args[0]
+            if absent is not None and told.name() == absent:
+                return None
+            raise self.told(what, told) from None
+        except futures.TimeoutError:
+            raise self.unavailable(what, "no answer") from None
+
+    def told(self, what: str, error: Any) -> Exception:
+        """``error``: a ``KafkaError``."""
+        if error.name() in _FENCED:
+            return ReleaserFenced(what)
+        cause = redact(f"{error.name()}: {error.str()}", self._secrets)
+        if error.name() in _HOPELESS:
+            return KafkaRejectedError(sink=self.sink, what=what, servers=self.servers, cause=cause)
+        return self.unavailable(what, cause)
+
+    def unavailable(self, what: str, cause: str) -> CkptError:
+        return KafkaUnavailableError(sink=self.sink, what=what, servers=self.servers, cause=cause)
