@@ -51,9 +51,10 @@ class StagedRowsMissingError(TerminalError):
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: of batch {handle} {expected} rows "
-        "were staged, and {found} are there. Something other than this job deleted them, or the table was restored "
-        "from an older backup. Nothing of the checkpoint was released. Bring them back and go on with --resume-failed, "
-        "or run the job under another id, from its input."
+        "were staged, and {found} came to the table. Something other than this job deleted them where they were "
+        "staged, the database was restored from an older backup, or a trigger of the table leaves rows out. Nothing of "
+        "the checkpoint was released. Bring them back and go on with --resume-failed, or run the job under another id, "
+        "from its input."
     )
 
 

@@ -12,6 +12,12 @@ from psycopg import sql
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.sink import Handle
 
+_ROW_TRIGGERS = (
+    "SELECT 1 FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 3 = 3 "
+    "AND tgrelid IN (SELECT relid FROM pg_partition_tree(%s::regclass) UNION ALL SELECT %s::regclass) LIMIT 1"
+)
+"""BEFORE (2), for each ROW (1); of a table with partitions, also of these."""
+
 
 @dataclass(frozen=True)
 class PostgresReleasing:
@@ -52,11 +58,8 @@ class PostgresReleasing:
         return self.connection.execute(statement).rowcount
 
     def _upsert(self, handle: Handle, staging: sql.Identifier) -> int:
-        """Batch after batch, in their order; of one key in one batch the last row."""
-        counted = sql.SQL("SELECT count(*) FROM {} WHERE {} = ANY({})").format(
-            staging, sql.Identifier(PART), _parts(handle)
-        )
-        found = self.connection.execute(counted).fetchone()
+        """Batch after batch, in their order; of one key in one batch the last row. As many as were staged, less what
+        did not come in."""
         others = [name for name in handle["columns"] if name not in self.key]
         changed = sql.SQL(", ").join(sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in others)
         statement = sql.SQL(
@@ -72,8 +75,25 @@ class PostgresReleasing:
             row=sql.Identifier(ROW),
             action=sql.SQL("UPDATE SET {}").format(changed) if others else sql.SQL("NOTHING"),
         )
-        self.connection.execute(statement)
+        came = self.connection.execute(statement).rowcount
+        staged = self._counted(sql.SQL("count(*)"), handle, staging)
+        if not others or not self._may_leave_rows_out():
+            return staged
+        keys = sql.SQL("count(DISTINCT ({}))").format(_names(self.key))
+        return staged - (self._counted(keys, handle, staging) - came)
+
+    def _counted(self, what: sql.Composable, handle: Handle, staging: sql.Identifier) -> int:
+        asked = sql.SQL("SELECT {} FROM {} WHERE {} = ANY({})").format(
+            what, staging, sql.Identifier(PART), _parts(handle)
+        )
+        found = self.connection.execute(asked).fetchone()
         return 0 if found is None else int(found[0])
+
+    def _may_leave_rows_out(self) -> bool:
+        """Only a trigger before a row may; and to count the keys takes as long as to sort them."""
+        target = self._target.as_string(self.connection)
+        found = self.connection.execute(_ROW_TRIGGERS, (target, target)).fetchone()
+        return found is not None
 
 
 def _parts(handle: Handle) -> sql.Composable:

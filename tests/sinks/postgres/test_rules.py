@@ -220,9 +220,50 @@ def test_staged_rows_that_somebody_has_deleted_are_missed_by_number(world: World
     sink = world.table().new()
     whole, broken = staged(sink, 1), staged(sink, 2)
     world.run(f'DELETE FROM "{world.staging}".{broken["staged"]} WHERE id = 20')
-    with pytest.raises(StagedRowsMissingError, match="2 rows were staged, and 1 are there"):
+    with pytest.raises(StagedRowsMissingError, match="2 rows were staged, and 1 came to the table"):
         sink.release([whole, broken], 1)
     assert (world.rows(), sink.last_released()) == ([], 0)
+
+
+PARTED = "id int NOT NULL PRIMARY KEY, city text) PARTITION BY RANGE (id"
+
+
+@pytest.mark.parametrize("on", ["orders", "low"])
+@pytest.mark.parametrize("mode", [{}, {"mode": "upsert", "key": ["id"]}, {"mode": "replace"}])
+def test_rows_that_a_trigger_leaves_out_fail_the_release(world: World, mode: dict[str, Any], on: str) -> None:
+    sink = world.table(PARTED).new(**mode)
+    schema = world.schema
+    world.run(f'CREATE TABLE "{schema}".low PARTITION OF "{schema}".orders FOR VALUES FROM (0) TO (1000)')
+    world.run(
+        f"""CREATE FUNCTION "{schema}".picky() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF NEW.id = 20 THEN RETURN NULL; END IF; RETURN NEW; END $$"""
+    )
+    trigger = f'TRIGGER picky BEFORE INSERT ON "{schema}".{on} FOR EACH ROW EXECUTE FUNCTION "{schema}".picky()'
+    world.run(f"CREATE {trigger}")
+    first, second = staged(sink, 1), staged(sink, 2)
+    assert sink.release([first], 1) == {"rows": 2}
+    with pytest.raises(StagedRowsMissingError, match="2 rows were staged, and 1 came to the table"):
+        sink.release([second], 2)
+    assert (world.rows(), sink.last_released()) == (rows_of(1), 1)
+    world.run(f'DROP TRIGGER picky ON "{schema}".{on}')
+    assert sink.release([second], 2) == {"rows": 2}
+    assert world.rows() == rows_of(1, 2)
+
+
+def test_a_trigger_that_passes_all_rows_on_is_no_obstacle_to_those_of_one_key(world: World) -> None:
+    sink = world.table("id int NOT NULL PRIMARY KEY, city text").new(mode="upsert", key=["id"])
+    world.run(
+        f"""CREATE FUNCTION "{world.schema}".passes() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RETURN NEW; END $$"""
+    )
+    orders = f'"{world.schema}".orders'
+    world.run(
+        f'CREATE TRIGGER t BEFORE INSERT OR UPDATE ON {orders} FOR EACH ROW EXECUTE FUNCTION "{world.schema}".passes()'
+    )
+    [first, last] = rows_of(1)
+    handle = stage(sink, Rows([[first, last, first], [last]]), 1)
+    assert sink.release([handle], 1) == {"rows": 4}
+    assert world.rows() == rows_of(1)
 
 
 def test_a_handle_of_the_first_version_is_released(world: World) -> None:
