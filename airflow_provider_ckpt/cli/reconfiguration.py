@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from airflow_provider_ckpt.cli.errors import BadChangeError
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview, as_numbers
-from airflow_provider_ckpt.job.reconfiguration import DECLARED
+from airflow_provider_ckpt.job.reconfiguration import DECLARED, RESOURCES
 
 WORKLOAD = ("max_bytes_per_batch", "max_files_per_batch", "trigger_interval", "state_partitions", "parallelism")
-RESOURCES = ("pool_weight",)
 LOGIC = "logic"
 
 

@@ -20,7 +20,6 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 DECLARED = "declared"
 
 _ELSEWHERE = {
-    "executors": "the master gives and takes them: stop the job, and begin it with other Spark settings",
     "executor_cores": "Spark fixes them when the driver starts: stop the job, and begin it with other settings",
     "executor_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
     "driver_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
@@ -76,11 +75,19 @@ class Reconfiguration:
             ),
         )
 
-    def assign_resources(self, uid: str, *, pool_weight: int | None = None, **unknown: object) -> Reconfiguration:
-        """The weight of the query's pool in Spark's FAIR scheduler: beside others that want all cores, it gets that
-        many times what one of weight 1 gets."""
-        _refuse_unknown(uid, unknown, ("pool_weight",))
-        return self._add(uid, VertexSettings(pool_weight=_whole(uid, "pool_weight", pool_weight)))
+    def assign_resources(
+        self, uid: str, *, executors: int | None = None, pool_weight: int | None = None, **unknown: object
+    ) -> Reconfiguration:
+        """``executors``: how many the query's driver asks its cluster for; queries of one driver share them, and the
+        largest number that one of these was given holds. ``pool_weight``: of the query's pool in Spark's FAIR
+        scheduler: beside others that want all cores, it gets that many times what one of weight 1 gets."""
+        _refuse_unknown(uid, unknown, RESOURCES)
+        return self._add(
+            uid,
+            VertexSettings(
+                executors=_whole(uid, "executors", executors), pool_weight=_whole(uid, "pool_weight", pool_weight)
+            ),
+        )
 
     def assign_execution_logic(self, uid: str, job: str | None) -> Reconfiguration:
         """The function of operator ``uid`` is that of the operator of the same uid in ``job``, a reference as the job
@@ -137,7 +144,8 @@ class Reconfiguration:
 
 
 _WORKLOAD = ("trigger_interval", "state_partitions", "parallelism")
-WHOLE = ("max_files_per_batch", "state_partitions", "parallelism", "pool_weight")
+RESOURCES = ("executors", "pool_weight")
+WHOLE = ("max_files_per_batch", "state_partitions", "parallelism", *RESOURCES)
 
 
 def _refuse_unknown(uid: str, unknown: Mapping[str, object], known: tuple[str, ...]) -> None:

@@ -36,6 +36,8 @@ class VertexSettings:
     parallelism: int | None = field(default=None, metadata=LATER)
     """Of a source with splits, and nothing else of one: how many subtasks are to read what is left. Only in what is
     asked for: what is decided of it is part of the plan (``PlanRecorded.rescaled``)."""
+    executors: int | None = field(default=None, metadata=LATER)
+    """As many as the query's driver is to ask its cluster for."""
 
     def changed(self, change: VertexSettings) -> VertexSettings:
         """With what ``change`` says; what it does not speak of stays. One limit of a micro-batch takes the place of

@@ -31,6 +31,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.executors import Executors
 from airflow_provider_ckpt.spark.task.runner import Runner
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task.spark_task_factory import SparkTaskFactory
@@ -141,6 +142,7 @@ class Deployment:
             logic=claimed.prepared.logic,
             declared=claimed.prepared.declared,
             measures=bool(claimed.prepared.job.controllers),
+            executors=Executors(claimed.prepared.spark),
         )
 
     def _make_factory(self) -> SparkTaskFactory:

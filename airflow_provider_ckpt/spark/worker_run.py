@@ -39,6 +39,7 @@ from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd, read_end
 from airflow_provider_ckpt.spark.reaching import reach_root
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.executors import Executors
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task_making import make_factory
@@ -292,6 +293,7 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
         logic=prepared.logic,
         declared=prepared.declared,
         measures=bool(prepared.job.controllers),
+        executors=Executors(prepared.spark),
     )
 
 

@@ -235,7 +235,7 @@ def test_a_retry_of_one_that_took_place_asks_nothing(root: Storage, journal: Job
     ("name", "rendered"),
     [
         ("assign_workload", {"nobody": {"state_partitions": 4}}),
-        ("assign_resources", {"daily": {"executors": 4}}),
+        ("assign_resources", {"daily": {"executor_memory": "4g"}}),
         ("assign_workload", {"daily": {"state_partitions": "many"}}),
     ],
 )

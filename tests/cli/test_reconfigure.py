@@ -69,7 +69,7 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
     "change",
     [
         *("daily", "daily=8", "=8", "daily.=8", "daily.logic=", "daily.colour=red", "daily.state_partitions=many"),
-        *("nobody.pool_weight=2", "daily.executors=4", "daily.trigger_interval=soon", "daily.parallelism=2"),
+        *("nobody.pool_weight=2", "daily.executor_memory=4g", "daily.trigger_interval=soon", "daily.parallelism=2"),
     ],
 )
 def test_a_reconfiguration_that_says_nothing_or_cannot_be_is_refused(

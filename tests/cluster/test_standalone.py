@@ -36,7 +36,7 @@ def test_killed_executors_and_a_killed_driver_change_nothing_in_the_output(
     """R1, R5: Spark runs the lost tasks again, the library stages what the winning ones wrote."""
     conf = {name: value for name, value in SMALL.items() if name != "spark.master"}
     with World(tmp_path, variant, conf=conf) as world:
-        submit = _submit(world, cluster, executor_python, driver_python)
+        submit = submit_command(world, cluster, executor_python, driver_python)
         with Feeder(world.data):
             first = world.start(submit)
             first.wait_for("released", count=2)
@@ -58,7 +58,7 @@ def _lose_an_executor(cluster: Standalone, driver: Driver) -> None:
     driver.wait_for("released", count=seen + 3)
 
 
-def _submit(world: World, cluster: Standalone, executor_python: Path, driver_python: Path) -> list[str]:
+def submit_command(world: World, cluster: Standalone, executor_python: Path, driver_python: Path) -> list[str]:
     conf = {
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "512m",

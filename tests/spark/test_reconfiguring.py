@@ -256,6 +256,23 @@ def test_a_source_that_reads_something_else_is_refused(world: World) -> None:
     assert "source live reads parquet" in told[0].detail
 
 
+def test_executors_where_there_are_none_are_refused(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(script.change(Reconfiguration().assign_resources("counts", executors=2)))
+        script.put(20)
+
+    with Script(world, work):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    assert "its Spark has no executors (master local[2]): it has to run on a cluster for that" in told[0].detail
+    check(world, 30)
+    assert world.state().settings == {}
+
+
 # ---- limits, and what holds for later runs
 
 

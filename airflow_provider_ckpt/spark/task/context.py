@@ -14,6 +14,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.reconfigured import Logic
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
+from airflow_provider_ckpt.spark.task.executors import Executors
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -31,7 +32,8 @@ class RunContext:
     hands a report to the JobMaster's inbox (any thread); ``check_fenced`` raises when a later epoch has claimed the job
     (R8). ``supervised``: of the process, if it is a worker's and somebody counts its tries (W14).
     ``job``: with what was changed of it before this run; ``declared``: its operators without that; ``logic``: reads the
-    functions that it is given yet. ``measures``: somebody wants to know of every micro-batch how it went."""
+    functions that it is given yet. ``measures``: somebody wants to know of every micro-batch how it went.
+    ``executors``: None where nobody changes their number."""
 
     spark: SparkSession
     storage: Storage
@@ -46,6 +48,7 @@ class RunContext:
     logic: Logic = field(default_factory=_NoOther)
     declared: Mapping[str, Operator] | None = None
     measures: bool = False
+    executors: Executors | None = None
 
     @property
     def operators(self) -> Mapping[str, Operator]:

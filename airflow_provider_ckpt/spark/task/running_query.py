@@ -188,6 +188,8 @@ class RunningQuery:
         settings = publisher.publication.plan.settings or VertexSettings()
         pool = add_pool(context.spark, uid, settings.pool_weight)
         context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+        if context.executors is not None:
+            context.executors.want(uid, settings.executors)
         failure = self._end.failure
         self._failed = (None, None) if failure is None else (self._query, failure)
         self._end.begin()

@@ -125,6 +125,7 @@ class Trials:
         other = builder.build(plan.without)
         check_fits(self._vertex.uid, now, other)
         self._check_limits(settings, other)
+        self._check_executors(settings)
         self._check_state(settings, other)
         if other.stateful and not self._is_stopped:
             self._start_on_copy(number, settings, other)
@@ -143,6 +144,14 @@ class Trials:
             else "it reads no files, and no limit of bytes or files holds for anything else"
         )
         raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+
+    def _check_executors(self, settings: VertexSettings) -> None:
+        executors = self._context.executors
+        if settings.executors is None or executors is None:
+            return
+        problem = executors.problem()
+        if problem is not None:
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_state(self, settings: VertexSettings, other: BuiltQuery) -> None:
         if settings.state_partitions is None:

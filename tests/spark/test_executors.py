@@ -1,0 +1,133 @@
+"""How many executors a driver asks for. The cluster is played; tests/cluster/test_executors.py has a real one."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.spark.task import executors as module
+from airflow_provider_ckpt.spark.task.executors import Executors
+from tests.support.waiting import wait_until
+
+
+class Cluster:
+    """Stands for the session of Spark, its context, and the JVM's: ``running``, and what was asked for."""
+
+    def __init__(self, master: str = "spark://there:7077", running: int = 2, **conf: str) -> None:
+        self.running, self.asked = [str(number) for number in range(running)], list[int]()
+        self.conf = {name.replace("_", "."): value for name, value in conf.items()}
+        empty = SimpleNamespace(empty=dict)
+        scala = SimpleNamespace(collection=SimpleNamespace(immutable=SimpleNamespace(**{"Map$": _Module(empty)})))
+        python = SimpleNamespace(PythonUtils=SimpleNamespace(toSeq=list))
+        org = SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(api=SimpleNamespace(python=python))))
+        jvm = SimpleNamespace(scala=scala, org=org)
+        getter = SimpleNamespace(get=lambda name, default: self.conf.get(name, default))
+        java = SimpleNamespace(sc=lambda: self)
+        self.sparkContext = SimpleNamespace(master=master, getConf=lambda: getter, _jsc=java, _jvm=jvm)
+
+    def getExecutorIds(self) -> Any:
+        return SimpleNamespace(mkString=lambda by: by.join(reversed(self.running)))
+
+    def killExecutors(self, ids: list[str]) -> None:
+        self.running = [one for one in self.running if one not in ids]
+
+    def requestTotalExecutors(self, number: int, local: int, hosts: dict[str, int]) -> None:
+        assert (local, hosts) == (0, {})
+        self.asked.append(number)
+
+
+class _Module:
+    def __init__(self, module: object) -> None:
+        self.module = module
+
+    def __getattr__(self, name: str) -> object:
+        assert name == "MODULE$"
+        return self.module
+
+
+def of(cluster: Cluster) -> Executors:
+    return Executors(cluster)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK", 0.001)
+
+
+def test_more_are_asked_for_once_and_nobody_ends() -> None:
+    cluster = Cluster()
+    found = of(cluster)
+    for _ in range(3):
+        found.want("a", 4)
+    assert (cluster.asked, cluster.running) == ([4], ["0", "1"])
+
+
+def test_of_fewer_the_oldest_stay() -> None:
+    cluster = Cluster(running=12)
+    of(cluster).want("a", 2)
+    assert (cluster.asked, cluster.running) == ([2], ["0", "1"])
+
+
+def test_the_largest_number_of_one_drivers_queries_holds() -> None:
+    cluster = Cluster(running=4)
+    found = of(cluster)
+    found.want("a", 4)
+    found.want("b", 2)
+    found.want("c", None)
+    assert (cluster.asked, len(cluster.running)) == ([4], 4)
+    found.want("a", 1)
+    assert (cluster.asked, len(cluster.running)) == ([4, 2], 2)
+
+
+def test_nothing_is_asked_if_nobody_was_given_a_number() -> None:
+    cluster = Cluster()
+    of(cluster).want("a", None)
+    assert cluster.asked == []
+
+
+def test_one_that_was_on_its_way_when_fewer_were_asked_for_ends_when_it_comes() -> None:
+    cluster = Cluster(running=1)
+    of(cluster).want("a", 1)
+    cluster.running.append("7")
+    wait_until(lambda: cluster.running == ["0"], lambda: str(cluster.running))
+
+
+def test_when_more_are_asked_for_again_nobody_ends_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    found = of(Cluster(running=1))
+    monkeypatch.setattr(found, "_end_surplus", looks.append)
+    found.want("a", 1)
+    found.want("a", 3)
+    seen = len(looks)
+    wait_until(lambda: len(looks) > seen + 3, lambda: str(looks))
+    assert set(looks[seen:]) == {3}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "why"),
+    [
+        (Cluster("local[2]"), r"has no executors \(master local\[2\]\)"),
+        (Cluster("local"), r"has no executors \(master local\)"),
+        (Cluster("yarn", spark_dynamicAllocation_enabled="true"), "spark.dynamicAllocation.enabled"),
+    ],
+)
+def test_where_they_cannot_be_changed_a_run_goes_on_with_what_it_has(
+    cluster: Cluster, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = of(cluster)
+    with caplog.at_level(logging.WARNING):
+        found.want("a", 1)
+    assert (cluster.asked, len(cluster.running)) == ([], 2)
+    problem = found.problem()
+    assert problem is not None
+    assert problem in caplog.text
+    with pytest.raises(AssertionError, match=why):
+        raise AssertionError(problem)
+
+
+@pytest.mark.parametrize("master", ["spark://there:7077", "yarn", "k8s://https://there", "local-cluster[2,1,1024]"])
+def test_where_they_can_be_changed(master: str) -> None:
+    assert of(Cluster(master)).problem() is None
