@@ -243,6 +243,10 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
         ({"out_b": WEIGHT}, "out_b is a sink, and has no query of its own: name b"),
         ({"b": VertexSettings()}, "nothing is said of b"),
         ({"other": WEIGHT, "b": VertexSettings(pool_weight=4)}, "pool_weight of the query b is to be 3 and 4"),
+        (
+            {"other": VertexSettings(max_files_per_batch=4), "b": VertexSettings(max_bytes_per_batch=100)},
+            "the query b is to have max_bytes_per_batch and max_files_per_batch: Spark takes one of the two",
+        ),
         ({"b": VertexSettings(logic={"c": "v2.py:job"})}, "the logic of c is no setting of b"),
     ],
 )
