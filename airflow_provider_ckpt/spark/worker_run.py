@@ -43,7 +43,7 @@ from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task_making import make_factory
 from airflow_provider_ckpt.spark.warm_up import begin_warm_up
-from airflow_provider_ckpt.spark.worker_code import check_code, check_logic
+from airflow_provider_ckpt.spark.worker_code import check_code, check_declared, check_logic
 from airflow_provider_ckpt.spark.worker_end import told, told_failed, told_late
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
@@ -292,6 +292,7 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
         logic=prepared.logic,
         declared=prepared.declared,
         measures=bool(prepared.job.controllers),
+        check_declared=functools.partial(check_declared, prepared.job, prepared.options.job, state),
     )
 
 

@@ -125,6 +125,7 @@ class Trials:
     ) -> Mapping[str, str]:
         """Returns the digests of its functions. Raises whatever speaks against it."""
         settings = read_anew(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
+        self._context.check_declared([uid for uid in before.logic if uid not in settings.logic])
         builder = make_builder(settings)
         other = builder.build(plan.without)
         check_fits(self._vertex.uid, now, other)
