@@ -169,6 +169,7 @@ class WorkerRun:
         on_worker: OnWorker,
     ) -> ExitCode:
         state, job_id = journal.state, prepared.options.job_id
+        check_code(prepared.job, prepared.options.job, state, subtasks)
         check_logic(prepared.logic, state, subtasks)  # one that stood by may have read another file, or none, since
         application = prepared.spark.sparkContext.applicationId
         status = StatusReporter(on_status, job_id, application)

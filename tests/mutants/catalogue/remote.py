@@ -58,6 +58,15 @@ REMOTE = (
         "one that stood by goes on with another function than its operator was given meanwhile",
     ),
     Mutant(
+        "standby-runs-its-own-file",
+        "W28",
+        "spark/worker_run.py",
+        "        check_code(prepared.job, prepared.options.job, state, subtasks)\n",
+        "",
+        (f"{_REFUSED}r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again",),
+        "one that stood by goes on with the function of its own file, which nobody has looked at",
+    ),
+    Mutant(
         "worker-refused-for-what-others-run",
         "W28",
         "spark/worker_code.py",
