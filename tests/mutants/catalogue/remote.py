@@ -58,6 +58,15 @@ REMOTE = (
         "one that stood by goes on with another function than its operator was given meanwhile",
     ),
     Mutant(
+        "decided-and-refused",
+        "W20",
+        "jobmaster/job_master.py",
+        "            if was_decided(self._journal.state, request):\n",
+        "            if False:\n",
+        ("tests/remote/test_requests.py::test_w20_what_a_jobmaster_has_decided_before_it_died_took_place",),
+        "whoever asked for a change that took place is told that it was refused",
+    ),
+    Mutant(
         "standby-runs-its-own-file",
         "W28",
         "spark/worker_run.py",
