@@ -6,20 +6,23 @@ from collections.abc import Iterable, Mapping
 
 from airflow_provider_ckpt.cli.errors import BadChangeError
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview, as_numbers
+from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.reconfiguration import DECLARED, RESOURCES
 
 WORKLOAD = ("max_bytes_per_batch", "max_files_per_batch", "trigger_interval", "state_partitions", "parallelism")
+LIMITS = WORKLOAD[:2]
 LOGIC = "logic"
 
 
 def read_changes(given: Iterable[str]) -> Reconfiguration:
     """Raises BadChangeError, NotReconfigurableError, BadSizeError and BadDurationError."""
-    found = Reconfiguration()
+    found, seen = Reconfiguration(), set[tuple[str, str]]()
     for text in given:
         left, equals, value = text.partition("=")
         uid, dot, name = left.rpartition(".")
         if not (equals and dot and uid and value):
             raise BadChangeError(given=text, known=", ".join((*WORKLOAD, *RESOURCES, LOGIC)))
+        _refuse_twice(uid, name, seen)
         if name == LOGIC:
             found.assign_execution_logic(uid, value)
             continue
@@ -29,6 +32,14 @@ def read_changes(given: Iterable[str]) -> Reconfiguration:
         else:
             found.assign_workload(uid, **setting)
     return found
+
+
+def _refuse_twice(uid: str, name: str, seen: set[tuple[str, str]]) -> None:
+    """From Python the last call counts; of a command line nobody knows which one is meant."""
+    what = "a limit of a micro-batch" if name in LIMITS else name
+    if (uid, what) in seen:
+        raise NotReconfigurableError(uid=uid, problem=f"{what} is given twice")
+    seen.add((uid, what))
 
 
 def print_preview(preview: ReconfigurationPreview) -> None:

@@ -17,8 +17,9 @@ from airflow_provider_ckpt.client.errors import (
     NotRescaledError,
     RequestOvertakenError,
 )
-from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, is_changed
+from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
 from airflow_provider_ckpt.client.job_view import JobView, Root, opened
+from airflow_provider_ckpt.jobmaster.decided import is_changed
 from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.requests import (
     Changes,

@@ -72,7 +72,8 @@ class Controlling:
         self._reconfigurer, self._rescaler = reconfigurer, rescaler
         self._watches = [_Watch(one) for one in controllers]
         self._changed_at = changed_at
-        self._asked: tuple[_Watch, ReconfigurationInProgress] | None = None
+        self._asked: tuple[_Watch, str, ReconfigurationInProgress] | None = None
+        """By whom, for what, in the words of its answer: it will be in those that it asks again."""
         self._seen = self._changes()
 
     def start(self, now: float) -> None:
@@ -146,13 +147,12 @@ class Controlling:
             self._in_vain(watch, asks, now)
             return
         self._parts.out.append(Notice(f"{name} asks for {asks}{why}"))
-        self._asked = (watch, current)
+        self._asked = (watch, asks, current)
 
     def _note_outcome(self, now: float) -> None:
-        if self._asked is None or (outcome := self._asked[1].outcome) is None:
+        if self._asked is None or (outcome := self._asked[2].outcome) is None:
             return
-        (watch, current), self._asked = self._asked, None
-        asks = _shown({**current.change, **{uid: _by(count) for uid, count in current.rescales.items()}})
+        (watch, asks, _), self._asked = self._asked, None
         if outcome.took_place:
             watch.in_vain.pop(asks, None)
         else:
@@ -181,10 +181,6 @@ class Controlling:
             declared = settings.get(vertex.uid, VertexSettings())
             queries[vertex.uid] = QueryMetrics(tuple(found.batches), found.is_idle, declared)
         return JobMetrics(now - watch.since, queries, sources)
-
-
-def _by(count: int) -> VertexSettings:
-    return VertexSettings(parallelism=count)
 
 
 def _shown(changes: Mapping[str, VertexSettings]) -> str:

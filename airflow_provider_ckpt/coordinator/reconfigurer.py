@@ -121,6 +121,7 @@ class Reconfigurer:
         self._refuse_rescales(scales)
         if not scales and merged(parts.reconfiguring.settings, change) == dict(parts.reconfiguring.settings):
             raise ReconfigurationRefusedError(why="it changes nothing: that is how the job runs")
+        self._refuse_ended_sources(change)
         found = [one for uid in change for one in parts.graph.now.vertex(uid).subtasks]
         for subtask in found:
             if parts.subtasks.has_ended(subtask):
@@ -138,6 +139,13 @@ class Reconfigurer:
             raise ReconfigurationRefusedError(why=f"reconfiguration {current.number} (of {names}, {by}) is in progress")
         if rescale is not None:
             raise ReconfigurationRefusedError(why=str(rescale))
+
+    def _refuse_ended_sources(self, change: Settings) -> None:
+        """Of a query that goes on without them. That of the job again they may have: no file is needed for it."""
+        for vertex, one in change.items():
+            given = {uid for uid, reference in one.logic.items() if reference}
+            for uid in sorted(uid for uid in given if (vertex, uid) in self._parts.sources.all_ended):
+                raise ReconfigurationRefusedError(why=f"{uid} has come to its end, and its function is called no more")
 
     def _refuse_rescales(self, scales: Mapping[str, int]) -> None:
         for uid, parallelism in scales.items():

@@ -24,6 +24,7 @@ from airflow_provider_ckpt.coordinator.reports import DataAvailable, SubtaskFail
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
+from airflow_provider_ckpt.jobmaster.decided import was_decided
 from airflow_provider_ckpt.jobmaster.errors import AbandonedError, TaskFencedError
 from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
 from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
@@ -195,17 +196,18 @@ class JobMaster:
         job = self._job
         answered, since = self._journal.state.answered, job.deployment or job.epoch
         for request in pending_requests(job.storage, job.job_id, job.epoch, answered, since):
-            if request.kind in ("stop", "drain"):
+            if was_decided(self._journal.state, request):
+                self._answer(request, RequestOutcome.completed("it was decided before, and later runs go by it"))
+            elif request.kind in ("stop", "drain"):
                 self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
             elif request.rescale is not None:
                 self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
             elif request.kind == "reconfigure":
                 self._tell(ReconfigureRequested(request.changes, request.name))
             else:
-                self._refuse(request, f"{request.problem}")
+                self._answer(request, RequestOutcome.refused(f"{request.problem}"))
 
-    def _refuse(self, request: Request, why: str) -> None:
-        outcome = RequestOutcome.refused(why)
+    def _answer(self, request: Request, outcome: RequestOutcome) -> None:
         self._journal.write(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
 
     def _take_deadlines(self, now: float) -> None:

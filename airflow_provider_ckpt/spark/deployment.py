@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster import takeover
@@ -24,6 +24,7 @@ from airflow_provider_ckpt.journal.events import DeploymentPrepared
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.partitions.current_log import CurrentLog
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
@@ -76,10 +77,10 @@ class Deployment:
     def make_tasks(self) -> None:
         """With their Spark folders, which go on from those of the attempts before. What Spark had committed of them and
         nobody published is published (R1)."""
-        claimed, state = self._claimed, self._claimed.journal.state
+        claimed, settings = self._claimed, self._settings()
         for subtask in self._plan.graph.subtasks:
             if not claimed.logs[subtask].state.closed:
-                plan = first_plan(state, subtask)
+                plan = replace(first_plan(claimed.journal.state, subtask), settings=settings.get(subtask.vertex))
                 rewinds = claimed.restore is not None
                 self._runners[subtask] = self._factory.make(subtask, claimed.attempts[subtask], plan, rewinds=rewinds)
 
@@ -163,4 +164,9 @@ class Deployment:
         claimed, graph = self._claimed, self._plan.graph
         state = claimed.journal.state
         splits = restored_splits(state, graph, claimed.logs, claimed.splits, self._plan.splits.readers)
-        return restored(state, splits)
+        return replace(restored(state, splits), settings=self._settings())
+
+    def _settings(self) -> dict[str, VertexSettings]:
+        """With the digests of what this run has read, whatever was assigned: that is what an assignment of now is
+        another one than."""
+        return self._claimed.prepared.logic.as_read(self._claimed.journal.state.settings)

@@ -19,6 +19,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
+from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
@@ -135,8 +136,10 @@ def _failed_for_what_was_before(
 
 
 def _plan_anew(spark: SparkSession, job: Job, options: RunOptions, given: GivenSplits, decision: Decision) -> JobPlan:
+    """What was changed while the job ran holds all the same: its queries are started so, and what is recorded of them
+    is what the next run compares."""
     splits = plan_splits_anew(job, given, decision.state)
-    return plan_job(spark, job, options, splits=splits)
+    return plan_job(spark, job, options, Done(settings=decision.state.settings), splits)
 
 
 def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> None:

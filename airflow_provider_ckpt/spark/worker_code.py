@@ -7,7 +7,7 @@ The functions that a query runs are those of the job's file as whoever has prepa
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.reconfigured import loaded
@@ -19,15 +19,27 @@ from airflow_provider_ckpt.spark.query.logic import LogicLoader
 
 def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
     """``reference``: of the job. Of what ``subtasks`` run: the rest is for other workers. Raises OtherCodeError."""
-    recorded = None if state.plan is None else state.plan.code
-    if recorded is None or job.code is None:
-        return
     declared, sinks = list[str](), list[str]()
     for vertex in {subtask.vertex for subtask in subtasks}:
         given = state.settings[vertex].logic if vertex in state.settings else {}
         declared += [uid for uid in state.graph().vertex(vertex).operators if uid not in given]
         sinks += state.graph().vertex(vertex).sinks  # which nobody can give others
-    differs = recorded.differences(job.code, declared) if declared or sinks else []
+    if declared or sinks:
+        _refuse_other(job, reference, state, declared)
+
+
+def check_declared(job: Job, reference: str, state: JobState, operators: Collection[str]) -> None:
+    """The same of operators that are to have the function of the job again: it was not looked at while they had
+    another one. Raises OtherCodeError."""
+    if operators:
+        _refuse_other(job, reference, state, operators)
+
+
+def _refuse_other(job: Job, reference: str, state: JobState, operators: Collection[str]) -> None:
+    recorded = None if state.plan is None else state.plan.code
+    if recorded is None or job.code is None:
+        return
+    differs = recorded.differences(job.code, operators)
     if differs:
         file = reference.rpartition(":")[0]
         raise OtherCodeError(file=file, job_id=state.job_id, deployment=state.deployment, differs=" and ".join(differs))

@@ -44,7 +44,7 @@ from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task_making import make_factory
 from airflow_provider_ckpt.spark.warm_up import begin_warm_up
-from airflow_provider_ckpt.spark.worker_code import check_code, check_logic
+from airflow_provider_ckpt.spark.worker_code import check_code, check_declared, check_logic
 from airflow_provider_ckpt.spark.worker_end import told, told_failed, told_late
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
@@ -170,6 +170,7 @@ class WorkerRun:
         on_worker: OnWorker,
     ) -> ExitCode:
         state, job_id = journal.state, prepared.options.job_id
+        check_code(prepared.job, prepared.options.job, state, subtasks)
         check_logic(prepared.logic, state, subtasks)  # one that stood by may have read another file, or none, since
         application = prepared.spark.sparkContext.applicationId
         status = StatusReporter(on_status, job_id, application)
@@ -294,6 +295,7 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
         declared=prepared.declared,
         measures=bool(prepared.job.controllers),
         executors=Executors(prepared.spark),
+        check_declared=functools.partial(check_declared, prepared.job, prepared.options.job, state),
     )
 
 

@@ -48,6 +48,30 @@ def test_a_reconfiguration_reaches_the_driver(
     assert f"asked epoch 1 of job orders to reconfigure (request {request.name})" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        (["daily.pool_weight=2", "daily.pool_weight=3"], "daily: pool_weight is given twice"),
+        (["daily.logic=a.py:job", "daily.logic=b.py:job"], "daily: logic is given twice"),
+        (["daily.max_files_per_batch=2", "daily.max_bytes_per_batch=1m"], "daily: a limit of a micro-batch is given"),
+        (["live.max_files_per_batch=2", "daily.max_bytes_per_batch=1m"], "Spark takes one of the two"),
+    ],
+)
+def test_one_of_two_that_contradict_each_other_is_not_chosen_without_a_word(
+    running: Journal,
+    empty_root: str,
+    storage: Storage,
+    capsys: pytest.CaptureFixture[str],
+    changes: list[str],
+    what: str,
+) -> None:
+    streaming(running)
+    for more in ([], ["--plan"]):
+        assert main(["reconfigure", "orders", *changes, *more, "--root", empty_root]) == 2
+        assert what in capsys.readouterr().err
+    assert pending_requests(storage, "orders", 1, ()) == []
+
+
 def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
     running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
 ) -> None:

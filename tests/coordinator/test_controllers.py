@@ -303,3 +303,26 @@ def test_a_source_with_splits_gets_more_subtasks_and_shows_how_far_it_is() -> No
 
 def range_of(count: int) -> list[str]:
     return [f"s{number}" for number in range(count)]
+
+
+@pytest.mark.parametrize("unfit", [True, False])
+def test_what_came_to_nothing_is_not_asked_for_again_at_once_however_it_is_named(unfit: bool) -> None:
+    """By an operator in the midst of its query; with the digest of a file, which is part of the change once it is
+    read."""
+    runs = VertexSettings(logic={"clean": "v2.py:job"}, digests={"clean": "d1"})
+    inner = graph(replace(vertex("b", sources="live", sinks="out"), operators=("live", "clean", "b")))
+    policy = Policy(lambda look: Reconfiguration().assign_execution_logic("clean", "v2.py:job"))
+    restored = RestoredState() if unfit else RestoredState(settings={"b": runs})
+    harness = Harness(inner, controllers=(policy,), interval=1000.0, timeout=60.0, restored=restored)
+    lasting(harness, 10.0)
+    what = harness.world("b/0")
+    if unfit:
+        harness.handle(ReconfigurationUnfit(**what, number=1, cause="it does not fit"))
+    else:
+        harness.handle(ReconfigurationPrepared(**what, number=1, digests=runs.digests))
+    (ended,) = events(ReconfigurationEnded, harness.effects)
+    assert ended.number == 0
+    lasting(harness, 120.0)
+    assert len(only(PrepareReconfiguration, harness.effects)) == 1
+    lasting(harness, 140.0)
+    assert len(only(PrepareReconfiguration, harness.effects)) == 2

@@ -18,7 +18,12 @@ from airflow_provider_ckpt.coordinator.commands import (
 from airflow_provider_ckpt.coordinator.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested
-from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit, SubtaskPaused
+from airflow_provider_ckpt.coordinator.reports import (
+    ReconfigurationPrepared,
+    ReconfigurationUnfit,
+    SourceAtEnd,
+    SubtaskPaused,
+)
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
     ReconfigurationEnded,
@@ -243,6 +248,10 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
         ({"out_b": WEIGHT}, "out_b is a sink, and has no query of its own: name b"),
         ({"b": VertexSettings()}, "nothing is said of b"),
         ({"other": WEIGHT, "b": VertexSettings(pool_weight=4)}, "pool_weight of the query b is to be 3 and 4"),
+        (
+            {"other": VertexSettings(max_files_per_batch=4), "b": VertexSettings(max_bytes_per_batch=100)},
+            "the query b is to have max_bytes_per_batch and max_files_per_batch: Spark takes one of the two",
+        ),
         ({"b": VertexSettings(logic={"c": "v2.py:job"})}, "the logic of c is no setting of b"),
     ],
 )
@@ -424,3 +433,21 @@ def test_what_is_decided_has_no_deadline() -> None:
     stands_still(harness, "b/0")
     assert answers(harness.at(500.0)) == []
     assert answers(harness.running(B0)) == ["completed: b stood still for 500.0 s"]
+
+
+def test_a_source_that_is_over_is_given_no_function_in_a_query_that_goes_on() -> None:
+    harness = Harness(graph(vertex("b", sources="live history", bounded="history", sinks="out")), timeout=60.0)
+    v2 = VertexSettings(logic={"history": "v2.py:job"})
+    harness.handle(SourceAtEnd(**harness.world("b/0"), uid="history", batch_id=3, droppable=True))
+    told = answers(ask(harness, "r1", history=v2))
+    assert told == ["refused: history has come to its end, and its function is called no more"]
+    assert answers(ask(harness, "r2", live=VertexSettings(logic={"live": "v2.py:job"})))[0] == "accepted"
+
+
+def test_a_source_that_is_over_has_the_function_of_the_job_again() -> None:
+    """The file that it was given need not be kept for it any more."""
+    given = {"b": VertexSettings(logic={"history": "v2.py:job"}, digests={"history": "d1"})}
+    restored = RestoredState(settings=given, ended={"b": ("history",)})
+    of_job = graph(vertex("b", sources="live history", bounded="history", sinks="out"))
+    harness = Harness(of_job, timeout=60.0, restored=restored)
+    assert answers(ask(harness, history=VertexSettings(logic={"history": ""}))) == ["accepted"]

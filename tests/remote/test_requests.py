@@ -9,8 +9,9 @@ import pytest
 from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestResult
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.remote.cluster import Cluster
-from tests.remote.jobs import endless
+from tests.remote.jobs import endless, one_worker
 from tests.remote.master_process import MasterProcess
 from tests.remote.worker_process import WorkerProcess
 from tests.simulation.world import JOB
@@ -75,3 +76,23 @@ def test_workers_are_not_rescaled(cluster: Cluster) -> None:
     name = ask(cluster, "rescale", RescaleRequest("live", 3))
     cluster.run(lambda: is_answered(cluster, name))
     assert cluster.state.outcomes[name].result is RequestResult.REFUSED
+
+
+@pytest.mark.parametrize("kind", ["rescale", "reconfigure"])
+def test_w20_what_a_jobmaster_has_decided_before_it_died_took_place(kind: str) -> None:
+    """The next one takes the request again, and has nothing left to decide."""
+    cluster = one_worker(splits=60, workers=3)
+    cluster.supervises = True
+    cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)
+    if kind == "rescale":
+        name = ask(cluster, "rescale", RescaleRequest("src", 5))
+    else:
+        changes = {"src": VertexSettings(parallelism=5)}
+        name = write_request(cluster.world.live, JOB, kind, cluster.state.epoch, changes=changes)
+    cluster.run(lambda: is_answered(cluster, name))
+    assert len(cluster.state.graph().vertex("src").subtasks) == 5
+    assert name not in cluster.state.outcomes, "it is decided, and not over"
+    cluster.awake(MasterProcess)[0].kill()
+    cluster.finish()
+    assert cluster.state.outcomes[name].took_place, cluster.state.outcomes[name]
+    cluster.world.delete()

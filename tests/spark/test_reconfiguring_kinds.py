@@ -133,3 +133,39 @@ def test_state_of_a_python_function_is_cut_anew(world: World) -> None:
         run = world.run(one_query(world, lambda rows, others: running(rows.unionByName(others))))
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "completed"
+
+
+@pytest.mark.slow
+def test_a_limit_that_was_given_for_files_that_are_over_is_in_the_way_of_no_other_change(world: World) -> None:
+    world.put_ids("history", 2, 10)
+    told: list[RequestOutcome] = []
+    job = Job("kinds")
+
+    @job.source(bounded=True)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.source
+    def live(read: DataStreamReader) -> DataFrame:
+        rows = read.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+        return rows.select((F.col("value") + 100).alias("id"), F.lit(0).cast("long").alias("k"))
+
+    @job.transform(inputs=[history, live])
+    def both(rows: DataFrame) -> DataFrame:
+        return rows
+
+    job.sink("out", both, FileSink(world.path("out")))
+
+    def work(script: Script) -> None:
+        limit = Reconfiguration().assign_workload("both", max_files_per_batch=1)
+        told.append(script.change(limit))
+        wait_until(lambda: bool(world.state().dropped), "a source that is dropped")
+        told.append(script.change(Reconfiguration().assign_resources("both", pool_weight=2)))
+        told.append(script.change(Reconfiguration().assign_workload("both", max_files_per_batch=2)))
+
+    with Script(world, work):
+        run = world.run(job)
+    assert run.status == "STOPPED", run.cause
+    assert [one.result.value for one in told] == ["completed", "completed", "failed"], told
+    assert "it reads no files" in told[2].detail
+    assert sorted(row["id"] for row in world.released() if row["id"] < 100) == list(range(20))

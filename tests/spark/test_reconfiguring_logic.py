@@ -103,6 +103,31 @@ def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_
 
 
 @pytest.mark.slow
+def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read_since(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    assigned, edited = 'return rows.withColumn("by", F.lit("two"))', 'return rows.withColumn("by", F.lit("three"))'
+    told: list[RequestOutcome] = []
+
+    def first(script: Script) -> None:
+        script.put(10)
+        told.append(script.change(assign(another(world, "v", marked=assigned))))
+        script.put(20)
+
+    def second(script: Script) -> None:
+        script.put(30)
+        told.append(script.change(assign(another(world, "v", marked=assigned))))
+        script.put(40)
+
+    for work in (first, second):
+        with Script(world, work):
+            run = world.run(counting(world))
+        assert run.status == "STOPPED", run.cause
+        another(world, "v", marked=edited)
+    assert all(one.took_place for one in told), told
+    assert by(world) == ["one", "one", "two", "three", "two"]
+
+
+@pytest.mark.slow
 def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job(world: World) -> None:
     world.put_ids("live", 1, 10)
     bad = another(world, "bad", marked=FAILS)

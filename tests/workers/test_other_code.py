@@ -64,6 +64,11 @@ def test_a_worker_and_one_that_stands_by_with_an_edited_file_are_refused(tmp_pat
         marks.wait_for("started")
         assert world.last_mark() == "two", "the new file is the right one"
 
+        asked = world.outcome(Reconfiguration().assign_execution_logic("marked", None))
+        assert asked.startswith("failed: "), "of the job as it was prepared, and the worker has another file"
+        assert "What differs, but for comments and layout: the function of 'marked'." in asked
+        assert world.last_mark() == "two"
+
         world.edit("three")
         assert "is not what 'marked' of job 'counted' was given while the job ran" in world.refused()
         assert world.last_mark() == "two"

@@ -106,6 +106,12 @@ class Prepared:
         """As another process reads it."""
         return Journal(self.storage, "orders").replay()
 
+    def stands_by(self, text: str) -> Any:
+        """What one has planned whose file holds that."""
+        options = RunOptions(job="orders.py:job", root="memory://refusals", job_id="orders")
+        logic = LogicLoader({}, Location("memory://refusals"))
+        return SimpleNamespace(job=self.load(text), options=options, logic=logic)
+
     def check_logic(self, *subtasks: SubtaskId) -> None:
         check_logic(LogicLoader({}, Location("memory://refusals")), self.state(), subtasks)
 
@@ -211,14 +217,24 @@ def test_r21_one_that_stood_by_while_the_function_was_given_looks_before_it_take
     journal = Journal(prepared.storage, "orders")
     journal.replay()
     before = list(prepared.storage.files(""))
-    planned: Any = SimpleNamespace(
-        options=RunOptions(job="orders.py:job", root="memory://refusals", job_id="orders"),
-        logic=LogicLoader({}, Location("memory://refusals")),
-    )
+    planned = prepared.stands_by(FILE)
     run = WorkerRun(("large",), Timing(0.1), standby=True)
     with pytest.raises(OtherLogicError):
         run._run(planned, prepared.storage, journal, (LARGE,), lambda line: None, lambda worker: None)
     assert list(prepared.storage.files("")) == before
+
+
+def test_r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again(prepared: Prepared) -> None:
+    """When it planned, the operator had another one, and nobody looked at that of its file."""
+    prepared.given(large=prepared.write(OTHER, "two"))
+    planned = prepared.stands_by(OTHER)
+    check_code(planned.job, planned.options.job, prepared.state(), (LARGE,))
+    prepared.journal.write(Reconfigured(2, {}, 4.0))
+    journal = Journal(prepared.storage, "orders")
+    journal.replay()
+    run = WorkerRun(("large",), Timing(0.1), standby=True)
+    with pytest.raises(OtherCodeError, match="the function of 'large'"):
+        run._run(planned, prepared.storage, journal, (LARGE,), lambda line: None, lambda worker: None)
 
 
 def test_r21_so_is_one_that_has_no_such_file(prepared: Prepared) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 
 
@@ -22,6 +22,8 @@ class AnsweredRequests(StatePart):
     until a driver takes the job over, or it ends (W4)."""
     taken: set[str] = field(default_factory=set, metadata=LATER)
     """Of ``answered``: requests that a JobMaster of the deployment has taken, and said no last word on."""
+    taken_again: set[str] = field(default_factory=set, compare=False, metadata=UNRECORDED)
+    """Those that the JobMaster before the one of now had taken."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class RequestAnswered(JournalEvent):
 def take_again(state: AnsweredRequests) -> None:
     """Who had taken them is gone, and who comes after it in the same deployment takes them (W20)."""
     state.answered -= state.taken
+    state.taken_again = set(state.taken)
     state.taken.clear()
 
 

@@ -39,7 +39,10 @@ class LogicLoader:
 
     def __init__(self, params: Mapping[str, str], location: Location) -> None:
         self._params, self._location = params, location
-        self._versions: dict[tuple[str, str | None], Version] = {}
+        self._versions: dict[tuple[str, str], Version] = {}
+        """By their own digests."""
+        self._instead: dict[tuple[str, str | None], Version] = {}
+        """What was read where another digest was asked for: what has that one may be read yet."""
         self._lock = threading.Lock()
         self.changed: list[OtherContents] = []
 
@@ -61,20 +64,24 @@ class LogicLoader:
     def _digests(self, settings: VertexSettings) -> dict[str, str]:
         read = dict(settings.digests)
         for uid, reference in settings.logic.items():
-            if (version := self._versions.get((reference, read.get(uid)))) is not None:
+            if (version := self._known(reference, read.get(uid))) is not None:
                 read[uid] = version.digest
         return read
 
     def _version(self, reference: str, digest: str | None) -> Version:
-        version = self._versions.get((reference, digest))
+        version = self._known(reference, digest)
         if version is None:
             found = self._read(reference)
             with self._lock:
-                is_first = (reference, digest) not in self._versions
-                version = self._versions.setdefault((reference, digest), found)
+                is_first = self._known(reference, digest) is None
+                version = self._instead.setdefault((reference, digest), found)
                 if is_first and not version.is_of(digest):
                     self.changed.append(OtherContents(reference, str(digest), version.digest))
         return version
+
+    def _known(self, reference: str, digest: str | None) -> Version | None:
+        own = None if digest is None else self._versions.get((reference, digest))
+        return own or self._instead.get((reference, digest))
 
     def read(self, reference: str) -> str:
         """Read what is there now, whatever was read before, and return its digest. Raises as a call does."""

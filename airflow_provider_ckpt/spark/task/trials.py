@@ -74,15 +74,17 @@ class Trials:
         number: int,
         plan: VertexPlan,
         now: BuiltQuery,
+        before: VertexSettings | None,
         make_builder: MakeBuilder,
         tell: Callable[[Report], None],
     ) -> None:
-        """``now``: what runs. Answers ReconfigurationPrepared or ReconfigurationUnfit by ``tell``. Returns at once."""
+        """``now``, ``before``: what runs, and with which settings. Answers ReconfigurationPrepared or
+        ReconfigurationUnfit by ``tell``. Returns at once."""
 
         def run() -> None:
             try:
                 with self._one_at_a_time:
-                    digests = self._try(number, plan, now, make_builder)
+                    digests = self._try(number, plan, now, before or VertexSettings(), make_builder)
             except Exception as error:
                 tell(ReconfigurationUnfit(*task_id, number, _cause(error)))
             else:
@@ -118,23 +120,28 @@ class Trials:
 
     # ---- the threads
 
-    def _try(self, number: int, plan: VertexPlan, now: BuiltQuery, make_builder: MakeBuilder) -> Mapping[str, str]:
+    def _try(
+        self, number: int, plan: VertexPlan, now: BuiltQuery, before: VertexSettings, make_builder: MakeBuilder
+    ) -> Mapping[str, str]:
         """Returns the digests of its functions. Raises whatever speaks against it."""
         settings = read_anew(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
+        self._context.check_declared([uid for uid in before.logic if uid not in settings.logic])
         builder = make_builder(settings)
         other = builder.build(plan.without)
         check_fits(self._vertex.uid, now, other)
-        self._check_limits(settings, other)
-        self._check_executors(settings)
-        self._check_state(settings, other)
+        # what it has by now is not asked for: the file source that a limit was given for may have ended since
+        if _limits(settings) != _limits(before):
+            self._check_limits(other)
+        if settings.state_partitions != before.state_partitions:
+            self._check_state(other)
+        if settings.executors is not None and settings.executors != before.executors:
+            self._check_executors()
         if other.stateful and not self._is_stopped:
             self._start_on_copy(number, settings, other)
         self._tried = TriedQuery(settings, plan.without, builder, other)
         return settings.digests
 
-    def _check_limits(self, settings: VertexSettings, other: BuiltQuery) -> None:
-        if settings.max_bytes_per_batch is None and settings.max_files_per_batch is None:
-            return
+    def _check_limits(self, other: BuiltQuery) -> None:
         edges = self._context.graph.inputs(self._vertex.uid)
         if any(reads.is_file for reads in other.reads.values()) or (edges and not self._reads_whole):
             return
@@ -145,17 +152,13 @@ class Trials:
         )
         raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
-    def _check_executors(self, settings: VertexSettings) -> None:
+    def _check_executors(self) -> None:
         executors = self._context.executors
-        if settings.executors is None or executors is None:
-            return
-        problem = executors.problem()
+        problem = None if executors is None else executors.problem()
         if problem is not None:
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
-    def _check_state(self, settings: VertexSettings, other: BuiltQuery) -> None:
-        if settings.state_partitions is None:
-            return
+    def _check_state(self, other: BuiltQuery) -> None:
         if not other.stateful:
             raise UnfitQueryError(vertex=self._vertex.uid, problem="it keeps no state that could be cut anew")
         if self._folder.state_partitions() is None:
@@ -206,6 +209,10 @@ class Trials:
 
     def _read_and_forget(self, frame: DataFrame, batch_id: int) -> None:
         frame.write.format("noop").mode("overwrite").save()
+
+
+def _limits(settings: VertexSettings) -> tuple[int | None, int | None]:
+    return settings.max_bytes_per_batch, settings.max_files_per_batch
 
 
 def _cause(error: Exception) -> str:

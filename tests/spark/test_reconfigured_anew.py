@@ -1,0 +1,64 @@
+"""A job that begins anew, of which something was changed while it ran."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from tests.spark.harness import World
+from tests.spark.test_reconfiguring import IDS, Script
+from tests.support.waiting import wait_until
+
+
+def counting(world: World, folder: str) -> Job:
+    """It fails with the row -1."""
+    job = Job("counting")
+
+    @job.source
+    def live(read: DataStreamReader) -> DataFrame:
+        good = F.when(F.col("id") < 0, F.raise_error(F.lit("bad row"))).otherwise(F.col("id"))
+        return read.schema(IDS).parquet(world.path(folder)).withColumn("id", good)
+
+    @job.transform(inputs=[live], output_mode="update")
+    def counts(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("k").agg(F.count("*").alias("n"))
+
+    job.sink("counted", counts, FileSink(world.path("counted")))
+    return job
+
+
+@pytest.mark.slow
+def test_what_is_recorded_of_it_is_how_its_state_is_cut(world: World) -> None:
+    """Every run behind it compares itself with that."""
+
+    def work(script: Script) -> None:
+        cut = Reconfiguration().assign_workload("counts", state_partitions=3)
+        wait_until(lambda: script.change(cut).took_place, "a change")
+        world.put("first", "bad", [{"id": -1, "k": 0}])
+
+    world.put_ids("first", 1, 10)
+    with Script(world, work, end="nothing"):
+        run = world.run(counting(world, "first"), checkpoint_interval=600, restart_attempts=0)
+    assert (run.status, world.state().last_completed) == ("RESTARTING", 0), run.cause
+
+    for files in (1, 2, 3):
+        world.put_ids("second", 1, 10, 10 * files)
+        rows = 10 * files
+        with Script(world, lambda _, rows=rows: wait_until(lambda: counted(world) == rows, "counts")):  # type: ignore[misc]
+            run = world.run(counting(world, "second"))
+        assert run.status == "STOPPED", run.cause
+        assert bool(run.of("anew")) is (files == 1)
+        definition = world.state().definition
+        assert definition is not None
+        assert definition.vertices["counts"].shuffle_partitions == 3
+
+
+def counted(world: World) -> int:
+    found: dict[int, int] = {}
+    for row in world.released("counted"):
+        found[row["k"]] = max(found.get(row["k"], 0), row["n"])
+    return sum(found.values())
