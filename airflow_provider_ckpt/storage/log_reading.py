@@ -42,7 +42,7 @@ def _read_listed(files: LogFiles, listing: Listing) -> WholeLog | None:
                 except CorruptLogError as error:
                     return _damaged(listing, entries, error)
                 if entry is None:
-                    if files.newest_head() > listing.head:
+                    if files.has_moved(listing.head):
                         return None
                     missing = files.corrupt(number, "it is missing, though later entries are there")
                     return _damaged(listing, entries, missing)
