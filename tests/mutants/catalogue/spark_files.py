@@ -694,6 +694,15 @@ _FORGOTTEN = (
         "nothing is ever forgotten, and no checkpoint has its portable copy",
     ),
     Mutant(
+        "housekeeping-that-queues-up",
+        "R7",
+        "jobmaster/retention.py",
+        "        if is_first:\n            self._thread.submit(self._see_to_news)",
+        "        self._thread.submit(self._after, self._news[-1:], self._retained_now)",
+        _RETENTION,
+        "behind a slow storage the files of old checkpoints pile up, and the end of the run comes behind all of them",
+    ),
+    Mutant(
         "entries-before-their-files",
         "R7",
         "jobmaster/retention.py",
