@@ -234,6 +234,23 @@ def test_one_that_fails_again_and_again_ends_the_run_and_the_next_run_goes_on(wo
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
 
+def test_r8_of_a_consumer_that_fails_again_and_again_two_feeds_stay(world: World) -> None:
+    """That of the attempt, and the one that it has taken up."""
+    expected = world.put_ids("history", 4, 5) | world.put_ids("live", 2, 5, 1000)
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "replace" and "/doubled/0/prepared/" in path:
+            failing()
+
+    job = mixed(world, chain=False)
+    run = world.run(job, storage=HookedStorage(world.storage, hook), **AGAIN)
+    assert attempts(world, "doubled") == [(1, 0), (1, 1), (1, 2), (1, 3)]
+    feeds = {path.split("/feeds/")[1].split("/")[0] for path, _ in world.storage.files("") if "/feeds/" in path}
+    assert feeds == {"0001-02", "0001-03"}
+    run = world.run(job, world.drain_at(len(expected)), **AGAIN)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+
+
 @pytest.mark.parametrize("lands", [False, True])
 def test_r23_a_vertex_of_a_batch_job_that_fails_is_run_again_alone(world: World, lands: bool) -> None:
     """What it published before it failed is void."""

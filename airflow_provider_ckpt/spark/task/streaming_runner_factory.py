@@ -180,6 +180,7 @@ class StreamingRunnerFactory:
             feed = EdgeFeed(context.storage, location, *partitions, attempt=attempt)
             if anew:
                 feed.reset()
+            feed.forget_earlier()
             for channel, partition in zip(of_edge, partitions, strict=True):
                 found[channel.key] = ChannelFeed(feed, partition)
         return found
