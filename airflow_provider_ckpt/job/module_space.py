@@ -41,17 +41,22 @@ class ModuleSpace(MetaPathFinder):
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Its modules can be imported, for good; after an error none of them is left."""
+        """Its modules can be imported, until it is closed; after an error none of them is left."""
         importlib.invalidate_caches()
         sys.modules[self.name] = self.package
         sys.meta_path.insert(0, self)
         try:
             yield
         except BaseException:
-            sys.meta_path.remove(self)
-            for name in [one for one in sys.modules if f"{one}.".startswith(f"{self.name}.")]:
-                del sys.modules[name]
+            self.close()
             raise
+
+    def close(self) -> None:
+        """None of its modules is left, for who has no function of them."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        for name in [one for one in list(sys.modules) if f"{one}.".startswith(f"{self.name}.")]:
+            sys.modules.pop(name, None)
 
     def digest(self) -> str:
         """Of the code that was read by now, without comments, docstrings and layout."""

@@ -29,12 +29,13 @@ from airflow_provider_ckpt.job.params import Params, giving
 class Version:
     """``package``: the functions of all modules below it are pickled by value, as no executor can import them;
     ``digest``: of the code that was read, that of the modules that came with it included; ``first_digest``: as the
-    first releases that had one worked it out."""
+    first releases that had one worked it out. ``forget``: takes its modules back, if nobody uses them."""
 
     job: Job
     package: ModuleType
     digest: str
     first_digest: str
+    forget: Callable[[], None]
 
     def is_of(self, digest: str | None) -> bool:
         """Whether it is what was read with that digest; None: any is."""
@@ -65,7 +66,7 @@ def load_version(reference: str, params: Mapping[str, str] | None = None) -> Ver
                     raise no_module(reference, missing) from error
             raise import_error(reference, error, "" if path is None else os.path.dirname(path) + os.sep) from error
         check_job(reference, module, name, given)
-    return Version(getattr(module, name), space.package, space.digest(), space.digest_of_sources())
+    return Version(getattr(module, name), space.package, space.digest(), space.digest_of_sources(), space.close)
 
 
 def _of_folder(folder: str) -> ModuleSpace:

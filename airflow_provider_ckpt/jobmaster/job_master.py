@@ -31,6 +31,7 @@ from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.jobmaster.served_requests import ServedRequests
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.journal.requests import Request, pending_requests
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
@@ -87,6 +88,7 @@ class JobMaster:
         self._job, self._options = identity, identity.options
         self._coordinator, self._journal, self._gateway = coordinator, journal, gateway
         self._releaser, self._retention = releaser, retention
+        self._served = ServedRequests(identity.storage, identity.job_id)
         self._status, self._inbox = status, inbox
         self._clock = clock or Clock()
         self._outcome: Outcome | None = None
@@ -194,6 +196,7 @@ class JobMaster:
 
     def _take_requests(self) -> None:
         job = self._job
+        self._served.forget(self._journal.flush)
         answered, since = self._journal.state.answered, job.deployment or job.epoch
         for request in pending_requests(job.storage, job.job_id, job.epoch, answered, since):
             if was_decided(self._journal.state, request):
@@ -247,6 +250,8 @@ class JobMaster:
             for effect in group:
                 if isinstance(effect, Append):
                     self._journal.write(effect.event)
+                    if isinstance(effect.event, RequestAnswered):
+                        self._served.answered(effect.event)
                     self._status.event(effect.event, self._journal.state)
                 else:
                     _EFFECTS[type(effect)](self, effect)

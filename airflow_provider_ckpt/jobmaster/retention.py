@@ -1,12 +1,14 @@
 """After a checkpoint: its portable copy, and forgetting what nothing needs any more (R3, R6, R7).
 
-Runs in a thread of its own. Data files go before the log entries that name them.
+Runs in a thread of its own. Data files go before the log entries that name them. A storage that is slower than the
+checkpoints is asked for the newest one only: what the others would have forgotten goes with it.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -84,11 +86,20 @@ class Retention:
         """Where it has truncated them."""
         self._purged: dict[SubtaskId, int] = {}
         """The same of its batches in Spark's folder."""
+        self._lock = threading.Lock()
+        self._news: list[CheckpointCompleted] = []
+        """Completed, and not seen to yet; of those that are retained."""
+        self._retained_now: list[CheckpointCompleted] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
 
     def completed(self, checkpoint: int) -> None:
         """Called once for each completed checkpoint."""
-        self._thread.submit(self._after, self._journal.state.checkpoints[checkpoint], self._kept())
+        with self._lock:
+            is_first = not self._news
+            self._news = [*self._news, self._journal.state.checkpoints[checkpoint]][-self._retained :]
+            self._retained_now = self._kept()
+        if is_first:
+            self._thread.submit(self._see_to_news)
 
     def look(self, now: float) -> None:
         """Called every now and then. ``now``: seconds that never go back."""
@@ -104,11 +115,18 @@ class Retention:
         checkpoints = self._journal.state.checkpoints
         return [checkpoints[number] for number in sorted(checkpoints)[-self._retained :]]
 
-    def _after(self, completed: CheckpointCompleted, kept: list[CheckpointCompleted]) -> None:
+    def _see_to_news(self) -> None:
+        with self._lock:
+            news, self._news, kept = self._news, [], self._retained_now
+        self._after(news, kept)
+
+    def _after(self, news: list[CheckpointCompleted], kept: list[CheckpointCompleted]) -> None:
+        completed = news[-1]
         number = completed.checkpoint
         try:
             self._journal.check_fenced()  # what is kept is for the JobMaster to say that has the job
-            self._write_metadata(completed)
+            for one in news:
+                self._write_metadata(one)
             self._delete_old(min(one.checkpoint for one in kept))
             if self._journal.uncompacted >= worth_a_snapshot(self._graph()):
                 self._journal.compact(completed.at)

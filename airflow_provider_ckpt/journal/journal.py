@@ -57,7 +57,13 @@ class Journal:
     ) -> None:
         self.job_id = check_job_id(job_id)
         self._log = AppendLog(
-            storage, journal_path(job_id), format="journal", keep=_takes_over, parse=decode_all, watchful=True
+            storage,
+            journal_path(job_id),
+            format="journal",
+            keep=_takes_over,
+            parse=decode_all,
+            skip_kept=True,  # claims that the snapshot behind them has, one for each driver that there ever was
+            watchful=True,
         )
         self._buffer_bytes = buffer_bytes
         self._flush_interval = flush_interval
@@ -94,7 +100,7 @@ class Journal:
         except CorruptLogError as error:
             entries = error.data["intact"]
             self._state.damage.append(str(error))
-        self._fold(entry for entry in entries if not entry.kept)
+        self._fold(entries)
         return self._state
 
     def refresh(self) -> JobState:

@@ -3,7 +3,7 @@
 A request is a file ``requests/<name>.json`` under the job's folder, so it needs no access to the
 cluster. It names the epoch it is meant for: the next driver of the job does nothing because of it.
 The driver answers it in the journal (``RequestAnswered``); the file itself is never changed, and deleted by a later
-driver or when the job has FINISHED.
+driver or when the job has FINISHED; of a change as soon as its last answer is durable.
 """
 
 from __future__ import annotations

@@ -56,8 +56,10 @@ class Correspondence:
     def speak_to(self, epoch: int) -> None:
         """The JobMaster of ``epoch`` has the job by now: this process writes under a name that did not exist before it
         had, and nothing any more for the ones before. So what one of these deletes yet, having looked for the last
-        time whether it has the job, is of no use to its successors."""
-        self._queues.clear()
+        time whether it has the job, is of no use to its successors. Nor is what was read of them: a worker may
+        live through many."""
+        for of_others in (self._queues, self._posted, self._read):
+            of_others.clear()
         if self._beat:
             self._former.append(self.name)
         self.name = f"{self._own_name}-{epoch:04d}"

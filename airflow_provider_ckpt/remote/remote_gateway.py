@@ -195,6 +195,9 @@ class RemoteGateway:
             return  # no worker says these to a JobMaster
         if isinstance(message, (SubtaskOpened, SubtaskFailed)):
             with self._lock:
+                former = host.attempts.get(message.subtask)
+                if former is not None and former < message.attempt:
+                    self._host_of.pop((message.subtask, former), None)  # nobody has a word for it any more
                 host.attempts[message.subtask] = message.attempt
                 self._host_of[message.subtask, message.attempt] = host.name
             self._vacancies.taken(message.subtask, message.attempt)

@@ -31,6 +31,15 @@ class AttemptFeeds:
                 return feed
         return self._path
 
+    def delete_before(self, feed: str) -> None:
+        """Those that are older than ``feed``, which this attempt has taken up, when its own has begun: whoever comes
+        takes up the newest that has. Its attempt before, if it is alive yet, has taken up a newer one than these."""
+        found = _found(self._storage, self._path)
+        taken_up = next((order for order, one in found if one == feed), (0, 0))
+        for order, one in found:
+            if order < taken_up:
+                self._storage.delete_tree(one)
+
     def whole(self, feed: str) -> list[int]:
         """The entries from the newest compact one on. Raises SparkFolderLostError if one is missing: what it named
         would never be read."""

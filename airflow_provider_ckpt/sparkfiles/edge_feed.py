@@ -146,6 +146,10 @@ class EdgeFeed:
         self._read_before, self._new = set(), frozenset(self._partitions)
         self._begin()
 
+    def forget_earlier(self) -> None:
+        """See :meth:`AttemptFeeds.delete_before`: a subtask that fails each hour gets a feed each hour."""
+        self._feeds.delete_before(self._before[0])
+
     def _load(self) -> None:
         """Take up what earlier attempts fed: from the newest compact entry on."""
         while not self._absorb(self._feeds.newest()):

@@ -52,6 +52,7 @@ class AppendLog:
     truncation never deletes; given here it costs nothing, given to :meth:`truncate` each entry is read again.
     ``parse`` makes :attr:`Entry.value` of a body that is read; DamagedFormError of it makes the entry a damaged one.
     ``pack``: so many entries are copied to one object whenever there are as many (:mod:`.log_packs`); 0: never.
+    ``skip_kept``: nobody asks for what lies below the head: it stays, and is not read.
     ``watchful``: of a log that is truncated whether or not all have read it: each :meth:`tail` that finds nothing looks
     whether that is so, a request more.
 
@@ -68,6 +69,7 @@ class AppendLog:
         keep: KeepRule | None = None,
         parse: Callable[[Any], Any] = lambda body: None,
         pack: int = 0,
+        skip_kept: bool = False,
         watchful: bool = False,
     ) -> None:
         self._files = LogFiles(storage, path, format, version, parse)
@@ -82,7 +84,7 @@ class AppendLog:
         """Nonce -> body of our attempts at the next number whose outcome is unknown."""
         self._empty_tails = 0
         self._is_cut_short = False
-        self._is_watchful = watchful
+        self._skip_kept, self._is_watchful = skip_kept, watchful
         self._witness: int | None = None
         """The last entry read of those that a truncation deletes. Entries go upwards, so while it is there none behind
         it is gone."""
@@ -113,13 +115,14 @@ class AppendLog:
     # ---- reading
 
     def load(self) -> list[Entry]:
-        """List once, then read in order: the kept entries below the head, then all from the head on.
+        """List once, then read in order: the kept entries below the head, unless it skips them, then all from the head
+        on.
 
         Raises CorruptLogError (``data["intact"]`` holds what lies before the damage; nothing can be appended
         until a load succeeds) and NewerFormatError.
         """
         with self._lock:
-            whole = read_whole(self._files)
+            whole = read_whole(self._files, skip_kept=self._skip_kept)
             self._settle(whole)
             if whole.damage is not None:
                 raise whole.damage

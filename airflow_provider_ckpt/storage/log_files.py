@@ -131,19 +131,26 @@ class LogFiles:
         raise StorageTransientError(verb="list", uri=self.uri, reason=reason)
 
     def _list_once(self) -> Listing | None:
-        """None if the head moved between the list and the reading of its record."""
+        """None if the head moved between the list and the reading of its record, or while the list was made: no storage
+        lists a large folder at one moment. Such a list has the newest head record, and not the entry that was there
+        before it: whoever goes by it takes what the head begins with for nothing."""
         names = self._storage.list(self._path)
         numbers = sorted(int(found[1]) for name in names if (found := _ENTRY.fullmatch(name)))
         heads = sorted(int(found[1]) for name in names if (found := _HEAD.fullmatch(name)))
         packs = tuple(Pack(int(found[1]), int(found[2])) for name in names if (found := _PACK.fullmatch(name)))
         head, kept = (heads[-1], self._kept_below(heads[-1])) if heads else (0, ())
-        if kept is None:
+        if kept is None or (heads and numbers[-1:] < heads[-1:] and self.exists(head)):
             return None
         return Listing(head, kept, tuple(numbers), tuple(heads), packs)
 
     def newest_head(self) -> int:
         found = (_HEAD.fullmatch(name) for name in self._storage.list(self._path))
         return max((int(match[1]) for match in found if match), default=0)
+
+    def has_moved(self, head: int) -> bool:
+        """Whether the head is not at ``head`` any more. Asked twice: a list that was made during one more truncation
+        may show neither what that one has written nor what it has deleted."""
+        return any(self.newest_head() != head for _ in range(2))
 
     def head_above(self, number: int) -> int | None:
         """The newest head, if it lies above the entry ``number`` or the entry is there. None: the log is damaged."""

@@ -45,15 +45,20 @@ class Listing:
     packs: tuple[Pack, ...] = ()
 
     @property
+    def kept_below(self) -> tuple[int, ...]:
+        """The kept entries that lie below the head."""
+        return tuple(number for number in self.kept if number < self.head)
+
+    @property
     def end(self) -> int:
         """The number after the last entry."""
         return max((self.head, *(number + 1 for number in self.numbers)))
 
-    def runs(self) -> list[Run]:
+    def runs(self, *, skip_kept: bool) -> list[Run]:
         """What there is to read, in order: the kept entries below the head, and all from there on. A pack is used only
         if each of its entries is listed from the head on: one that is gone is damage, though a pack has it, and the
         last ones may be others by now (:meth:`.LogFiles.read_pack`)."""
-        found = [Run(tuple(number for number in self.kept if number < self.head))]
+        found = [] if skip_kept else [Run(self.kept_below)]
         listed = frozenset(self.numbers) if self.packs else frozenset[int]()
         at, end = self.head, self.end
         for pack in sorted(self.packs):

@@ -23,18 +23,21 @@ class WholeLog:
     damage: CorruptLogError | None = None
 
 
-def read_whole(files: LogFiles) -> WholeLog:
-    """List once, then read in order; once more if the log was truncated meanwhile. Raises NewerFormatError."""
+def read_whole(files: LogFiles, *, skip_kept: bool = False) -> WholeLog:
+    """List once, then read in order; once more if the log was truncated meanwhile. ``skip_kept``: of the entries that
+    stay below the head it is enough that they are there. Raises NewerFormatError."""
     while True:
-        whole = _read_listed(files, files.list())
+        whole = _read_listed(files, files.list(), skip_kept)
         if whole is not None:
             return whole
 
 
-def _read_listed(files: LogFiles, listing: Listing) -> WholeLog | None:
+def _read_listed(files: LogFiles, listing: Listing, skip_kept: bool) -> WholeLog | None:
     """None: the log was truncated meanwhile."""
     entries: list[Entry] = []
-    for run in listing.runs():
+    if skip_kept and (lost := sorted({*listing.kept_below} - {*listing.numbers})):
+        return _missing(files, listing, entries, lost[0])
+    for run in listing.runs(skip_kept=skip_kept):
         with _reading(files, listing, run) as reads:
             for number, read in reads:
                 try:
@@ -42,10 +45,7 @@ def _read_listed(files: LogFiles, listing: Listing) -> WholeLog | None:
                 except CorruptLogError as error:
                     return _damaged(listing, entries, error)
                 if entry is None:
-                    if files.newest_head() > listing.head:
-                        return None
-                    missing = files.corrupt(number, "it is missing, though later entries are there")
-                    return _damaged(listing, entries, missing)
+                    return _missing(files, listing, entries, number)
                 entries.append(entry)
     return WholeLog(listing, entries)
 
@@ -69,6 +69,12 @@ def _reading(files: LogFiles, listing: Listing, run: Run) -> Iterator[Iterator[t
         yield iter([(number, pool.submit(read, number).result) for number in run.numbers])
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _missing(files: LogFiles, listing: Listing, intact: list[Entry], number: int) -> WholeLog | None:
+    if files.has_moved(listing.head):
+        return None
+    return _damaged(listing, intact, files.corrupt(number, "it is missing, though later entries are there"))
 
 
 def _damaged(listing: Listing, intact: list[Entry], error: CorruptLogError) -> WholeLog:

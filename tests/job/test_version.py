@@ -15,6 +15,8 @@ from pyspark import cloudpickle
 from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.loading import load
 from airflow_provider_ckpt.job.version import Version, load_version
+from airflow_provider_ckpt.spark.query.logic import LogicLoader
+from airflow_provider_ckpt.storage.location import Location
 
 JOB = """
 from airflow_provider_ckpt import Job
@@ -164,6 +166,21 @@ def test_what_fails_leaves_nothing_behind(tmp_path: Path, helper: str, error: ty
     assert sys.meta_path == finders
     (tmp_path / "two" / "shapes.py").write_text('NAME = "two"')
     assert function(load_version(f"{tmp_path}/two/orders.py:job"))(None) == "two"
+
+
+def test_what_was_read_once_and_is_the_same_is_not_kept_twice(tmp_path: Path) -> None:
+    reference = write(tmp_path / "two", 'NAME = "two"')
+    loader = LogicLoader({}, Location(str(tmp_path)))
+    digest = loader.read(reference)
+    modules, finders = set(sys.modules), list(sys.meta_path)
+    for _ in range(5):
+        assert loader.read(reference) == digest
+    assert (set(sys.modules), sys.meta_path) == (modules, finders)
+    known: Any = loader(reference, digest)["live"].function
+    assert known(None) == "two"
+    write(tmp_path / "two", 'NAME = "three"')
+    assert loader.read(reference) != digest
+    assert set(sys.modules) - modules, "another version"
 
 
 def test_a_module_without_source_is_refused_by_name(tmp_path: Path) -> None:

@@ -383,6 +383,40 @@ def test_a_compacted_journal_is_small_and_says_the_same(storage: Storage) -> Non
     assert replayed(storage).epoch == 2
 
 
+def test_a_journal_is_read_as_fast_however_often_the_job_was_taken_over(storage: Storage) -> None:
+    """Claims stay for ever (R3), and the snapshot behind them has what they say."""
+
+    class Reads(WrappedStorage):
+        count = 0
+
+        def read(self, path: str) -> bytes:
+            self.count += 1
+            return super().read(path)
+
+    journal = Journal(storage, "job")
+    for number in range(30):
+        journal.claim(f"t-{number}", Worker(), 0.0)
+        journal.write(ev.CheckpointTriggered(number, 0.0))
+    journal.compact(0.0)
+    reads = Reads(storage)
+    reader = Journal(reads, "job")
+    assert reader.replay() == journal.state
+    assert reads.count == 2, "the head record and the snapshot"
+    assert reader.claim("t-30", Worker(), 0.0) == 31
+    reader.compact(0.0)
+    kept = [name for name in storage.list("job/journal") if name[0].isdigit()]
+    assert len(kept) == 31 + 1, "each claim, and the snapshot"
+
+
+def test_r3_a_claim_that_is_gone_is_damage_though_nobody_reads_it(storage: Storage) -> None:
+    journal = Journal(storage, "job")
+    for number in range(3):
+        journal.claim(f"t-{number}", Worker(), 0.0)
+    journal.compact(0.0)
+    storage.delete("job/journal/00000001.json")
+    assert "it is missing" in Journal(storage, "job").replay().damage[0]
+
+
 def test_an_observer_follows_without_replaying(storage: Storage) -> None:
     journal = claimed(storage)
     observer = Journal(storage, "orders")

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.journal.errors import UnknownRequestKindError
+from airflow_provider_ckpt.journal.events import EpochClaimed, RequestAnswered
+from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.requests import (
     Request,
     RescaleRequest,
@@ -13,7 +15,10 @@ from airflow_provider_ckpt.journal.requests import (
     pending_requests,
     write_request,
 )
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -168,3 +173,24 @@ def test_w20_a_request_for_the_job_master_before_is_taken_by_the_next_one_of_the
     write_request(storage, "orders", "stop", 8)  # of another driver, which has the job by then
     assert [one.name for one in pending_requests(storage, "orders", 7, set(), since=5)] == [asked]
     assert pending_requests(storage, "orders", 7, set()) == []
+
+
+def test_r22_of_what_drivers_before_have_answered_no_more_is_remembered_than_what_they_said() -> None:
+    """The names alone were in each snapshot of a job that is asked for something each hour, for ever."""
+    state, last = JobState("orders"), RequestOutcome.completed("done")
+    for epoch in range(1, 5):
+        EpochClaimed(epoch, f"t{epoch}", Worker(), 0.0).apply(state)
+        for number in range(HISTORY):
+            RequestAnswered(f"{epoch}-{number}", "reconfigure", last, 0.0).apply(state)
+        RequestAnswered(f"{epoch}-taken", "stop", RequestOutcome(RequestResult.ACCEPTED), 0.0).apply(state)
+    assert len(state.answered) == 2 * HISTORY + 1
+    EpochClaimed(5, "t5", Worker(), 0.0).apply(state)
+    assert state.answered == state.outcomes.keys()
+
+
+def test_w20_what_was_answered_in_a_deployment_is_known_to_its_next_jobmaster() -> None:
+    state = JobState("orders", deployment=1, epoch=1)
+    for number in range(2 * HISTORY):
+        RequestAnswered(f"{number}", "stop", RequestOutcome.failed("late"), 0.0).apply(state)
+    EpochClaimed(2, "t2", Worker(), 0.0, deployment=1).apply(state)
+    assert len(state.answered) == 2 * HISTORY

@@ -16,7 +16,7 @@ import pytest
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
-from airflow_provider_ckpt.journal.codec import decode
+from airflow_provider_ckpt.journal.codec import decode, decode_all
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.state_json import state_from_json
@@ -101,6 +101,11 @@ def turns(storage: Storage, name: str) -> None:
     TurnLog(storage).catch_up()
 
 
+def journal_entries(storage: Storage, _: str) -> None:
+    """Also the claims below the head, of which the state is none."""
+    assert AppendLog(storage, "orders/journal", format="journal", parse=decode_all).load()
+
+
 def append_log(storage: Storage, name: str) -> None:
     AppendLog(storage, "", format="test").load()
 
@@ -122,7 +127,8 @@ READERS: list[tuple[str, str, Read]] = [
     ("append-log-v1/head-00000003.json", "head-00000003.json", append_log),
     *[(f"subtask-log-v1/{n:08d}.json", f"log/{n:08d}.json", lambda s, _: void(SubtaskLog(s, "log").load()))
       for n in range(7)],
-    *[(f"journal-v1/orders/journal/{n:08d}.json", f"orders/journal/{n:08d}.json", journal) for n in (0, 2, 3, 4, 5)],
+    *[(f"journal-v1/orders/journal/{n:08d}.json", f"orders/journal/{n:08d}.json", journal) for n in (2, 3, 4, 5)],
+    ("journal-v1/orders/journal/00000000.json", "orders/journal/00000000.json", journal_entries),
     ("journal-v1/orders/journal/head-00000002.json", "orders/journal/head-00000002.json", journal),
     ("job-state-v1/state.json", "state.json", lambda storage, name: void(state_from_json(json_of(storage, name)))),
     ("job-state-v1/state-with-outcomes.json", "state.json", lambda s, name: void(state_from_json(json_of(s, name)))),

@@ -107,6 +107,31 @@ def test_a_command_goes_to_whoever_has_begun_the_attempt(bench: Bench) -> None:
     assert (bench.told(one), bench.told(twin)) == ([], [cm.FinishSubtask(1, V, TWIN)])
 
 
+def test_attempts_that_are_over_are_not_remembered_as_long_as_their_worker_lives(bench: Bench) -> None:
+    attempts = [AttemptId(1, number, "n") for number in range(1, 50)]
+    worker = bench.worker("w", *map(opened, attempts))
+    assert len(bench.look()) == len(attempts)
+    assert bench.gateway._host_of == {(V, attempts[-1]): "worker-w"}
+    bench.gateway.send(cm.FinishSubtask(5, V, attempts[0]), cm.FinishSubtask(5, V, attempts[-1]))
+    bench.look()
+    assert bench.told(worker) == [cm.FinishSubtask(1, V, attempts[-1])]
+
+
+def test_a_worker_that_lives_through_many_jobmasters_tells_of_the_last_one_only(bench: Bench) -> None:
+    worker = bench.worker("w")
+    for epoch in range(5, 20):
+        master = bench.correspondence(f"master-{epoch:04d}")
+        worker.speak_to(epoch)
+        master.post(worker.name, cm.FinishSubtask(1, V, FIRST))
+        master.deliver()
+        assert len(worker.receive(master.name)[1]) == 1
+        worker.post(master.name, opened())
+        worker.deliver()
+        shown, heard = master.receive(worker.name)
+        assert shown is not None
+        assert (shown.read, heard) == ({master.name: 1}, [opened()])
+
+
 def test_one_whose_next_attempt_came_to_nothing_can_be_told_to_begin_again(bench: Bench) -> None:
     worker = bench.worker("w", rp.SubtaskFailed(1, V, FIRST, "no log"))
     assert causes(bench.look()) == [(FIRST, "no log")]

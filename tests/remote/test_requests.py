@@ -10,6 +10,7 @@ from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestResult
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.storage.layout import requests_path
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import endless, one_worker
 from tests.remote.master_process import MasterProcess
@@ -76,6 +77,7 @@ def test_workers_are_not_rescaled(cluster: Cluster) -> None:
     name = ask(cluster, "rescale", RescaleRequest("live", 3))
     cluster.run(lambda: is_answered(cluster, name))
     assert cluster.state.outcomes[name].result is RequestResult.REFUSED
+    cluster.run(lambda: not cluster.world.live.list(requests_path(JOB)))  # nobody has to read it any more
 
 
 @pytest.mark.parametrize("kind", ["rescale", "reconfigure"])

@@ -268,6 +268,24 @@ def test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own(partition: Partit
     assert partition.storage.list(f"{path}/feeds") == ["0004"]
 
 
+def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partition: Partition) -> None:
+    """A driver runs for months, and its workers are lost each hour: each attempt had a feed that stayed until the next
+    driver. The one before feeds yet, and what it does is found."""
+    path = feed_folder("p", EDGES, "a__x")
+    before = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
+    before.edge.forget_earlier()
+    for number in range(1, 15):
+        before.add(number, partition.write(number))
+        successor = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, number, "x"))
+        successor.edge.forget_earlier()
+        before.edge.forget_earlier()  # late, and in nobody's way
+        there = [f"0003-{one:02d}" if one else "0003" for one in (number - 1, number)]
+        assert sorted(partition.storage.list(f"{path}/feeds")) == there
+        before = successor
+    assert before.fed == 14
+    assert flat(partition.read(before)) == [*range(1, 15)]
+
+
 def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(partition: Partition) -> None:
     for position in range(60):
         partition.write(position)

@@ -234,6 +234,32 @@ def test_one_that_fails_again_and_again_ends_the_run_and_the_next_run_goes_on(wo
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
 
+def test_of_those_that_fail_again_and_again_no_more_stays_than_of_the_last_two(world: World) -> None:
+    """R8: of the feeds of a consumer that of the attempt, and the one that it has taken up. R5: of a producer what is
+    published, and what the last attempt was at."""
+    expected = world.put_ids("history", 4, 5) | world.put_ids("live", 2, 5, 1000)
+
+    def fails_in(vertex: str) -> HookedStorage:
+        def hook(verb: str, path: str) -> None:
+            if verb == "replace" and f"/{vertex}/0/prepared/" in path:
+                failing()
+
+        return HookedStorage(world.storage, hook)
+
+    def there(part: str) -> set[str]:
+        return {path.split(f"/{part}/")[1].split("/")[0] for path, _ in world.storage.files("") if f"/{part}/" in path}
+
+    job = mixed(world, chain=False)
+    world.run(job, storage=fails_in("history"), **AGAIN)
+    assert attempts(world, "history") == [(1, 0), (1, 1), (1, 2), (1, 3)]
+    assert [name.rsplit("-", 1)[0][:7] for name in there("data")] == ["0001-03"]
+    world.run(job, storage=fails_in("doubled"), **AGAIN)
+    assert attempts(world, "doubled")[-4:] == [(2, 0), (2, 1), (2, 2), (2, 3)]
+    assert there("feeds") == {"0002-02", "0002-03"}
+    run = world.run(job, world.drain_at(len(expected)), **AGAIN)
+    assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
+
+
 @pytest.mark.parametrize("lands", [False, True])
 def test_r23_a_vertex_of_a_batch_job_that_fails_is_run_again_alone(world: World, lands: bool) -> None:
     """What it published before it failed is void."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +69,7 @@ class House:
             if released is None or number <= released:
                 self.journal.write(CheckpointReleased(number, 1.0, {}))
             self.retention.completed(number)
+            self.retention._thread.submit(int).result()  # behind what it does then
         self.retention.close()
         return self
 
@@ -395,6 +398,34 @@ def test_r7_of_a_job_whose_runs_are_short_as_much_is_given_back(storage: Storage
     house.retention.close()
     assert house.data() == [LAST - 1, LAST]
     assert house.positions("a")[0] == 2 * (LAST - 1)
+
+
+def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice_and_nothing_waits(
+    storage: Storage,
+) -> None:
+    """What waited would grow as long as the job runs, and its end would come behind all of it."""
+    goes_on = threading.Event()
+
+    class Slow(WrappedStorage):
+        looks = 0
+
+        def list(self, path: str) -> Any:
+            if path.endswith("/checkpoints"):
+                self.looks += 1
+                assert goes_on.wait(30)
+            return super().list(path)
+
+    slow = Slow(storage)
+    house = House(slow)
+    for number in range(1, 6 * LAST + 1):
+        house.complete(number)
+        house.journal.write(CheckpointReleased(number, 1.0, {}))
+        house.retention.completed(number)
+    goes_on.set()
+    house.retention.close()
+    assert slow.looks <= 2
+    assert house.data() == [6 * LAST - 1, 6 * LAST]
+    assert storage.list("job/checkpoints") == [f"chk-{6 * LAST - 1}", f"chk-{6 * LAST}"]
 
 
 @pytest.mark.usefixtures("at_once")

@@ -571,6 +571,58 @@ def test_a_log_that_is_truncated_between_list_and_look_is_not_damaged(storage: S
     assert storage.list("log") == ["head-00000003.json"]
 
 
+class Torn(WrappedStorage):
+    """``lists``: what the next ones show, given what is there as they begin; the truncations that come meanwhile are
+    theirs."""
+
+    lists: tuple[Callable[[list[str]], list[str]], ...] = ()
+
+    def list(self, path: str) -> Any:
+        names = super().list(path)
+        if not self.lists:
+            return names
+        first, *rest = self.lists
+        self.lists = tuple(rest)
+        return first(names)
+
+
+def test_a_list_that_lasted_for_longer_than_a_truncation_does_not_hide_what_the_log_begins_with(
+    storage: Storage,
+) -> None:
+    """A journal with a thousand claims is no page of a store any more, nor one read of a folder of a disk. Entries are
+    in the first page, as digits come before letters."""
+    log = filled(storage, "open 1", *range(1, 5))
+
+    def compacted(before: list[str]) -> list[str]:
+        log.append("all before")
+        log.truncate(5)
+        return [*before, "head-00000005.json"]
+
+    torn = Torn(storage)
+    torn.lists = (compacted,)
+    assert bodies(open_log(torn).load()) == ["open 1", "all before"]
+
+
+def test_a_list_that_lasted_for_longer_than_a_truncation_shows_no_damage(storage: Storage) -> None:
+    """The log is truncated as the reader comes to an entry. Then it looks whether that is so while the record of it is
+    deleted for the next one, and the one before is not deleted yet."""
+    log = filled(storage, "open 1", *range(1, 9))
+    log.truncate(2)
+
+    def truncated(before: list[str]) -> list[str]:
+        log.truncate(6)
+        return ["head-00000002.json"]
+
+    class TruncatedMeanwhile(Torn):
+        def read(self, path: str) -> bytes:
+            if path == "log/00000002.json" and self.lists == ():
+                self.lists = (truncated,)
+                log.truncate(4)
+            return super().read(path)
+
+    assert bodies(open_log(TruncatedMeanwhile(storage)).load()) == ["open 1", 6, 7, 8]
+
+
 def test_r3_a_take_over_that_no_list_shows_is_told(storage: Storage) -> None:
     class Forgetful(WrappedStorage):
         def list(self, path: str) -> Any:

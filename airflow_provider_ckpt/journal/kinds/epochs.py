@@ -9,7 +9,7 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
 from airflow_provider_ckpt.journal.kinds.deletion import Deletion
 from airflow_provider_ckpt.journal.kinds.event import ADDED, JournalEvent
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reconciled
-from airflow_provider_ckpt.journal.kinds.requests import take_again
+from airflow_provider_ckpt.journal.kinds.requests import forget_answered, take_again
 from airflow_provider_ckpt.journal.kinds.splits import forget_assigned, give_up_splits, rewind_splits
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -69,6 +69,7 @@ class EpochClaimed(JournalEvent):
             state.prepared_by = state.running_since = None
             state.taken.clear()  # who asked is told that the driver was overtaken
             forget_assigned(state)
+            forget_answered(state)
         goes_on = self.deployment and state.running_since is not None  # the workers publish, whoever claims
         if state.status is not None and not (self.releases_only or goes_on):
             state.status, state.cause = JobStatus.CREATED, None  # how the run before ended says nothing about this one

@@ -58,6 +58,12 @@ def take_again(state: AnsweredRequests) -> None:
     state.taken.clear()
 
 
+def forget_answered(state: AnsweredRequests) -> None:
+    """Another driver takes no request that was for one before it (R22): of those that were answered only what was said
+    is remembered, as long as it is."""
+    state.answered &= state.outcomes.keys()
+
+
 def _remember_first(history: dict[str, RequestOutcome], name: str, value: RequestOutcome) -> None:
     """The oldest entry goes first: names are in no order."""
     history[name] = value

@@ -95,6 +95,8 @@ class LogicLoader:
             if known is version:  # before anybody else is given it
                 cloudpickle.register_pickle_by_value(version.package)  # type: ignore[no-untyped-call]
                 version.job.runs_under(self._location)
+        if known is not version:
+            version.forget()  # what is assigned each day is read each day, and is the same
         return known
 
 

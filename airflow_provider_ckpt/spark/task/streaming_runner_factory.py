@@ -30,6 +30,7 @@ from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
+from airflow_provider_ckpt.spark.task.attempt_leftovers import delete_leftovers
 from airflow_provider_ckpt.spark.task.bounded_input import bounded_input
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
@@ -128,6 +129,8 @@ class StreamingRunnerFactory:
         widen = functools.partial(self._widen, subtask, publisher.inputs)
         # of one that died in it; who is overtaken cleans up yet: not what a later attempt tries
         delete_trials_before(context.storage, f"{home}/trial", attempt)
+        target = self._target(subtask)
+        delete_leftovers(context.storage, log, f"{home}/scratch", *(() if target is None else (target.data,)))
         trials = Trials(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
             context, publisher, functools.partial(self._builder, vertex, edges), trials, forget_earlier, widen
@@ -180,6 +183,7 @@ class StreamingRunnerFactory:
             feed = EdgeFeed(context.storage, location, *partitions, attempt=attempt)
             if anew:
                 feed.reset()
+            feed.forget_earlier()
             for channel, partition in zip(of_edge, partitions, strict=True):
                 found[channel.key] = ChannelFeed(feed, partition)
         return found
@@ -222,18 +226,21 @@ class StreamingRunnerFactory:
         edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
         return QueryBuilder(operators, vertex, edges_in, calls, edge_frame, known)
 
+    def _target(self, subtask: SubtaskId) -> PartitionTarget | None:
+        graph, vertex = self._context.graph, self._context.graph.vertex(subtask.vertex)
+        edges = [edge.uid for edge in graph.outputs(vertex.uid)]
+        partition = partition_path(self._context.job_id, subtask.vertex, subtask.number)
+        published = graph.publishes(vertex.uid)
+        return PartitionTarget(partition, data_folder(partition, edges), vertex.persist) if published else None
+
     def outputs(self, subtask: SubtaskId, attempt: AttemptId) -> Outputs:
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
-        edges = [edge.uid for edge in context.graph.outputs(vertex.uid)]
-        partition = partition_path(context.job_id, subtask.vertex, subtask.number)
-        published = context.graph.publishes(vertex.uid)
-        target = PartitionTarget(partition, data_folder(partition, edges), vertex.persist) if published else None
         sinks = {uid: self._sinks[uid] for uid in vertex.sinks}
         return Outputs(
             context.spark,
             context.storage,
             attempt,
             sinks,
-            target,
+            self._target(subtask),
             f"{subtask_path(context.job_id, subtask.vertex, subtask.number)}/scratch",
         )

@@ -1,0 +1,40 @@
+"""Requests that have got their last answer, and that the job goes on behind: their files are of no use any more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.storage.layout import request_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+
+_CHANGES = ("rescale", "reconfigure")
+
+
+class ServedRequests:
+    """Of one JobMaster. A job may be changed each hour for as long as a driver runs, and the requests are listed each
+    second. Those to stop or to drain stay for the next driver: whoever asked may take them back."""
+
+    def __init__(self, storage: Storage, job_id: str) -> None:
+        self._storage, self._job_id = storage, job_id
+        self._names: list[str] = []
+
+    def answered(self, event: RequestAnswered) -> None:
+        if event.kind in _CHANGES and event.outcome.is_last:
+            self._names.append(event.request)
+
+    def forget(self, flush: Callable[[], None]) -> None:
+        """``flush``: makes the answers durable; who comes next takes a request up that has none."""
+        if not self._names:
+            return
+        flush()
+        try:
+            while self._names:
+                self._storage.delete(request_path(self._job_id, self._names[-1]))
+                self._names.pop()
+        except CkptError as error:
+            log.warning("requests that were answered stay for now: %s", error)

@@ -1,0 +1,65 @@
+"""What lies there of requests that are answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.jobmaster.served_requests import ServedRequests
+from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+
+ACCEPTED, REFUSED = RequestOutcome(RequestResult.ACCEPTED), RequestOutcome.refused("no")
+
+
+class Flaky(WrappedStorage):
+    fails = False
+
+    def delete(self, path: str) -> None:
+        if self.fails:
+            raise StorageTransientError(verb="delete", uri=path, reason="busy")
+        super().delete(path)
+
+
+@pytest.fixture
+def storage() -> Flaky:
+    found = open_storage("memory:///served-requests")
+    found.delete_tree("")
+    return Flaky(found)
+
+
+def test_a_change_that_has_its_last_answer_is_forgotten_behind_the_answer(storage: Flaky) -> None:
+    """A driver that runs for a year, and is asked for something each hour, would list all of it each second."""
+    served, order = ServedRequests(storage, "orders"), list[str]()
+    name = write_request(storage, "orders", "rescale", 1, rescale=RescaleRequest("history", 2))
+    served.answered(RequestAnswered(name, "rescale", ACCEPTED, 0.0))
+    served.forget(lambda: order.append("flush"))
+    assert storage.list("orders/requests") == [f"{name}.json"]
+    served.answered(RequestAnswered(name, "rescale", REFUSED, 0.0))
+    served.forget(lambda: order.append(f"flush {len(storage.list('orders/requests'))}"))
+    served.forget(lambda: order.append("flush"))
+    assert (storage.list("orders/requests"), order) == ([], ["flush 1"])
+
+
+def test_a_stop_stays_for_who_takes_it_back(storage: Flaky) -> None:
+    served = ServedRequests(storage, "orders")
+    name = write_request(storage, "orders", "stop", 1, leaves=True)
+    served.answered(RequestAnswered(name, "stop", REFUSED, 0.0))
+    served.forget(lambda: None)
+    assert storage.list("orders/requests") == [f"{name}.json"]
+
+
+def test_what_cannot_be_deleted_now_is_deleted_later(storage: Flaky) -> None:
+    served = ServedRequests(storage, "orders")
+    names = [write_request(storage, "orders", "rescale", 1, rescale=RescaleRequest("history", n)) for n in (2, 3)]
+    for name in names:
+        served.answered(RequestAnswered(name, "rescale", REFUSED, 0.0))
+    storage.fails = True
+    served.forget(lambda: None)
+    assert len(storage.list("orders/requests")) == 2
+    storage.fails = False
+    served.forget(lambda: None)
+    assert storage.list("orders/requests") == []
