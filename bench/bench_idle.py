@@ -1,6 +1,7 @@
 """What a job costs while nothing arrives, and how soon a row is seen that then does.
 
-    python bench/bench_idle.py [--vertices 1 5 20] [--seconds 30] [--conf spark.sql.streaming.pollingDelay=10ms]
+    python bench/bench_idle.py [--vertices 1 5 20] [--seconds 30] [--settling 90]
+                               [--conf spark.sql.streaming.pollingDelay=10ms]
 
 One live source and so many consumers less one, each a query of its own with a result partition between and a sink;
 a checkpoint each second. A vertex alone is one query, source to sink.
@@ -20,11 +21,8 @@ import json
 import os
 import re
 import shutil
-import signal
 import statistics
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,12 +32,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import data, plans
+from bench.ckpt_run import CkptRun
 from bench.measure import TICKS
-from bench.one_run import CONF, JOB_ID
+from bench.one_run import JOB_ID
 
 VARIABLE = "CKPT_BENCH_IDLE"
 SETTLING = 12.0
-"""Seconds after RUNNING that are left out."""
+"""Seconds after RUNNING that are left out. Java's compiler is at work for a minute or so: behind that, with
+``--settling 90``, is what an idle job costs an hour."""
 PROBES = 10
 PROBE_ROWS = 1
 
@@ -70,52 +70,6 @@ class Idle:
     seen: tuple[float, ...]
 
 
-class IdleJob:
-    """One ``ckpt run`` in a process of its own, and what it says."""
-
-    def __init__(self, vertices: int, work: Path, conf: Mapping[str, str]) -> None:
-        self.work = work
-        self.lines: list[dict[str, Any]] = []
-        settings = {**CONF, **conf}
-        command = [
-            sys.executable,
-            "-c",
-            "from airflow_provider_ckpt.cli import main; raise SystemExit(main())",
-            "run",
-            f"{__file__}:job",
-        ]
-        command += ["--root", str(work / "ckpt"), "--checkpoint-interval", "1s", "--json"]
-        for key, value in settings.items():
-            command += ["--conf", f"{key}={value}"]
-        environ = {**os.environ, VARIABLE: json.dumps({"vertices": vertices, "work": str(work)})}
-        self._errors = open(work / "stderr", "w")  # noqa: SIM115 - closed in stop()
-        self.process = subprocess.Popen(
-            command, env=environ, stdout=subprocess.PIPE, stderr=self._errors, text=True, start_new_session=True
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append({**json.loads(line), "at": time.time()})
-
-    def wait_for(self, kind: str) -> None:
-        while not any(line["kind"] == kind for line in self.lines):
-            if self.process.poll() is not None:
-                raise SystemExit(f"the run ended:\n{(self.work / 'stderr').read_text()[-3000:]}")
-            time.sleep(0.1)
-
-    def stop(self) -> None:
-        os.killpg(self.process.pid, signal.SIGTERM)
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self._reader.join(5)
-        self._errors.close()
-
-
 def descendants(pid: int) -> Iterator[int]:
     yield pid
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -132,15 +86,16 @@ def tree_seconds(pid: int) -> float:
     return ticks / TICKS
 
 
-def measure(vertices: int, seconds: float, conf: Mapping[str, str]) -> Idle:
+def measure(vertices: int, seconds: float, settling: float, conf: Mapping[str, str]) -> Idle:
     work = data.scratch() / "idle"
     shutil.rmtree(work, ignore_errors=True)
     feed = data.LiveFeed(work / "live")
     feed.rows = PROBE_ROWS
-    job = IdleJob(vertices, work, conf)
+    asked = json.dumps({"vertices": vertices, "work": str(work)})
+    job = CkptRun(f"{__file__}:job", work, {VARIABLE: asked}, conf)
     try:
-        job.wait_for("running")
-        time.sleep(SETTLING)
+        job.wait_for(lambda line: line["kind"] == "running")
+        time.sleep(settling)
         before, begun = tree_seconds(job.process.pid), time.time()
         time.sleep(seconds)
         cores = (tree_seconds(job.process.pid) - before) / (time.time() - begun)
@@ -169,12 +124,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vertices", type=int, nargs="*", default=[1, 5, 20])
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--settling", type=float, default=SETTLING)
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     conf = dict(setting.split("=", 1) for setting in arguments.conf)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     for vertices in arguments.vertices:
-        idle = measure(vertices, arguments.seconds, conf)
+        idle = measure(vertices, arguments.seconds, arguments.settling, conf)
         seen = ""
         if idle.seen:
             seen = (

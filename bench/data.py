@@ -30,7 +30,7 @@ LIVE_EVERY = 0.5
 """Seconds between two files of the live feed."""
 LIVE_CUSTOMERS = 1_000
 """Of their own, above those of history, so that what came of history can be told."""
-_LIVE_FROM = 1 << 40
+LIVE_FROM = 1 << 40
 _MS = 1_760_000_000_000
 
 
@@ -95,7 +95,7 @@ class LiveFeed(Feed):
         self.put(0)
 
     def table(self, number: int) -> pa.Table:
-        ids = _LIVE_FROM + number * LIVE_ROWS + np.arange(self.rows, dtype=np.int64)
+        ids = LIVE_FROM + number * LIVE_ROWS + np.arange(self.rows, dtype=np.int64)
         cents = self._generator.integers(0, CENTS, self.rows)
         customers = CUSTOMERS + self._generator.integers(0, LIVE_CUSTOMERS, self.rows)
         return _table(ids, cents, customers)
@@ -103,7 +103,7 @@ class LiveFeed(Feed):
 
 def live_file_of(order_id: int) -> int:
     """The number of the live feed's file that has the row; below 0 for a row of another source."""
-    return (order_id - _LIVE_FROM) // LIVE_ROWS
+    return (order_id - LIVE_FROM) // LIVE_ROWS
 
 
 if __name__ == "__main__":
