@@ -35,8 +35,9 @@ def read_whole(files: LogFiles, *, skip_kept: bool = False) -> WholeLog:
 def _read_listed(files: LogFiles, listing: Listing, skip_kept: bool) -> WholeLog | None:
     """None: the log was truncated meanwhile."""
     entries: list[Entry] = []
-    if skip_kept and (lost := sorted({*listing.kept_below} - {*listing.numbers})):
-        return _missing(files, listing, entries, lost[0])
+    lost = _lost(files, listing) if skip_kept else None
+    if lost is not None:
+        return _missing(files, listing, entries, lost)
     for run in listing.runs(skip_kept=skip_kept):
         with _reading(files, listing, run) as reads:
             for number, read in reads:
@@ -48,6 +49,13 @@ def _read_listed(files: LogFiles, listing: Listing, skip_kept: bool) -> WholeLog
                     return _missing(files, listing, entries, number)
                 entries.append(entry)
     return WholeLog(listing, entries)
+
+
+def _lost(files: LogFiles, listing: Listing) -> int | None:
+    """The first of the kept entries that is not there. A list that lasted for long may show the head that a truncation
+    has moved meanwhile, and not a claim that came shortly before it."""
+    unlisted = sorted({*listing.kept_below} - {*listing.numbers})
+    return next((number for number in unlisted if not files.exists(number)), None)
 
 
 _Read = Callable[[], Entry | None]

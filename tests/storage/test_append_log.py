@@ -43,8 +43,8 @@ def is_open(entry: Entry) -> bool:
     return str(entry.body).startswith("open")
 
 
-def open_log(storage: Storage) -> AppendLog:
-    return AppendLog(storage, "log", format="test", keep=is_open)
+def open_log(storage: Storage, *, skip_kept: bool = False) -> AppendLog:
+    return AppendLog(storage, "log", format="test", keep=is_open, skip_kept=skip_kept)
 
 
 @pytest.fixture(params=[1, 4], ids=["one after the other", "several at once"])
@@ -601,6 +601,21 @@ def test_a_list_that_lasted_for_longer_than_a_truncation_does_not_hide_what_the_
     torn = Torn(storage)
     torn.lists = (compacted,)
     assert bodies(open_log(torn).load()) == ["open 1", "all before"]
+
+
+def test_a_kept_entry_that_a_list_does_not_show_and_that_is_there_is_no_damage(storage: Storage) -> None:
+    """A folder of a disk is listed in no order: of files that came meanwhile it shows some."""
+    log = filled(storage, "open 1")
+
+    def taken_over(before: list[str]) -> list[str]:
+        log.append("open 2")
+        log.append("all before")
+        log.truncate(2)
+        return [*before, "00000002.json", "head-00000002.json"]
+
+    torn = Torn(storage)
+    torn.lists = (taken_over,)
+    assert bodies(open_log(torn, skip_kept=True).load()) == ["all before"]
 
 
 def test_a_list_that_lasted_for_longer_than_a_truncation_shows_no_damage(storage: Storage) -> None:
