@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +20,9 @@ class Cluster:
 
     def __init__(self, master: str = "spark://there:7077", running: int = 2, **conf: str) -> None:
         self.running, self.asked = [str(number) for number in range(running)], list[int]()
+        self.wanted = running
+        self.calls = threading.Event()
+        self.calls.set()
         self.conf = {name.replace("_", "."): value for name, value in conf.items()}
         empty = SimpleNamespace(empty=dict)
         scala = SimpleNamespace(collection=SimpleNamespace(immutable=SimpleNamespace(**{"Map$": _Module(empty)})))
@@ -32,11 +37,15 @@ class Cluster:
         return SimpleNamespace(mkString=lambda by: by.join(reversed(self.running)))
 
     def killExecutors(self, ids: list[str]) -> None:
+        """As Spark does: whom it is told to end is wanted no more."""
+        self.wanted -= len(set(self.running) & set(ids))
         self.running = [one for one in self.running if one not in ids]
 
     def requestTotalExecutors(self, number: int, local: int, hosts: dict[str, int]) -> None:
         assert (local, hosts) == (0, {})
+        assert self.calls.wait(10), "the master does not answer"
         self.asked.append(number)
+        self.wanted = number
 
 
 class _Module:
@@ -93,6 +102,65 @@ def test_one_that_was_on_its_way_when_fewer_were_asked_for_ends_when_it_comes() 
     of(cluster).want("a", 1)
     cluster.running.append("7")
     wait_until(lambda: cluster.running == ["0"], lambda: str(cluster.running))
+
+
+def test_one_that_ended_as_it_came_late_is_not_taken_for_one_that_is_wanted_less() -> None:
+    cluster = Cluster(running=2)
+    of(cluster).want("a", 2)
+    cluster.running.append("7")
+    wait_until(lambda: cluster.running == ["0", "1"] and cluster.wanted == 2, lambda: f"{vars(cluster)}")
+
+
+def test_what_the_run_before_had_asked_for_ends_nobody_of_the_next_one() -> None:
+    """A worker that stands by runs one subtask after the other with the same Spark."""
+    cluster = Cluster(running=2)
+    of(cluster).want("a", 2)
+    of(cluster).want("b", 4)
+    cluster.running += ["7", "8"]
+    time.sleep(0.1)
+    assert (len(cluster.running), cluster.wanted) == (4, 4)
+
+
+def test_a_query_begins_though_the_master_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PATIENCE", 0.05)
+    cluster = Cluster()
+    cluster.calls.clear()
+    found = of(cluster)
+    began = time.monotonic()
+    found.want("a", 4)
+    found.want("b", 5)
+    assert time.monotonic() - began < 5
+    cluster.calls.set()
+    wait_until(lambda: cluster.wanted == 5, lambda: str(cluster.asked))
+
+
+def test_a_call_that_fails_fails_no_query_and_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = Cluster()
+    ask, failures = cluster.requestTotalExecutors, [OSError("no master"), OSError("no master")]
+
+    def request(*args: Any) -> None:
+        if failures:
+            raise failures.pop()
+        ask(*args)
+
+    monkeypatch.setattr(cluster, "requestTotalExecutors", request)
+    of(cluster).want("a", 4)
+    wait_until(lambda: cluster.asked == [4], lambda: str(cluster.asked))
+    assert "4 executors are wanted, for now: no master" in caplog.text
+
+
+def test_what_was_never_heard_is_asked_again_for_the_next_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "COMING", 0.02)
+    cluster = Cluster()
+    found = of(cluster)
+    with monkeypatch.context() as gone:
+        gone.setattr(found, "_request", lambda number: 1 / 0)
+        found.want("a", 4)
+        wait_until(lambda: found._asked is None, lambda: str(found._asked))
+    found.want("a", 4)
+    assert cluster.asked == [4]
 
 
 def test_when_more_are_asked_for_again_nobody_ends_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
