@@ -76,15 +76,17 @@ class KafkaClient:
         except (KafkaRejectedError, KafkaUnavailableError) as error:
             log.info("whether transaction_timeout is too long will show in the first release: %s", error)
             return None
-        limits = [int(one[_LONGEST].value) for one in answers if _LONGEST in one]
+        told = [one[_LONGEST].value for one in answers if _LONGEST in one]
+        limits = [int(value) for value in told if str(value).isdecimal()]  # a service may name it, and not say
         return min(limits) / 1000 if limits else None
 
     def _brokers_settings(self) -> list[Any]:
         kafka, admin = self._calls.kafka, self._of_admin()
         told = admin.describe_cluster(request_timeout=ANSWER_WITHIN).result(ANSWER_WITHIN)
         brokers = [kafka.admin.ConfigResource(kafka.admin.RESOURCE_BROKER, str(node.id)) for node in told.nodes]
-        answers = admin.describe_configs(brokers, request_timeout=ANSWER_WITHIN)
-        return [answer.result(ANSWER_WITHIN) for answer in answers.values()]
+        # each is asked itself: the client refuses a call that names two
+        answers = [admin.describe_configs([one], request_timeout=ANSWER_WITHIN)[one] for one in brokers]
+        return [answer.result(ANSWER_WITHIN) for answer in answers]
 
     def make_topic(self, name: str, settings: Mapping[str, str]) -> None:
         """With one partition; silent if it is there. Returns when the brokers tell of it, which takes them a moment."""

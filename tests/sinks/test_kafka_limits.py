@@ -1,0 +1,57 @@
+"""How long brokers let a transaction take: asked of each of them, by the client library's own rules."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+
+from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
+
+LIMIT = "transaction.max.timeout.ms"
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, *limits: str | None) -> float | None:
+    """Of brokers with these limits; the first is number 1."""
+    given = {str(number): limit for number, limit in enumerate(limits, 1)}
+
+    def describe_cluster(admin: AdminClient, **_: Any) -> Future[Any]:
+        return _done(SimpleNamespace(nodes=[SimpleNamespace(id=int(one)) for one in given]))
+
+    def describe_configs(admin: AdminClient, resources: list[ConfigResource], **_: Any) -> dict[Any, Future[Any]]:
+        return {one: _done({LIMIT: SimpleNamespace(value=given[one.name])}) for one in resources}
+
+    monkeypatch.setattr(AdminClient, "describe_cluster", describe_cluster)
+    monkeypatch.setattr(AdminClient, "describe_configs", _one_broker_a_call(describe_configs))
+    return KafkaClient("sink", "127.0.0.1:1", {}, 60.0).longest_transaction()
+
+
+def _done(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
+def _one_broker_a_call(describe: Any) -> Any:
+    """The real client refuses two itself, whoever is there; it is asked first."""
+    real = AdminClient.describe_configs
+
+    def described(admin: AdminClient, resources: list[ConfigResource], **given: Any) -> Any:
+        return describe(admin, resources, **given) if len(resources) == 1 else real(admin, resources, **given)
+
+    return described
+
+
+def test_of_several_brokers_the_one_that_allows_the_least_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, "900000", "60000", "120000") == 60.0
+
+
+@pytest.mark.parametrize("limit", [None, "", "unlimited"])
+def test_a_broker_that_names_the_limit_and_does_not_say_it_refuses_nothing(
+    limit: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asked(monkeypatch, limit) is None
+    assert asked(monkeypatch, limit, "60000") == 60.0
