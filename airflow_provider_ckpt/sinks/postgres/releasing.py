@@ -13,10 +13,12 @@ from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.sink import Handle
 
 _ROW_TRIGGERS = (
-    "SELECT 1 FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 3 = 3 "
+    "SELECT 1 FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 3 = 3 AND tgtype & 20 <> 0 "
+    "AND tgfoid <> 'pg_catalog.suppress_redundant_updates_trigger'::regproc "
     "AND tgrelid IN (SELECT relid FROM pg_partition_tree(%s::regclass) UNION ALL SELECT %s::regclass) LIMIT 1"
 )
-"""BEFORE (2), for each ROW (1); of a table with partitions, also of these."""
+"""BEFORE (2), for each ROW (1), INSERT (4) or UPDATE (16); of a table with partitions, also of these. PostgreSQL's own
+one leaves out what is in the table as it is."""
 
 
 @dataclass(frozen=True)
