@@ -626,6 +626,15 @@ _APPEND_LOG = (
         "a truncation by somebody else is taken for damage, and the job stops for ever",
     ),
     Mutant(
+        "claim-that-no-list-shows-is-lost",
+        "R3",
+        "storage/log_reading.py",
+        "    return next((number for number in unlisted if not files.exists(number)), None)",
+        "    return next(iter(unlisted), None)",
+        _LOG,
+        "a job that is taken over while somebody lists its journal is told to be damaged",
+    ),
+    Mutant(
         "list-torn-by-a-truncation",
         "R3",
         "storage/log_files.py",
