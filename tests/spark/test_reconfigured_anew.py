@@ -25,7 +25,7 @@ def counting(world: World, folder: str) -> Job:
 
     @job.transform(inputs=[live], output_mode="update")
     def counts(rows: DataFrame) -> DataFrame:
-        return rows.groupBy("k").agg(F.count("*").alias("n"))
+        return rows.groupBy("k").agg(F.count("*").alias("n"), F.max("id").alias("last"))
 
     job.sink("counted", counts, FileSink(world.path("counted")))
     return job
