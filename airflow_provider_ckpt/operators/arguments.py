@@ -8,6 +8,7 @@ from typing import Any
 from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.options import OPTIONS, Duration, check_ending
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
+from airflow_provider_ckpt.storage.layout import check_job_id
 
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
 """By the argument's name."""
@@ -38,6 +39,12 @@ def is_rendered_later(value: object) -> bool:
     if isinstance(value, Mapping):
         return any(is_rendered_later(part) for part in value.values())
     return hasattr(value, "resolve")  # XComArg and what else Airflow resolves before the task runs
+
+
+def check_given_job_id(job_id: object) -> None:
+    """As :func:`check_arguments`, of the job that a task looks for. Raises InvalidJobIdError."""
+    if isinstance(job_id, str) and not is_rendered_later(job_id):
+        check_job_id(job_id)
 
 
 def option_values(given: Mapping[str, Any]) -> dict[str, Any]:

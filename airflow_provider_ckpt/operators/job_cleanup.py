@@ -17,6 +17,7 @@ from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.operators.arguments import check_given_job_id
 from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 
@@ -82,6 +83,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         if (job_id is None) == (job_task_id is None):
             problem = "say which job: one of job_id and job_task_id"
             raise InvalidTaskArgumentError(argument="job_id", value=job_id, problem=problem)
+        check_given_job_id(job_id)
         check_conn_ids(conn_ids)
         for argument, value in (("job_params", job_params), ("conn_ids", conn_ids)):
             if value and job is None:

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.hooks.job_of_task import JobOfTask, job_of_task
 from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
+from airflow_provider_ckpt.operators.arguments import check_given_job_id, is_rendered_later
 from airflow_provider_ckpt.sensors.memory import SensorMemory
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
@@ -110,9 +111,22 @@ class CheckpointSensor(BaseSensorOperator):
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
         self.deferrable = deferrable
+        self._refuse_early()
         self._given = given_names(self, ("job_id", "checkpoint", "since", "finished", "watermark", "root"))
         self._looking: Look | None = None
         self._memory: SensorMemory | None = None
+
+    def _refuse_early(self) -> None:
+        """What no look could take, while the Dag is read; what a template makes is left to the task. Raises
+        InvalidTaskArgumentError, InvalidJobIdError."""
+        if self.max_checkpoint_age == 0:
+            raise InvalidTaskArgumentError(argument="max_checkpoint_age", value=0, problem="give more than 0")
+        check_given_job_id(self.job_id)
+        if not is_rendered_later(self.checkpoint):
+            self._wanted()
+        for argument, value in (("since", self.since), ("watermark", self.watermark)):
+            if not is_rendered_later(value):
+                _instant(value, argument)
 
     def execute(self, context: Context) -> Any:
         if not self.deferrable:
