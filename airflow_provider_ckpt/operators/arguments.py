@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_ckpt.hooks.rendered import is_rendered_later
 from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.options import OPTIONS, Duration, check_ending
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
-from airflow_provider_ckpt.storage.layout import check_job_id
 
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
 """By the argument's name."""
 TEMPLATED = tuple(name for name, option in ARGUMENTS.items() if option.templated)
 HELD_OTHERWISE = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
 """Those instead of which something else holds when nobody gives them: another root, another job."""
-_MARKS = ("{{", "{%", "{#")
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
@@ -30,21 +29,6 @@ def check_arguments(given: Mapping[str, Any]) -> None:
 def _is_given(name: str, value: object) -> bool:
     """None is no value where something else holds then."""
     return value is not None or not ARGUMENTS[name].unset_argument
-
-
-def is_rendered_later(value: object) -> bool:
-    """Whether Airflow makes the value, or a part of it, when the task runs."""
-    if isinstance(value, str):
-        return any(mark in value for mark in _MARKS)
-    if isinstance(value, Mapping):
-        return any(is_rendered_later(part) for part in value.values())
-    return hasattr(value, "resolve")  # XComArg and what else Airflow resolves before the task runs
-
-
-def check_given_job_id(job_id: object) -> None:
-    """As :func:`check_arguments`, of the job that a task looks for. Raises InvalidJobIdError."""
-    if isinstance(job_id, str) and not is_rendered_later(job_id):
-        check_job_id(job_id)
 
 
 def option_values(given: Mapping[str, Any]) -> dict[str, Any]:

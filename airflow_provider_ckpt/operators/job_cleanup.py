@@ -13,11 +13,10 @@ from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, conne
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import job_of_task
-from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_names, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.operators.arguments import check_given_job_id
 from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 

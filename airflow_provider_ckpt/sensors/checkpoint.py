@@ -14,10 +14,9 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask, job_of_task
-from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_names, is_rendered_later, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
-from airflow_provider_ckpt.operators.arguments import check_given_job_id, is_rendered_later
 from airflow_provider_ckpt.sensors.memory import SensorMemory
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
