@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
@@ -35,7 +36,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     Waits also for a job that has not started yet, and while the storage cannot be reached. Fails at once, without
     retries, when the job ended (FAILED for good, FINISHED) and what is waited for is not going to come, when the task
-    of ``job_task_id`` failed, and when nobody runs the job any more, as after a stop (``stalled_after``);
+    of ``job_task_id`` failed or left it STOPPED, and when nobody runs it any more, as after a stop (``stalled_after``);
     ``wait_for_restart`` keeps it waiting, for a job that later Dag runs continue.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
@@ -130,7 +131,7 @@ class CheckpointSensor(BaseSensorOperator):
     def execute(self, context: Context) -> Any:
         if not self.deferrable:
             return super().execute(context)
-        with airflow_failures():
+        with self._allowed_to_fail(), airflow_failures():
             verdict = self._look(context)
         if verdict.outcome == "wait":
             self.defer(
@@ -138,7 +139,19 @@ class CheckpointSensor(BaseSensorOperator):
                 method_name="execute_complete",
                 timeout=timedelta(seconds=self.timeout),
             )
-        return self._finish(verdict)
+        with self._allowed_to_fail():
+            return self._finish(verdict)
+
+    @contextmanager
+    def _allowed_to_fail(self) -> Iterator[None]:
+        """Airflow asks for poked sensors, and behind a deferral: not for the first look of a deferrable one."""
+        try:
+            yield
+        except AirflowFailException as error:
+            for flag in ("soft_fail", "never_fail"):
+                if getattr(self, flag):
+                    raise AirflowSkipException(f"Skipping due to {flag} is set to True. {error}") from error
+            raise
 
     def poke(self, context: Context) -> bool | PokeReturnValue:
         with airflow_failures():

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
@@ -143,6 +143,21 @@ def test_polling_reads_the_journal_once_and_then_only_what_was_added(
 def test_the_job_is_named_in_one_way(make: Any, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskArgumentError, match="one of job_id and job_task_id"):
         make(**arguments)
+
+
+@pytest.mark.parametrize("flag", ["soft_fail", "never_fail"])
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_sensor_that_may_fail_is_skipped_in_every_mode(
+    make: Any, journal: Journals, flag: str, deferrable: bool
+) -> None:
+    """The first look of a deferrable one failed the task."""
+    end(driver(journal("orders")), "FAILED")
+    with pytest.raises(AirflowSkipException, match=flag):
+        make(deferrable=deferrable, **{flag: True}).execute(context(StateStore()))
+    with pytest.raises(AirflowSkipException, match=flag):
+        make(deferrable=deferrable, root=None, ckpt_conn_id="there_is_none", **{flag: True}).execute(
+            context(StateStore())
+        )
 
 
 @pytest.mark.parametrize("flag", ["released", "wait_for_restart", "deferrable"])
