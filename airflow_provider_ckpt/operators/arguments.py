@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_provider_ckpt.hooks.rendered import is_rendered_later
 from airflow_provider_ckpt.job.flink_options import flink_values
+from airflow_provider_ckpt.job.loading import parts_of
 from airflow_provider_ckpt.job.options import OPTIONS, Duration, check_ending
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 
@@ -23,6 +24,8 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     known = {name: value for name, value in given.items() if _is_given(name, value) and not is_rendered_later(value)}
     for name, value in known.items():
         ARGUMENTS[name].read(value, name)
+    if "job" in known:
+        parts_of(known["job"])  # its form: whether there is such a file only the worker knows
     check_ending([name for name, value in known.items() if ARGUMENTS[name].ends and value is not None])
 
 
