@@ -7,6 +7,7 @@ import json
 
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.job_client import job_client
+from airflow_provider_ckpt.journal.state import JobState
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -17,12 +18,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = job_client(args).checkpoints()
+    client = job_client(args)
+    found = client.checkpoints()
     if args.json:
         print(json.dumps([one.to_json() for one in found], indent=1))
         return 0
     if not found:
-        print(f"job {args.job} has no checkpoint yet")
+        print(_none_of(client.look()))
         return 0
     rows = [
         (
@@ -37,3 +39,10 @@ def run(args: argparse.Namespace) -> int:
     ]
     print(text.table(("CHECKPOINT", "KIND", "STATUS", "TRIGGERED", "TOOK", "REASON"), rows))
     return 0
+
+
+def _none_of(state: JobState) -> str:
+    if state.deletion is None:
+        return f"job {state.job_id} has no checkpoint yet"
+    last = state.last_completed or "none"
+    return f"job {state.job_id} was deleted, with what was known of its checkpoints (last completed: {last})"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_ckpt.hooks.rendered import is_rendered_later
 from airflow_provider_ckpt.job.flink_options import flink_values
+from airflow_provider_ckpt.job.loading import parts_of
 from airflow_provider_ckpt.job.options import OPTIONS, Duration, check_ending
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 
@@ -14,7 +16,6 @@ ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argume
 TEMPLATED = tuple(name for name, option in ARGUMENTS.items() if option.templated)
 HELD_OTHERWISE = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
 """Those instead of which something else holds when nobody gives them: another root, another job."""
-_MARKS = ("{{", "{%", "{#")
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
@@ -23,21 +24,14 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     known = {name: value for name, value in given.items() if _is_given(name, value) and not is_rendered_later(value)}
     for name, value in known.items():
         ARGUMENTS[name].read(value, name)
+    if "job" in known:
+        parts_of(known["job"])  # its form: whether there is such a file only the worker knows
     check_ending([name for name, value in known.items() if ARGUMENTS[name].ends and value is not None])
 
 
 def _is_given(name: str, value: object) -> bool:
     """None is no value where something else holds then."""
     return value is not None or not ARGUMENTS[name].unset_argument
-
-
-def is_rendered_later(value: object) -> bool:
-    """Whether Airflow makes the value, or a part of it, when the task runs."""
-    if isinstance(value, str):
-        return any(mark in value for mark in _MARKS)
-    if isinstance(value, Mapping):
-        return any(is_rendered_later(part) for part in value.values())
-    return hasattr(value, "resolve")  # XComArg and what else Airflow resolves before the task runs
 
 
 def option_values(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, conne
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import job_of_task
-from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_names, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -82,6 +82,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         if (job_id is None) == (job_task_id is None):
             problem = "say which job: one of job_id and job_task_id"
             raise InvalidTaskArgumentError(argument="job_id", value=job_id, problem=problem)
+        check_given_job_id(job_id)
         check_conn_ids(conn_ids)
         for argument, value in (("job_params", job_params), ("conn_ids", conn_ids)):
             if value and job is None:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import TaskGroup
 
-from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.job.suggestions import did_you_mean
-from airflow_provider_ckpt.operators.arguments import ARGUMENTS, check_timing
+from airflow_provider_ckpt.operators.arguments import check_timing
+from airflow_provider_ckpt.operators.group_arguments import (
+    TIMING,
+    Subtasks,
+    check_for_tasks,
+    check_options,
+    check_standbys,
+    subtasks_with_arguments,
+)
 from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.standby_task import StandbyTaskOperator
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 
-_TIMING = ("poll", "lost_after", "silence")
-_OURS = ("ckpt_conn_id", "conn_ids", "options", "stop_grace", "poll_interval", *_TIMING)
-_AIRFLOWS = ("restart_attempts", "restart_delay")
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
 _RETRIES: Mapping[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=10)}
 """While a subtask waits for its next try no checkpoint is taken: Airflow's five minutes are long for that."""
-
-Subtasks = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
 
 class CheckpointedSparkJobGroup(TaskGroup):
@@ -78,8 +79,10 @@ class CheckpointedSparkJobGroup(TaskGroup):
         **options: Any,
     ) -> None:
         about = {name: options.pop(name) for name in _GROUPS if name in options}
-        _check(options)
-        _check_standbys(standbys)
+        check_options(options)
+        check_standbys(standbys)
+        for_tasks = {"spark": spark, "plan": plan, "subtask": subtask, "coordinate": coordinate}
+        check_for_tasks({**for_tasks, "default_args": default_args})
         super().__init__(group_id=group_id, default_args=dict(default_args or {}), **about)  # type: ignore[arg-type]
         self._add_retries()
         given = {"job": job, "ckpt_group": self.group_id, **(spark or {}), **options}
@@ -89,7 +92,7 @@ class CheckpointedSparkJobGroup(TaskGroup):
             for number in range(1, standbys + 1):
                 planned >> StandbyTaskOperator(task_id=f"standby-{number}", **of_subtasks)
             of_subtasks["spared"] = standbys > 0
-            check_timing({name: of_subtasks.get(name) for name in _TIMING})  # a mapped task is made when it runs
+            check_timing({name: of_subtasks.get(name) for name in TIMING})  # a mapped task is made when it runs
             if subtasks is None:
                 tasks: str | list[str] = f"{self._prefix()}subtask"
                 mapped = SubtaskTaskOperator.partial(
@@ -97,7 +100,8 @@ class CheckpointedSparkJobGroup(TaskGroup):
                 ).expand(subtask=planned.output)
                 planned >> mapped
             else:
-                tasks = [_listed(name, of_subtasks, own, planned) for name, own in _with_arguments(subtasks).items()]
+                own = subtasks_with_arguments(subtasks)
+                tasks = [_listed(name, of_subtasks, own[name], planned) for name in own]
             names = planned.output if subtasks is None else list(subtasks)
             coordinated = MasterTaskOperator(
                 task_id="coordinate", subtasks=names, subtask_tasks=tasks, **{**_first(given), **(coordinate or {})}
@@ -114,13 +118,6 @@ class CheckpointedSparkJobGroup(TaskGroup):
         self.default_args.update({name: value for name, value in _RETRIES.items() if name not in known})
 
 
-def _check_standbys(standbys: object) -> None:
-    """Raises InvalidTaskArgumentError."""
-    if isinstance(standbys, bool) or not isinstance(standbys, int) or standbys < 0:
-        problem = "give a number of tasks that stand by, 0 for none"
-        raise InvalidTaskArgumentError(argument="standbys", value=standbys, problem=problem)
-
-
 def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], planned: PlanTaskOperator) -> str:
     """Its task, by its id. Its Spark settings come on top of those for all."""
     conf = {**(given.get("conf") or {}), **(own.get("conf") or {})}
@@ -130,38 +127,6 @@ def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], planned
     return str(task.task_id)
 
 
-def _with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any]]:
-    """Raises InvalidTaskArgumentError for what names no subtasks, and for a subtask that two tasks would run: each
-    would take it from the other."""
-    if isinstance(subtasks, str) or not all(isinstance(name, str) and name.strip() for name in subtasks):
-        problem = "give a list of subtasks (history/0) or vertices (history), or a mapping of them to their arguments"
-        raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem=problem)
-    if isinstance(subtasks, Mapping) and not all(isinstance(own, Mapping) for own in subtasks.values()):
-        problem = "give each subtask a mapping of arguments, {} for none"
-        raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem=problem)
-    names = list(subtasks)
-    if not names:
-        raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem="name all of them, or leave it out")
-    for name in names:
-        vertex, _, number = name.rpartition("/")
-        if names.count(name) > 1 or (number.isdigit() and vertex in names):
-            problem = f"{name} is named twice{'' if names.count(name) > 1 else f', once by its vertex {vertex}'}"
-            raise InvalidTaskArgumentError(argument="subtasks", value=names, problem=problem)
-    return subtasks if isinstance(subtasks, Mapping) else {name: {} for name in names}
-
-
 def _first(given: Mapping[str, Any]) -> dict[str, Any]:
     """Among those that wait for a slot it is the first: without a JobMaster nothing is committed."""
     return {"priority_weight": 1000, "weight_rule": "absolute", **given}
-
-
-def _check(options: Mapping[str, Any]) -> None:
-    known = {*ARGUMENTS, *_OURS} - {*_AIRFLOWS, "job"}
-    for name, value in options.items():
-        if name in _AIRFLOWS:
-            instead = name.replace("restart_attempts", "retries").replace("restart_delay", "retry_delay")
-            problem = f"a subtask of a group is restarted by Airflow: give {instead} in default_args or subtask="
-            raise InvalidTaskArgumentError(argument=name, value=value, problem=problem)
-        if name not in known:
-            problem = f"a group has no such argument{did_you_mean(name, sorted(known))}; spark= takes spark-submit's"
-            raise InvalidTaskArgumentError(argument=name, value=value, problem=problem)

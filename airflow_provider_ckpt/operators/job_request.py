@@ -12,13 +12,12 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
-from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_names, is_rendered_later, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration, as_numbers
 from airflow_provider_ckpt.job.units import whole_number
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.operators.arguments import is_rendered_later
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -51,6 +50,7 @@ class JobRequestOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_given_job_id(job_id)
         self.job_id = job_id
         self.wait = kinds.FLAG.read(wait, "wait")
         self.timeout = parse_duration(timeout, "timeout")

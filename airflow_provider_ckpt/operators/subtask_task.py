@@ -229,7 +229,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     def _result(self, state: JobState) -> dict[str, Any]:
         status = None if state.status is None else str(state.status)
-        self.log.info("Nothing is left to do for %s (job %s, %s)", self.subtask, state.job_id, status)
+        shown = status or "not RUNNING yet"
+        self.log.info("Nothing is left to do for %s (job %s, %s)", self.subtask, state.job_id, shown)
         return {"job_id": state.job_id, "subtask": self.subtask, "status": status}
 
     def _was_killed(self, run: TaskRun) -> AirflowException:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask, job_of_task
-from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_names, is_rendered_later, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
 from airflow_provider_ckpt.sensors.memory import SensorMemory
@@ -35,7 +36,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     Waits also for a job that has not started yet, and while the storage cannot be reached. Fails at once, without
     retries, when the job ended (FAILED for good, FINISHED) and what is waited for is not going to come, when the task
-    of ``job_task_id`` failed, and when nobody runs the job any more, as after a stop (``stalled_after``);
+    of ``job_task_id`` failed or left it STOPPED, and when nobody runs it any more, as after a stop (``stalled_after``);
     ``wait_for_restart`` keeps it waiting, for a job that later Dag runs continue.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
@@ -110,14 +111,27 @@ class CheckpointSensor(BaseSensorOperator):
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
         self.deferrable = deferrable
+        self._refuse_early()
         self._given = given_names(self, ("job_id", "checkpoint", "since", "finished", "watermark", "root"))
         self._looking: Look | None = None
         self._memory: SensorMemory | None = None
 
+    def _refuse_early(self) -> None:
+        """What no look could take, while the Dag is read; what a template makes is left to the task. Raises
+        InvalidTaskArgumentError, InvalidJobIdError."""
+        if self.max_checkpoint_age == 0:
+            raise InvalidTaskArgumentError(argument="max_checkpoint_age", value=0, problem="give more than 0")
+        check_given_job_id(self.job_id)
+        if not is_rendered_later(self.checkpoint):
+            self._wanted()
+        for argument, value in (("since", self.since), ("watermark", self.watermark)):
+            if not is_rendered_later(value):
+                _instant(value, argument)
+
     def execute(self, context: Context) -> Any:
         if not self.deferrable:
             return super().execute(context)
-        with airflow_failures():
+        with self._allowed_to_fail(), airflow_failures():
             verdict = self._look(context)
         if verdict.outcome == "wait":
             self.defer(
@@ -125,7 +139,19 @@ class CheckpointSensor(BaseSensorOperator):
                 method_name="execute_complete",
                 timeout=timedelta(seconds=self.timeout),
             )
-        return self._finish(verdict)
+        with self._allowed_to_fail():
+            return self._finish(verdict)
+
+    @contextmanager
+    def _allowed_to_fail(self) -> Iterator[None]:
+        """Airflow asks for poked sensors, and behind a deferral: not for the first look of a deferrable one."""
+        try:
+            yield
+        except AirflowFailException as error:
+            for flag in ("soft_fail", "never_fail"):
+                if getattr(self, flag):
+                    raise AirflowSkipException(f"Skipping due to {flag} is set to True. {error}") from error
+            raise
 
     def poke(self, context: Context) -> bool | PokeReturnValue:
         with airflow_failures():

@@ -89,10 +89,11 @@ class CheckpointCondition:
         return f"{' and '.join(parts)} ({'released' if self.released else 'completed'})"
 
     def _shown(self, state: JobState) -> str:
+        status = state.status or "not RUNNING yet"
         cause = f" ({cause_first(state.cause)})" if state.cause else ""
         watermark = "" if self.watermark is None else f", watermark {self._shown_watermark(state)}"
         return (
-            f"Job {self.job_id} is {state.status}{cause}: checkpoint {state.last_completed or 'none'} completed, "
+            f"Job {self.job_id} is {status}{cause}: checkpoint {state.last_completed or 'none'} completed, "
             f"{state.last_released or 'none'} released{watermark}"
         )
 

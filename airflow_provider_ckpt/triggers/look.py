@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
 from airflow_provider_ckpt.triggers.stillness import Seen, Stillness, patience
 
@@ -59,7 +60,7 @@ class Look:
             return Verdict("wait", str(error))
         verdict = self.condition.judge(state)
         if found is not None and verdict.outcome == "wait":
-            verdict = self._of_task(verdict, found)
+            verdict = self._of_task(verdict, found, has_stopped=state.status is JobStatus.STOPPED)
         if verdict.outcome != "wait":
             return verdict
         self.seen = self.seen.after(state, released=self.condition.released)
@@ -89,11 +90,17 @@ class Look:
             self.condition = replace(self._asked, job_id=job_id)
             self._client, self.seen = None, self.seen if self._client is None else Seen()
 
-    def _of_task(self, verdict: Verdict, found: FoundJob) -> Verdict:
-        if found.is_over and not self.condition.wait_for_restart:
+    def _of_task(self, verdict: Verdict, found: FoundJob, *, has_stopped: bool = False) -> Verdict:
+        """Of a job that has STOPPED a task that Airflow tries again goes on with it, and one that succeeded does not:
+        the next Dag run may be waiting for this sensor."""
+        if self.condition.wait_for_restart:
+            return verdict
+        if found.is_over:
             return Verdict("failed", f"Task {self._task_id} is {found.state}. {verdict.message}")
-        if found.job_id is None and found.state == "success" and not self.condition.wait_for_restart:
+        if found.job_id is None and found.state == "success":
             return Verdict("failed", f"Task {self._task_id} succeeded and told no job id: it runs no job")
+        if has_stopped and found.state == "success":
+            return Verdict("failed", f"Task {self._task_id} succeeded, and goes on with nothing. {verdict.message}")
         return verdict
 
     def _is_stalled(self, state: JobState, found: FoundJob | None) -> bool:
@@ -119,10 +126,10 @@ class Look:
         return Verdict("failed", f"No checkpoint was {done} for {round(seconds)} s (max_checkpoint_age). {found}")
 
     def _given_up(self, state: JobState) -> Verdict:
-        seconds = round(self._seconds(self.seen.journal))
+        seconds, status = round(self._seconds(self.seen.journal)), state.status or "not RUNNING yet"
         driver = "is gone" if is_alive(state.worker) is False else f"on {state.worker.host or 'a host unknown'}"
         return Verdict(
             "failed",
-            f"Job {self.condition.job_id} is {state.status}, but nothing was journaled for {seconds} s "
+            f"Job {self.condition.job_id} is {status}, but nothing was journaled for {seconds} s "
             f"(driver {driver}): nobody runs it. It is not going to reach {self.condition.wanted()}",
         )

@@ -57,6 +57,8 @@ def test_what_can_be_read_from_a_text_is_templated() -> None:
         {"restore": ""},
         {"job_params": {"a day": "1"}},
         {"mode": "fast"},
+        {"job": "orders.py"},
+        {"job": "orders.py:the job"},
         {"batch_recovery": "no"},
         {"deferrable": "no"},
         {"options": "execution.batch.job-recovery.enabled=true"},

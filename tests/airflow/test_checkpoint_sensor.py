@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.journal.journal import Journal
@@ -26,6 +27,13 @@ def make(root: Storage) -> Callable[..., CheckpointSensor]:
     return lambda **arguments: CheckpointSensor(
         **{"task_id": "wait", "job_id": "orders", "root": root.uri, **arguments}
     )
+
+
+def made_of_a_template(make: Any, argument: str, value: object) -> CheckpointSensor:
+    """One whose argument was seen by nobody before the task runs."""
+    sensor: CheckpointSensor = make(**{argument: "{{ something }}"})
+    setattr(sensor, argument, value)
+    return sensor
 
 
 def test_poking_follows_the_job_to_its_checkpoint(make: Any, journal: Journals) -> None:
@@ -51,7 +59,7 @@ def test_a_number_that_came_out_of_a_template_is_a_number(make: Any, journal: Jo
 @pytest.mark.parametrize("checkpoint", ["last", 0])
 def test_what_is_no_checkpoint_fails_the_task_for_good(make: Any, checkpoint: Any) -> None:
     with pytest.raises(AirflowFailException, match="final"):
-        make(checkpoint=checkpoint).poke({})
+        made_of_a_template(make, "checkpoint", checkpoint).poke({})
 
 
 def test_a_job_that_ended_too_early_fails_the_sensor_unless_it_waits_for_a_restart(
@@ -137,6 +145,21 @@ def test_the_job_is_named_in_one_way(make: Any, arguments: dict[str, Any]) -> No
         make(**arguments)
 
 
+@pytest.mark.parametrize("flag", ["soft_fail", "never_fail"])
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_sensor_that_may_fail_is_skipped_in_every_mode(
+    make: Any, journal: Journals, flag: str, deferrable: bool
+) -> None:
+    """The first look of a deferrable one failed the task."""
+    end(driver(journal("orders")), "FAILED")
+    with pytest.raises(AirflowSkipException, match=flag):
+        make(deferrable=deferrable, **{flag: True}).execute(context(StateStore()))
+    with pytest.raises(AirflowSkipException, match=flag):
+        make(deferrable=deferrable, root=None, ckpt_conn_id="there_is_none", **{flag: True}).execute(
+            context(StateStore())
+        )
+
+
 @pytest.mark.parametrize("flag", ["released", "wait_for_restart", "deferrable"])
 def test_a_text_is_no_flag(make: Any, flag: str) -> None:
     """wait_for_restart="false" waited for ever."""
@@ -144,10 +167,23 @@ def test_a_text_is_no_flag(make: Any, flag: str) -> None:
         make(**{flag: "false"})
 
 
-@pytest.mark.parametrize("since", ["yesterday", "2026-01-01T00:00:00", "", datetime(2026, 1, 1)])  # noqa: DTZ001
-def test_an_instant_needs_its_zone(make: Any, since: Any) -> None:
-    with pytest.raises(AirflowFailException, match="since="):
-        make(since=since).poke({})
+@pytest.mark.parametrize("instant", ["yesterday", "2026-01-01T00:00:00", "", datetime(2026, 1, 1)])  # noqa: DTZ001
+@pytest.mark.parametrize("argument", ["since", "watermark"])
+def test_an_instant_needs_its_zone(make: Any, argument: str, instant: Any) -> None:
+    with pytest.raises(InvalidTaskArgumentError, match=f"{argument}="):
+        make(**{argument: instant})
+    with pytest.raises(AirflowFailException, match=f"{argument}="):
+        made_of_a_template(make, argument, instant).poke({})
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("checkpoint", "first"), ("checkpoint", 0), ("checkpoint", ""), ("max_checkpoint_age", 0), ("job_id", "a/b")],
+)
+def test_what_no_look_could_take_is_refused_when_the_dag_is_read(make: Any, argument: str, value: object) -> None:
+    with pytest.raises(InvalidInputError, match=r"cannot be used|is refused"):
+        make(**{argument: value})
+    make(checkpoint="{{ params.number }}")
 
 
 @pytest.mark.parametrize("since", ["1970-01-01 00:00:01+00:00", "1970-01-01T00:00:01Z", "1970-01-01T01:00:01+01:00"])

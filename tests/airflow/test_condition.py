@@ -26,6 +26,13 @@ def state(status: str | None, completed: int = 0, released: int | None = None, *
     )
 
 
+def test_a_job_that_is_prepared_and_does_not_run_is_told_in_words() -> None:
+    told = CheckpointCondition("orders", 1).judge(state(None)).message
+    assert told == (
+        "Job orders is not RUNNING yet: checkpoint none completed, none released. Waiting for checkpoint 1 (released)"
+    )
+
+
 def outcome(found: JobState | None, checkpoint: Any = "final", **options: Any) -> str:
     return CheckpointCondition("orders", checkpoint, **options).judge(found).outcome
 

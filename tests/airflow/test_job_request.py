@@ -26,6 +26,7 @@ from airflow_provider_ckpt.operators.job_request import (
     CheckpointedJobStopOperator,
     JobRequestOperator,
 )
+from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.journaled import complete, driver, end
 from tests.airflow.support import StateStore, context
@@ -40,6 +41,13 @@ def operator(kind: str, root: Storage, **arguments: object) -> JobRequestOperato
 
 def ask(task: JobRequestOperator) -> dict[str, object]:
     return task.execute(context(StateStore()))
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_an_id_that_no_job_has_is_refused_when_the_dag_is_read(kind: str) -> None:
+    with pytest.raises(InvalidJobIdError, match="a/b"):
+        KINDS[kind](task_id="ask", job_id="a/b")
+    KINDS[kind](task_id="ask", job_id="{{ params.job / 2 }}")
 
 
 @contextmanager

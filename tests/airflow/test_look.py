@@ -149,6 +149,19 @@ def test_a_job_that_airflow_runs_needs_no_other_sign_of_life(make: Any, journal:
     assert outcomes(make(Task("orders", "success"), job_id="", stalled_after=60), 2) == ["wait", "failed"]
 
 
+def test_behind_a_task_that_succeeded_a_stopped_job_is_not_waited_for(make: Any, journal: Journals) -> None:
+    """The Dag run, and with ``max_active_runs=1`` the next one that would go on with the job, waited 15 minutes."""
+    writer = driver(journal("orders"))
+    complete(writer, 1)
+    end(writer, "STOPPED")
+    found = make(Task("orders", "success"), job_id="")()
+    assert found.outcome == "failed"
+    assert "Task orders succeeded, and goes on with nothing. Job orders is STOPPED" in found.message
+    assert make(Task("orders", "success"), job_id="", checkpoint=1)().outcome == "reached"
+    assert make(Task("orders", "success"), job_id="", wait_for_restart=True)().outcome == "wait"
+    assert make(Task("orders", "up_for_retry"), job_id="")().outcome == "wait"
+
+
 def test_a_task_that_runs_no_job_is_refused(make: Any) -> None:
     assert "runs no job" in make(Task(None, "success"), job_id="")().message
 

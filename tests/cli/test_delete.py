@@ -45,6 +45,8 @@ def test_it_says_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
     )
     assert job.parts() == ["journal"]
     assert ckpt("delete", "orders") == (0, "job orders is DELETED already\n", "")
+    told = ckpt("checkpoints", "orders")[1]
+    assert told.startswith("job orders was deleted, with what was known of its checkpoints (last completed: "), told
 
 
 @pytest.mark.parametrize(

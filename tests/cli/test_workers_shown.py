@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow_provider_ckpt.cli.job_view import job_view
 from airflow_provider_ckpt.cli.show import summary
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.journal.samples import WORKER, of_deployment, of_rescaled_workers, of_rescaling
@@ -34,6 +37,17 @@ def test_who_runs_beside_whom_is_shown_once_he_is_to_begin() -> None:
     ev.SubtasksAdded((SubtaskId("history/2"), SubtaskId("history/3")), 135.0).apply(state)
     beside = "history/0 (with history/2), history/1 (with history/3)"
     assert dict(summary(state))["workers"] == f"prepared in epoch 1, to run: {beside}"
+
+
+def test_a_job_that_was_prepared_and_has_no_jobmaster_yet_does_not_run() -> None:
+    """It had no line for its status."""
+    state = JobState("orders", epoch=1, deployment=1)
+    assert dict(summary(state))["status"] == "not RUNNING yet"
+    gone = replace(identify(), started="0")
+    told = dict(summary(replace(state, worker=gone)))["status"]
+    assert told == "not RUNNING yet (no JobMaster has come yet; its workers go on until the next one)"
+    told = dict(summary(replace(state, worker=gone, epoch=2)))["status"]
+    assert told == "not RUNNING yet (its JobMaster is gone; its workers go on until the next one)"
 
 
 def test_a_job_whose_workers_go_on_is_running_whoever_coordinates_it() -> None:

@@ -108,7 +108,7 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
         vertex=SimpleNamespace(uid="vertex"),
         publication=SimpleNamespace(plan=SimpleNamespace(settings=None)),
     )
-    context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1)
+    context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1, executors=None)
     query = RunningQuery(context, publisher, lambda: None)
     query._query = failed
     query._end.going_on()

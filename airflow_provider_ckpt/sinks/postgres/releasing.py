@@ -13,12 +13,11 @@ from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.sink import Handle
 
 _ROW_TRIGGERS = (
-    "SELECT 1 FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 3 = 3 AND tgtype & 20 <> 0 "
-    "AND tgfoid <> 'pg_catalog.suppress_redundant_updates_trigger'::regproc "
+    "SELECT 1 FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7 "
     "AND tgrelid IN (SELECT relid FROM pg_partition_tree(%s::regclass) UNION ALL SELECT %s::regclass) LIMIT 1"
 )
-"""BEFORE (2), for each ROW (1), INSERT (4) or UPDATE (16); of a table with partitions, also of these. PostgreSQL's own
-one leaves out what is in the table as it is."""
+"""BEFORE (2) INSERT (4), for each ROW (1); of a table with partitions, also of these. One before UPDATE alone chooses
+between the row that is there and the one that comes, as "the newer one wins" and PostgreSQL's own one (what is there as it is) do, and loses none."""
 
 
 @dataclass(frozen=True)

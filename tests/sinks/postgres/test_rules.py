@@ -262,6 +262,21 @@ def test_rows_that_are_in_the_table_as_they_are_may_be_left_out(world: World) ->
     assert world.rows() == [(1, "a"), (2, "c")]
 
 
+def test_the_newer_row_may_win(world: World) -> None:
+    sink = world.table(KEYED).new(mode="upsert", key=["id"])
+    sink.release([stage(sink, Rows([[(1, "b"), (2, "b")]]), 1)], 1)
+    world.run(
+        f"""CREATE FUNCTION "{world.schema}".newer() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF NEW.city < OLD.city THEN RETURN NULL; END IF; RETURN NEW; END $$"""
+    )
+    world.run(
+        f'CREATE TRIGGER t BEFORE UPDATE ON "{world.schema}".orders FOR EACH ROW '
+        f'EXECUTE FUNCTION "{world.schema}".newer()'
+    )
+    assert sink.release([stage(sink, Rows([[(1, "a"), (2, "c")]]), 2)], 2) == {"rows": 2}
+    assert world.rows() == [(1, "b"), (2, "c")]
+
+
 def test_a_trigger_that_passes_all_rows_on_is_no_obstacle_to_those_of_one_key(world: World) -> None:
     sink = world.table("id int NOT NULL PRIMARY KEY, city text").new(mode="upsert", key=["id"])
     world.run(
