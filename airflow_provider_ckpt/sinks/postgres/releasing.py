@@ -17,7 +17,8 @@ _ROW_TRIGGERS = (
     "AND tgrelid IN (SELECT relid FROM pg_partition_tree(%s::regclass) UNION ALL SELECT %s::regclass) LIMIT 1"
 )
 """BEFORE (2) INSERT (4), for each ROW (1); of a table with partitions, also of these. One before UPDATE alone chooses
-between the row that is there and the one that comes, as "the newer one wins" and PostgreSQL's own one (what is there as it is) do, and loses none."""
+between the row that is there and the one that comes ("the newer one wins"; PostgreSQL's own for redundant updates), and
+loses none."""
 
 
 @dataclass(frozen=True)
