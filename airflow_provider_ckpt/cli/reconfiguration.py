@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from airflow_provider_ckpt.cli.errors import BadChangeError
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview, as_numbers
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
-from airflow_provider_ckpt.job.reconfiguration import DECLARED, RESOURCES
+from airflow_provider_ckpt.job.reconfiguration import DECLARED, RESOURCES, WORKLOAD
+from airflow_provider_ckpt.model.vertex_settings import LIMITS
 
-WORKLOAD = ("max_bytes_per_batch", "max_files_per_batch", "trigger_interval", "state_partitions", "parallelism")
-LIMITS = WORKLOAD[:2]
 LOGIC = "logic"
 
 

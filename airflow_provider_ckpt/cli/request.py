@@ -7,10 +7,10 @@ import argparse
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.errors import BadScaleError
 from airflow_provider_ckpt.cli.job_client import job_client
-from airflow_provider_ckpt.cli.reconfiguration import LOGIC, WORKLOAD, print_preview, read_changes
+from airflow_provider_ckpt.cli.reconfiguration import LOGIC, print_preview, read_changes
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.job_request import JobRequest
-from airflow_provider_ckpt.job.reconfiguration import RESOURCES
+from airflow_provider_ckpt.job.reconfiguration import RESOURCES, WORKLOAD
 from airflow_provider_ckpt.job.units import parse_duration, whole_number
 from airflow_provider_ckpt.report.exit_code import ExitCode
 

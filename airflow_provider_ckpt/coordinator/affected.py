@@ -7,9 +7,7 @@ from dataclasses import fields, replace
 
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
-from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-
-_LIMITS = ("max_bytes_per_batch", "max_files_per_batch")
+from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 
 
 def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[str, VertexSettings]:
@@ -56,7 +54,7 @@ def _refuse_contradiction(vertex: str, one: VertexSettings, other: VertexSetting
         if len(values) > 1:
             shown = " and ".join(sorted(map(str, values)))
             raise ReconfigurationRefusedError(why=f"{name} of the query {vertex} is to be {shown}")
-    limits = {name for each in (one, other) for name in _LIMITS if getattr(each, name) is not None}
+    limits = {name for each in (one, other) for name in LIMITS if getattr(each, name) is not None}
     if len(limits) > 1:  # the second would take the place of the first without a word
         why = f"the query {vertex} is to have {' and '.join(sorted(limits))}: Spark takes one of the two"
         raise ReconfigurationRefusedError(why=why)

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.job.units import (
     parse_duration,
     whole_number,
 )
-from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 
 DECLARED = "declared"
 
@@ -60,7 +60,7 @@ class Reconfiguration:
         """How much of each file source and result partition one micro-batch of the query takes (one of the two), how
         long it is from one micro-batch to the next, and into how many parts its state is cut; of a source with splits
         how many subtasks read it (``parallelism``, and nothing else)."""
-        _refuse_unknown(uid, unknown, ("max_bytes_per_batch", "max_files_per_batch", *_WORKLOAD))
+        _refuse_unknown(uid, unknown, WORKLOAD)
         if max_bytes_per_batch is not None and max_files_per_batch is not None:
             raise NotReconfigurableError(uid=uid, problem="Spark takes a limit of bytes or one of files, not both")
         size = None if max_bytes_per_batch is None else parse_bytes(max_bytes_per_batch, "max_bytes_per_batch")
@@ -69,7 +69,9 @@ class Reconfiguration:
             VertexSettings(
                 max_bytes_per_batch=_whole(uid, "max_bytes_per_batch", size, LARGEST_SIZE),
                 max_files_per_batch=_whole(uid, "max_files_per_batch", max_files_per_batch),
-                trigger_interval=None if trigger_interval is None else parse_duration(trigger_interval, _WORKLOAD[0]),
+                trigger_interval=None
+                if trigger_interval is None
+                else parse_duration(trigger_interval, "trigger_interval"),
                 state_partitions=_whole(uid, "state_partitions", state_partitions),
                 parallelism=_whole(uid, "parallelism", parallelism),
             ),
@@ -143,7 +145,7 @@ class Reconfiguration:
         return self
 
 
-_WORKLOAD = ("trigger_interval", "state_partitions", "parallelism")
+WORKLOAD = (*LIMITS, "trigger_interval", "state_partitions", "parallelism")
 RESOURCES = ("executors", "pool_weight")
 WHOLE = ("max_files_per_batch", "state_partitions", "parallelism", *RESOURCES)
 

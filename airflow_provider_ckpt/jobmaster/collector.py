@@ -80,7 +80,7 @@ def _collect_partition(
     partition = partition_path(job_id, subtask.vertex, subtask.number)
     for edge in edges:
         delete_feeds_before(storage, feed_folder(partition, edges, edge), epoch)
-    published = {file.path.split("/")[-2] for batch in batches for file in batch.files}
+    published = {file.folder for batch in batches for file in batch.files}
     return _delete_staged(storage, data_folder(partition, edges), living, published)
 
 

@@ -81,8 +81,7 @@ class SubtaskLook:
     @property
     def named_folders(self) -> frozenset[str]:
         """Of data files that live entries name, or batches that may still be published."""
-        files = [file for one in self._named() for file in one.files]
-        return frozenset(file.path.split("/")[-2] for file in files)
+        return frozenset(file.folder for one in self._named() for file in one.files)
 
     @property
     def named_handles(self) -> frozenset[str]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 
 from airflow_provider_ckpt.model.json_form import LATER
 
+LIMITS = ("max_bytes_per_batch", "max_files_per_batch")
+"""Of a micro-batch: Spark takes one of them."""
+
 
 @dataclass(frozen=True)
 class VertexSettings:
@@ -43,9 +46,8 @@ class VertexSettings:
         """With what ``change`` says; what it does not speak of stays. One limit of a micro-batch takes the place of
         the other."""
         given = {one.name: value for one in fields(change) if (value := getattr(change, one.name)) not in (None, {})}
-        limits = {"max_bytes_per_batch", "max_files_per_batch"}
-        if limits & given.keys():
-            given = {**dict.fromkeys(limits), **given}
+        if given.keys() & set(LIMITS):
+            given = {**dict.fromkeys(LIMITS), **given}
         digests = {uid: digest for uid, digest in self.digests.items() if uid not in change.logic}
         merged = {"logic": {**self.logic, **change.logic}, "digests": {**digests, **change.digests}}
         return replace(self, **{**given, **merged})

@@ -27,6 +27,11 @@ class PartitionFile:
     path: str
     size: int
 
+    @property
+    def folder(self) -> str:
+        """Of what was staged with it: ``<attempt>-<batch>-<nonce>``."""
+        return self.path.split("/")[-2]
+
 
 @dataclass(frozen=True)
 class Open:

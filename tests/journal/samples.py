@@ -147,6 +147,11 @@ def of_composed() -> list[ev.Event]:
     ]
 
 
+def of_executors() -> list[ev.Event]:
+    """The driver of a query is to have more executors."""
+    return [ev.Reconfigured(1, {"daily": VertexSettings(pool_weight=3, executors=4)}, 110.0)]
+
+
 def of_code() -> list[ev.Event]:
     """The plan of workers says which code they have to have; of one module nobody can tell."""
     modules = {"shapes": "0f1e2d3c4b5a6978", "compiled": WITHOUT_SOURCE}

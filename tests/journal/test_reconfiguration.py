@@ -12,9 +12,10 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings, merged
-from tests.journal.samples import GRAPH, of_composed, of_reconfiguration
+from tests.journal.samples import GRAPH, of_composed, of_executors, of_reconfiguration
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "reconfiguration-v1.json"
+EXECUTORS = GOLDEN.with_name("reconfiguration-v1-executors.json")
 COMPOSED = GOLDEN.with_name("reconfiguration-v1-composed.json")
 
 
@@ -28,6 +29,12 @@ def test_golden_events_of_changes_that_speak_of_sources_with_splits_still_read_a
     golden = json.loads(COMPOSED.read_text())
     assert [decode(event) for event in golden] == of_composed()
     assert [json.loads(encode(event)) for event in of_composed()] == golden
+
+
+def test_golden_events_of_changes_of_executors_still_read_and_write_the_same() -> None:
+    golden = json.loads(EXECUTORS.read_text())
+    assert [decode(event) for event in golden] == of_executors()
+    assert [json.loads(encode(event)) for event in of_executors()] == golden
 
 
 def test_r21_one_entry_says_all_of_a_change() -> None:

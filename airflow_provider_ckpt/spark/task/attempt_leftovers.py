@@ -15,7 +15,7 @@ def delete_leftovers(storage: Storage, log: LogReader, *folders: str) -> None:
     months, and a subtask fail each hour: the next driver may be far away."""
     records = log.records()
     over = {str(one) for one in fenced(records)}
-    named = {file.path.split("/")[-2] for _, record in records if isinstance(record, Batch) for file in record.files}
+    named = {file.folder for _, record in records if isinstance(record, Batch) for file in record.files}
     for folder in folders:
         for name in storage.list(folder):
             if name not in named and attempt_of(name) in over:

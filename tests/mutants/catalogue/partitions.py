@@ -524,7 +524,7 @@ _LIFE = (
         "void-data-kept",
         "R23",
         "jobmaster/collector.py",
-        '    published = {file.path.split("/")[-2] for batch in batches for file in batch.files}',
+        "    published = {file.folder for batch in batches for file in batch.files}",
         "    published = set(storage.list(data_folder(partition, edges)))",
         ("tests/partitions/test_partition_life.py",),
         "what attempts leave is never deleted while the job runs",
