@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.coordinator.batches_under_way import BatchesUnderWay
 from airflow_provider_ckpt.coordinator.checkpoint_plan import CheckpointPlan, plan
 from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.completed_checkpoint import completed_event
@@ -55,12 +56,13 @@ class CheckpointCycle:
         splits: SplitSources,
         pauses: Pauses,
         releases: Releases,
+        batches: BatchesUnderWay,
         out: list[Effect],
     ) -> None:
         self._graph, self._options, self._epoch = graph, options, epoch
         self._subtasks, self._out = subtasks, out
         self._sources, self._splits, self._pauses = sources, splits, pauses
-        self._releases = releases
+        self._releases, self._batches = releases, batches
         self._cut = CutCheck(graph)
         self._snapshots: dict[SubtaskId, Snapshot] = dict(restored.snapshots)
         self._uncovered: set[End] = set()
@@ -96,7 +98,7 @@ class CheckpointCycle:
         if self._uncovered and (all_ended or not self._options.is_batch):
             return max(pause, retry)
         if not self._options.is_batch and self._interval_from is not None:
-            return max(pause, self._interval_from + self._options.interval)
+            return self._batches.await_those_about_to_end(max(pause, self._interval_from + self._options.interval))
         return None
 
     def refusal(self) -> CheckpointFailureReason | None:

@@ -33,6 +33,7 @@ from airflow_provider_ckpt.coordinator.releasing import Releasing
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
+    BatchUnderWay,
     QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
@@ -245,6 +246,8 @@ class Coordinator:
                 self._lifecycle.splits_returned(message)
             case QueryMeasured():
                 self._controlling.measured(message)
+            case BatchUnderWay():
+                self._parts.batches.note(message.subtask, message.seconds, now)
             case ReleaseDone():
                 self._awaited(self._releasing.done(message, now))
             case ReleaseFailed():

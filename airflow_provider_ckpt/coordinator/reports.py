@@ -205,6 +205,17 @@ class QueryMeasured:
     progress: BatchProgress | None
 
 
+@dataclass(frozen=True)
+class BatchUnderWay:
+    """A micro-batch has begun, and is going to take about ``seconds``, as long as the one before it; None: it is
+    published. Told to a JobMaster of the same process: for any other one it comes too late to be of use."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    seconds: float | None
+
+
 Report = (
     SubtaskOpened
     | SubtaskRunning
@@ -220,6 +231,7 @@ Report = (
     | SplitsCompleted
     | SplitsReturned
     | QueryMeasured
+    | BatchUnderWay
 )
 """For the coordinator."""
 TaskReport = Report | SubtaskFenced | DataAvailable

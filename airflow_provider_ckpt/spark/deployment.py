@@ -143,6 +143,7 @@ class Deployment:
             logic=claimed.prepared.logic,
             declared=claimed.prepared.declared,
             measures=bool(claimed.prepared.job.controllers),
+            foresees=True,
             executors=Executors(claimed.prepared.spark),
         )
 

@@ -25,6 +25,7 @@ from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.task.batch_pace import BatchPace
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.publisher import Publisher
@@ -71,10 +72,15 @@ class StreamingRunner:
         self._lock, self._publication = publisher.lock, publisher.publication
         self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
         self._forget_earlier, self._widen = forget_earlier, widen
-        self._query = RunningQuery(context, publisher, self._published)
+        self._query = RunningQuery(context, publisher, self._published, self._pace())
         self._boundary = QueryBoundary(self._query, self._folder, self._build_anew)
         self._built: BuiltQuery | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
+
+    def _pace(self) -> BatchPace:
+        """A barrier comes to a query that reads result partitions through these, and not in the middle of a batch."""
+        foresees = self._context.foresees and not self._inputs.edges
+        return BatchPace(self._publication.task_id, self._context.post if foresees else None)
 
     @property
     def query_id(self) -> str | None:
