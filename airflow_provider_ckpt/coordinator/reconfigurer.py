@@ -165,6 +165,8 @@ class Reconfigurer:
                 return f"{subtask.vertex} came to its end meanwhile"
             if status not in (SubtaskStatus.RUNNING, SubtaskStatus.PAUSED):
                 return f"{subtask} failed meanwhile"
+        if (torn := parts.reconfiguring.torn) is not None:
+            return f"{torn} is not the same for all who read it: it was edited meanwhile, or workers have other files"
         if parts.reconfiguring.changes_nothing:
             return f"it changes nothing: what is read of {', '.join(current.change)} is what runs"
         return f"{self._waited_for(current)} within {parts.options.timeout:g} s" if now >= current.deadline else None

@@ -115,6 +115,21 @@ class Reconfiguring(PlanChanges[Reconfigure]):
             return False
         return merged(self._settings, now.change) == dict(self._settings)
 
+    @property
+    def torn(self) -> str | None:
+        """A version of the job of which two operators were given different states, known when all are prepared: it was
+        edited while it was read, or is not the same for every worker."""
+        now = self.current
+        if now is None or not self._all_prepared(now) or now.is_told:
+            return None
+        seen: dict[str, str] = {}
+        for one in now.change.values():
+            for uid, reference in one.logic.items():
+                digest = one.digests.get(uid)
+                if digest is not None and seen.setdefault(reference, digest) != digest:
+                    return reference
+        return None
+
     def is_current(self, subtask: SubtaskId, number: int) -> bool:
         """Whether the subtask has still to say something about its preparation."""
         now = self.current

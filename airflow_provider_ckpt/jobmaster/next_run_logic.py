@@ -62,6 +62,9 @@ class NextRunLogic:
             return  # the claim refuses it
         if state.status in _OVER:
             raise NotForNextRunError(job_id=self._job_id, why=f"it is {state.status}, and does not run again")
+        if state.plan is None:
+            why = "no run of it has got as far as a plan, and the next one reads the functions of the job's own file"
+            raise NotForNextRunError(job_id=self._job_id, why=why)
         alive = is_alive(state.worker) if state.is_held else False
         if alive or (alive is None and not self._driver_is_gone):
             driver = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"

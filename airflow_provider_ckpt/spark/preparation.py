@@ -9,10 +9,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError
+from airflow_provider_ckpt.job.errors import UnfitAssignedLogicError, UnfitLogicError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.reconfigured import reconfigured
+from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -75,7 +77,7 @@ def prepare(
     check(logic)
     settings = decision.state.settings
     declared = job.operators
-    job = job.with_operators(reconfigured(job.operators, decision.graph.vertices, settings, logic))
+    job = job.with_operators(_as_changed(job, options, location, decision, settings, logic))
     plan, refused = _plan(spark, job, options, storage, decision)
     anew = decision.begins_anew if refused is None else f"it does not fit what ran before: {refused}"
     refuse_own_output(job, plan.reads, location)
@@ -86,6 +88,17 @@ def prepare(
     for uid, given in plan.sink_inputs.items():
         sinks[uid].check_rows(given)
     return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, anew, refused)
+
+
+def _as_changed(
+    job: Job, options: RunOptions, location: Location, decision: Decision, settings: Settings, logic: LogicLoader
+) -> dict[str, Operator]:
+    """Raises UnfitAssignedLogicError: whoever runs the job has its own file in view, and not what it was given."""
+    try:
+        return reconfigured(job.operators, decision.graph.vertices, settings, logic)
+    except UnfitLogicError as error:
+        job_id, root = options.job_id, location.for_display()
+        raise UnfitAssignedLogicError(**error.data, job_id=job_id, root=root) from error
 
 
 def _plan(

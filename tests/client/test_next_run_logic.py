@@ -14,9 +14,11 @@ from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.client.test_reconfigure import client, driver
+from airflow_provider_ckpt.storage.root import open_root
+from tests.client.test_reconfigure import GRAPH, client, driver
 from tests.client.test_release import GONE
 
 __all__ = ["driver"]
@@ -49,6 +51,18 @@ def test_the_job_declares_it_again(driver: Journal, tmp_path: Path) -> None:
     state = client(tmp_path).assign_for_next_run(both)
     assert state.settings == {"clean": VertexSettings(pool_weight=2)}
     assert client(tmp_path).assign_for_next_run(both).reconfigured == state.reconfigured, "nothing is changed by it"
+
+
+def test_a_job_without_a_plan_has_nothing_that_could_be_changed(tmp_path: Path) -> None:
+    """Its next run begins with what its file declares: the change would be gone without a word."""
+    journal = Journal(open_root(open_storage(str(tmp_path))), "orders")
+    journal.claim("t1", GONE, 1.0)
+    journal.write(ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0))
+    journal.write(ev.StatusChanged(JobStatus.FAILED, 3.0, "no such table"))
+    epoch = client(tmp_path).state().epoch
+    with pytest.raises(NotForNextRunError, match="no run of it has got as far as a plan"):
+        client(tmp_path).assign_for_next_run(good())
+    assert client(tmp_path).state().epoch == epoch
 
 
 def test_a_driver_that_lives_is_not_overtaken(driver: Journal, tmp_path: Path) -> None:

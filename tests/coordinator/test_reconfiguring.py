@@ -377,6 +377,34 @@ def test_r21_what_was_tried_is_what_is_decided() -> None:
     assert deploy.plan.settings == logic("d1")
 
 
+def of_both(harness: Harness, digests: dict[str, str]) -> list[Effect]:
+    """b and c are given functions of one file; what each has read of it."""
+    both = {uid: VertexSettings(logic={uid: "v2.py:job"}) for uid in ("b", "c")}
+    effects = ask_for(harness, both)
+    for uid, digest in digests.items():
+        message = ReconfigurationPrepared(**harness.world(f"{uid}/0"), number=1, digests={uid: digest})
+        effects += harness.handle(message)
+    return effects
+
+
+def test_r21_a_file_that_two_queries_have_read_differently_is_given_to_neither() -> None:
+    """It was edited between the two: half of the change would be of one version, and half of the other."""
+    harness = three()
+    effects = of_both(harness, {"b": "d1", "c": "d2"})
+    assert answers(effects)[1:] == [
+        "failed: v2.py:job is not the same for all who read it: it was edited meanwhile, or workers have other files; "
+        "the job goes on as it was"
+    ]
+    assert only(PauseSubtask, effects) == []
+
+
+def test_r21_nobody_is_told_to_stand_still_before_all_have_read_it() -> None:
+    harness = three()
+    assert only(PauseSubtask, of_both(harness, {"b": "d1"})) == []
+    same = three()
+    assert {one.subtask for one in only(PauseSubtask, of_both(same, {"b": "d1", "c": "d1"}))} == {B0, C0}
+
+
 def test_a_file_that_is_assigned_again_is_read_again() -> None:
     harness = Harness(THREE, restored=RestoredState(settings={"b": logic("d1")}, reconfigured=4), timeout=60.0)
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic()))

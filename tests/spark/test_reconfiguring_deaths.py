@@ -170,8 +170,10 @@ def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_th
         run = world.run(counting(world), restart_attempts=1, restart_delay=0.1)
     assert run.status == "RESTARTING"
     Path(bad.removesuffix(":job")).unlink()
-    with pytest.raises(UnfitLogicError, match="cannot be loaded, and marked was given it while the job ran"):
+    with pytest.raises(UnfitLogicError, match="cannot be loaded, and marked was given it while the job ran") as refused:
         world.run(counting(world))
+    way_out = f"ckpt reconfigure {world.job_id} marked.logic=declared --root {world.root} --next-run"
+    assert str(refused.value).endswith(way_out)
     another(world, "bad")
     with Script(world, lambda script: script.put(30)):
         run = world.run(counting(world))
