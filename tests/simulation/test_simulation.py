@@ -41,6 +41,7 @@ from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from tests.simulation.foreseeing import ForeseeingRunner
 from tests.simulation.restless import Restless
 from tests.simulation.runner import StreamingRunner
 from tests.simulation.schedule import Simulation
@@ -92,6 +93,12 @@ def test_every_schedule_in_which_a_controller_changes_the_job_does_so_too(first:
     """It asks for all sorts of things, and the job goes on whatever comes of them."""
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
         _run(seed, splits=seed % 2 == 0, controls=True)
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
+def test_every_schedule_in_which_checkpoints_wait_for_batches_does_so_too(first: int) -> None:
+    for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
+        _run(seed, runner=ForeseeingRunner, splits=seed % 2 == 0, reconfigures=seed % 3 == 0)
 
 
 @pytest.mark.slow
@@ -181,8 +188,10 @@ def _run(
     rescales: bool = False,
     reconfigures: bool = False,
     controls: bool = False,
+    runner: type[StreamingRunner] = StreamingRunner,
 ) -> Simulation:
-    simulation = Simulation(seed, splits=splits, rescales=rescales, reconfigures=reconfigures, controls=controls)
+    changes = {"rescales": rescales, "reconfigures": reconfigures, "controls": controls}
+    simulation = Simulation(seed, Coordinator, runner, splits=splits, **changes)
     try:
         simulation.run()
     except Exception as error:

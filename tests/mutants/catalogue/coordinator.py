@@ -17,7 +17,27 @@ _RESTARTS = ("tests/coordinator/test_restarts.py",)
 
 _ROOM = ("tests/coordinator/test_room_for_workers.py",)
 
+_UNDER_WAY = ("tests/coordinator/test_batches_under_way.py",)
+
 COORDINATOR = (
+    Mutant(
+        "a-batch-waited-for-to-its-end",
+        "R15",
+        "coordinator/batches_under_way.py",
+        "max(due, min(latest, one.begun + one.seconds * OVERDUE))",
+        "max(due, one.begun + one.seconds * OVERDUE)",
+        _UNDER_WAY,
+        "a batch that takes longer than the one before holds up the checkpoints of all",
+    ),
+    Mutant(
+        "a-batch-that-never-ends-waited-for",
+        "R15",
+        "coordinator/batches_under_way.py",
+        "max(due, min(latest, one.begun + one.seconds * OVERDUE))",
+        "latest",
+        _UNDER_WAY,
+        "each checkpoint of the run is late for an attempt that died in the middle of a batch",
+    ),
     Mutant(
         "slow-release-forgotten",
         "R7",

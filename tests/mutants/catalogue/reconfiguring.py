@@ -11,6 +11,24 @@ _RUNS = ("tests/spark/test_reconfiguring.py",)
 
 RECONFIGURING = (
     Mutant(
+        "a-torn-file-assigned",
+        "R21",
+        "coordinator/reconfiguring.py",
+        "seen.setdefault(reference, digest) != digest",
+        "seen.setdefault(reference, digest) == uid",
+        _RULES,
+        "a file that is edited while it is read is half of one version and half of another",
+    ),
+    Mutant(
+        "assigned-to-a-run-without-a-plan",
+        "R21",
+        "jobmaster/next_run_logic.py",
+        "        if state.plan is None:\n",
+        "        if state is None:\n",
+        ("tests/client/test_next_run_logic.py",),
+        "a function that is given to a job before its first plan is gone without a word",
+    ),
+    Mutant(
         "reconfigured-before-all-stand-still",
         "R21",
         "coordinator/pauses.py",
