@@ -19,7 +19,7 @@ from airflow_provider_ckpt.sinks.postgres.ledger import PostgresLedger
 from airflow_provider_ckpt.sinks.postgres.names import staging_table
 from airflow_provider_ckpt.sinks.postgres.releasing import PostgresReleasing
 from airflow_provider_ckpt.sinks.postgres.rights import lacking_on_ledger, lacking_on_schema
-from airflow_provider_ckpt.sinks.postgres.staging import copy_rows, create_staging, create_target
+from airflow_provider_ckpt.sinks.postgres.staging import copy_rows, create_staging, create_target, own_columns
 from airflow_provider_ckpt.sinks.postgres.table_checks import problems
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable, read_table
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
@@ -89,13 +89,13 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
 
     def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
         name = staging_table(self._context.job_id, self._context.uid, request.id)
-        staging = sql.Identifier(self._schema, name)
+        staging, own = sql.Identifier(self._schema, name), own_columns(self._settings.mode)
         with self._transaction("make a staging table") as connection:
             row = self._known(connection)
             target = self._target(connection, columns)
-            create_staging(connection, staging, self._table, target, columns)
+            create_staging(connection, staging, self._table, target, columns, own)
             self._ledger.note_staged(connection, request.id, name)
-        return row, name, copy_rows(frame, request, self._database, staging, columns, target, self._failures)
+        return row, name, copy_rows(frame, request, self._database, staging, columns, target, own, self._failures)
 
     def _target(self, connection: Connection, columns: Columns) -> TargetTable:
         """As it is now: somebody may have altered it since the job began."""

@@ -79,9 +79,9 @@ class Patience:
                 return
 
 
-def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: float) -> Any:
-    """``statements``: what a transaction begins with, then the COPY, of the frame's columns, the part
-    and the row's number in it."""
+def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: float, *, numbers_rows: bool) -> Any:
+    """``statements``: what a transaction begins with, then the COPY, of the frame's columns, the part and, if
+    ``numbers_rows``, the row's number in it."""
 
     def copy_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
         """``part``: the attempt of Spark's task. A task that ran twice has two: the one that Spark counts is told apart
@@ -113,7 +113,8 @@ def copier(conninfo: Mapping[str, Any], statements: Sequence[str], patience: flo
                         writer = copy.__enter__()
                 columns = [_as_text(column) for column in batch.columns]
                 columns.append(pyarrow.repeat(pyarrow.scalar(part, pyarrow.int64()), batch.num_rows))
-                columns.append(pyarrow.array(range(rows, rows + batch.num_rows), pyarrow.int64()))
+                if numbers_rows:
+                    columns.append(pyarrow.array(range(rows, rows + batch.num_rows), pyarrow.int64()))
                 names = [str(number) for number in range(len(columns))]
                 text = io.BytesIO()
                 csv.write_csv(pyarrow.RecordBatch.from_arrays(columns, names=names), text, options)

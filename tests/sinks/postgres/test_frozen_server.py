@@ -80,7 +80,7 @@ def test_an_executor_gives_it_up_too(world: World) -> None:
     world.run(f'ALTER TABLE "{world.schema}".orders ADD part bigint, ADD row bigint')
     with cold:
         begun = time.monotonic()
-        told = copier(psycopg.conninfo.conninfo_to_dict(world.url), statements, 1)(7, batches())
+        told = copier(psycopg.conninfo.conninfo_to_dict(world.url), statements, 1, numbers_rows=True)(7, batches())
         assert time.monotonic() - begun < IN_TIME
     assert (told["rows"], told["error"]["sqlstate"]) == (0, None)
     wait_until(lambda: world.rows() == [], "nothing of it is there")
