@@ -79,6 +79,10 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def is_passing(self, code: int) -> bool:
         return code in _PASSING
 
+    def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
+        """A trigger can change a row and refuse it, and no more."""
+        return False
+
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
