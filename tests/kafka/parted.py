@@ -54,8 +54,10 @@ class Parted(World):
     def __enter__(self) -> Parted:
         return self
 
-    def start(self, command: str, *flags: str, env: Mapping[str, str] | None = None) -> Member:
-        return super().start(command, *flags, env={**self.environment, **self.secrets, **(env or {})})
+    def start(self, command: str, *flags: str, env: Mapping[str, str] | None = None, lacking: str = "") -> Member:
+        """``lacking``: of the secrets, the one that this process does not have."""
+        secrets = {name: value for name, value in self.secrets.items() if name != lacking}
+        return super().start(command, *flags, env={**self.environment, **secrets, **(env or {})})
 
     def put(self, topic: str, first: int, count: int) -> None:
         self.ids |= self.topics.put(topic, range(first, first + count))

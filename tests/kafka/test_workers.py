@@ -85,3 +85,21 @@ def test_each_row_is_once_in_each_topic_whoever_is_killed(
             assert world.released(sink) == sorted(world.ids), sink
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in written if "s3cr3t" in path.read_text("latin1")]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_process_that_was_not_given_a_secret_says_which_and_is_refused(
+    secured: tuple[Broker, Path], tmp_path: Path
+) -> None:
+    with Parted(tmp_path, secured, {}) as world:
+        world.plan()
+        for command, *flags, lacking in (
+            ["master", "SHOP_KAFKA_PASSWORD"],
+            ["worker", "--subtask", "history", "AIRFLOW_CONN_SHOP_KAFKA"],
+            ["worker", "--subtask", "history", "SHOP_KAFKA_PASSWORD"],
+        ):
+            member = world.start(command, *flags, lacking=lacking)
+            assert member.wait(PATIENCE) == 2, member.tail()
+            [refused] = member.lines("refused")
+            assert lacking in refused["message"]
