@@ -14,6 +14,7 @@ from airflow_provider_ckpt.sinks.errors import (
 )
 from airflow_provider_ckpt.sinks.file_names import format_of, is_data_file, sink_folder
 from airflow_provider_ckpt.sinks.file_writer import NULL_LINE, FileWriter
+from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
 from airflow_provider_ckpt.sinks.occupancy import Mode, Occupancy
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
@@ -52,16 +53,16 @@ class BoundFileSink(BoundSink):
         self._mode = mode
         self._log = ManifestLog(storage, context.job_id, context.uid)
         self._staged = StagedFiles(storage, context)
-        self._occupancy = Occupancy(storage, SinkName(context.job_id, context.uid), mode)
+        self._occupancy = Occupancy(storage, SinkName(context.job_id, context.uid), mode, writer.format)
 
     def __repr__(self) -> str:
         return f"BoundFileSink({self._context.uid!r}, {self._storage.uri!r})"
 
     def check_target(self) -> None:
         self._refuse_spark_s_own()
-        self._occupancy.refuse_company()
         if self._mode == "append":
             self._refuse_other_format()
+        self._occupancy.refuse_company()
 
     def _refuse_other_format(self) -> None:
         """Who lists the folder reads all of it in one format. Of what comes later nobody is told."""
@@ -102,7 +103,8 @@ class BoundFileSink(BoundSink):
         since = self._log.length()
         place = self._staged.place(request.id)
         counted, rows_written = (frame, None) if self._writer.shows_row_count else request.counted(frame)
-        self._write(counted, request, self._storage.spark_uri(place))
+        with named_folders(self._writer.partition_by, self._context, request.id):
+            self._write(counted, request, self._storage.spark_uri(place))
         files = self._staged.written(place)
         rows = parquet_rows(self._storage.child(place), files) if rows_written is None else rows_written()
         if (rows == 0 and len(files) > 1) or (not files and (rows > 0 or rows_written is None)):

@@ -111,6 +111,17 @@ class NullLineError(TerminalError):
     )
 
 
+class PartitionValueTooLongError(TerminalError):
+    """Data: sink, job, handle, column, bytes (of the folder's name)."""
+
+    template = (
+        "sink {sink!r} of job {job!r}: a row of batch {handle} has a value in {column!r}, by which its output is "
+        "partitioned, that is too long for the name of a folder: as Spark writes it the name has {bytes} bytes, and "
+        "file systems take 255. Nothing of the batch is acknowledged or visible, and none of it is lost. Shorten such "
+        "values in the job (left, sha2) and go on with --resume-failed; a new job may partition by another column."
+    )
+
+
 class StagedRowCountError(TerminalError):
     """The rows counted and the files found do not fit: going on could lose rows."""
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 
 def says(error: BaseException | None, text: str) -> bool:
+    return any(text in told for told in texts(error))
+
+
+def texts(error: BaseException | None) -> Iterator[str]:
     """What Spark raises of a task is told by the stack of the JVM, or by a cause of PySpark's own."""
     while error is not None:
-        if text in f"{error} {getattr(error, '_stackTrace', '')}":
-            return True
+        yield f"{error} {getattr(error, '_stackTrace', '')}"
         error = error.__cause__ or getattr(error, "_cause", None)
-    return False

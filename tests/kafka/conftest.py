@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from pyspark.sql import SparkSession
 
 from tests.kafka.broker import Broker
 from tests.kafka.jars import connector_jars
+from tests.kafka.secured import PASSWORD, USER, Secured
 from tests.kafka.topics import Topics
 from tests.spark.harness import World
 from tests.support.spark_driver import started
@@ -34,6 +41,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     with Broker(tmp_path_factory.mktemp("kafka")) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Path]]:
+    """A broker that also listens with TLS and a password, and the certificate of its authority."""
+    folder = tmp_path_factory.mktemp("secured")
+    with Broker(folder, secured=Secured(USER, PASSWORD)) as running:
+        admin = AdminClient({"bootstrap.servers": running.servers, "log_level": 0})
+        information = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        given = UserScramCredentialUpsertion(USER, information, PASSWORD.encode())
+        admin.alter_user_scram_credentials([given])[USER].result(60)
+        yield running, folder / "ca.pem"
 
 
 @pytest.fixture

@@ -4,37 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
 
 from tests.kafka.broker import Broker
 from tests.kafka.jars import connector_jars
-from tests.kafka.secured import Secured
+from tests.kafka.secured import PASSWORD, USER
 from tests.kafka.topics import Topics
 from tests.spark.harness import World
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
-
-USER, PASSWORD = "orders", 's3cr3t "PW\\'
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Path]]:
-    folder = tmp_path_factory.mktemp("secured")
-    with Broker(folder, secured=Secured(USER, PASSWORD)) as running:
-        admin = AdminClient({"bootstrap.servers": running.servers, "log_level": 0})
-        information = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        given = UserScramCredentialUpsertion(USER, information, PASSWORD.encode())
-        admin.alter_user_scram_credentials([given])[USER].result(60)
-        yield running, folder / "ca.pem"
 
 
 @pytest.mark.timeout(600)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.errors import (
@@ -15,6 +17,7 @@ from airflow_provider_ckpt.sinks.errors import (
     IllegalStageRequestError,
     InvalidSinkError,
     NullLineError,
+    PartitionValueTooLongError,
     StagedElsewhereError,
     StagedFilesMissingError,
     StagedRowCountError,
@@ -457,3 +460,34 @@ def test_nulls_that_are_lines_are_written(
     nothing = (None,) * len(columns.split(","))
     assert sink.release([stage(sink, spark.createDataFrame([nothing, nothing], columns), 1)], 1)["rows"] == 2
     assert spark.read.csv(str(tmp_path)).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "length"),
+    [("x" * 300, 305), ("\u00e4/" * 60, 5 + 60 * 5), ("a b (exists=\n" * 30, 5 + 30 * (len("a b (exists%3D") + 3))],
+)
+def test_a_value_that_is_too_long_for_a_folder_is_told_by_its_column(
+    spark: SparkSession, tmp_path: Path, value: str, length: int
+) -> None:
+    sink = bind(tmp_path, partition_by=["Day", "city"])
+    rows = spark.createDataFrame([(1, 1, "ok"), (2, 1, value)], "id int, day int, city string")
+    with pytest.raises(PartitionValueTooLongError) as raised:
+        stage(sink, rows, 1)
+    told = "".join(traceback.format_exception(raised.value))
+    for part in ("sink 'lake' of job 'orders'", "a value in 'city'", f"has {length} bytes", "--resume-failed"):
+        assert part in told
+    assert value[:200] not in told
+    assert len(told) < 3000
+    assert not raised.value.retryable
+    shortened = rows.withColumn("city", F.expr("left(city, 20)"))
+    assert sink.release([stage(sink, shortened, 1)], 1)["rows"] == 2
+
+
+def test_a_value_that_fits_is_written_and_another_failure_is_told_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    sink = bind(tmp_path, partition_by=["city"])
+    rows = spark.createDataFrame([(1, "x" * 250)], "id int, city string")
+    kept = stage(sink, rows, 1)
+    with pytest.raises(Exception, match="USER_RAISED_EXCEPTION") as raised:
+        stage(sink, rows.withColumn("id", F.expr("raise_error(concat('s3a://in/city=', city, city, '/f'))")), 2)
+    assert not isinstance(raised.value, PartitionValueTooLongError)
+    assert sink.release([kept], 1)["rows"] == 1

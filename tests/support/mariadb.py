@@ -16,6 +16,7 @@ from typing import Any
 
 import pymysql
 
+from tests.support.certificates import Keys
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
@@ -49,9 +50,11 @@ def is_installed() -> bool:
 
 
 class MariaDB:
-    """Use as a context manager, where :func:`is_installed`. Nothing of it is left afterwards."""
+    """Use as a context manager, where :func:`is_installed`. Nothing of it is left afterwards. ``settings``: of the
+    server, besides those for tests. ``tls``: its certificate; without one it may make one of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: Keys | None = None, **settings: str) -> None:
+        self._given, self._tls = {**_SETTINGS, **settings}, tls
         self._folder = Path(tempfile.mkdtemp(prefix="mariadb-"))
         self._data, self._log = self._folder / "data", self._folder / "server.log"
         self._process: Process | None = None
@@ -91,6 +94,9 @@ class MariaDB:
             check=False,
         )
         assert made.returncode == 0, made.stdout + made.stderr
+        if self._tls is not None:
+            here = self._tls.copied(self._folder, _OWNER if owner else None)
+            self._given |= {"ssl-cert": str(here.certificate), "ssl-key": str(here.key)}
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.launch()
@@ -102,7 +108,7 @@ class MariaDB:
     def launch(self) -> None:
         """Again, after :meth:`crash`."""
         assert self._process is None or self._process.exit_code is not None, "it runs"
-        settings = [f"--{name}={value}" for name, value in _SETTINGS.items()]
+        settings = [f"--{name}={value}" for name, value in self._given.items()]
         place = [f"--datadir={self._data}", f"--port={self.port}", f"--socket={self._folder / 's.sock'}"]
         command = [str(program("mariadbd")), "--no-defaults", *place, *settings]
         self._process = Process([*_as_somebody_else(), *command], self._log, cwd=self._folder)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.support.certificates import Keys
 from tests.support.processes import Process, stands_still
 from tests.support.waiting import wait_until
 
@@ -36,13 +37,13 @@ def _is_still(pid: int) -> bool:
 
 class PostgreSQL:
     """Use as a context manager, where :func:`initdb` finds something. Nothing of it is left afterwards. ``settings``:
-    of the server, besides those for tests."""
+    of the server, besides those for tests. ``tls``: it takes connections over TLS, too."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, tls: Keys | None = None, **settings: str) -> None:
         program = initdb()
         assert program is not None, NOT_INSTALLED
         self._programs = Path(program).resolve().parent
-        self._given = {**_SETTINGS, **settings}
+        self._given, self._tls = {**_SETTINGS, **settings}, tls
         self._folder = Path(tempfile.mkdtemp(prefix="postgres-"))
         self._data, self._log = self._folder / "data", self._folder / "server.log"
         self._process: Process | None = None
@@ -82,6 +83,9 @@ class PostgreSQL:
             check=False,
         )
         assert made.returncode == 0, made.stdout + made.stderr
+        if self._tls is not None:
+            here = self._tls.copied(self._folder, _OWNER if owner else None)
+            self._given |= {"ssl": "on", "ssl_cert_file": str(here.certificate), "ssl_key_file": str(here.key)}
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.launch()
@@ -93,6 +97,10 @@ class PostgreSQL:
         command = [str(self._programs / "postgres"), "-D", str(self._data), f"--port={self.port}", *settings]
         self._process = Process([*owner, *command], self._log, cwd=self._folder)
         wait_until(self._is_ready, lambda: f"PostgreSQL\n{self._tail()}", seconds=120)
+
+    def said(self) -> str:
+        """All of its log."""
+        return "" if self._process is None else self._process.text()
 
     def crash(self) -> None:
         """``kill -9`` of the server, all of its processes at once."""

@@ -9,6 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.kafka.errors import (
     KafkaClientMissingError,
+    KafkaNotLetInError,
     KafkaRejectedError,
     KafkaSettingsError,
     KafkaUnavailableError,
@@ -33,6 +34,9 @@ _HOPELESS = frozenset(
 )
 
 
+_NOT_LET_IN = frozenset({"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"})
+
+
 class ReleaserFenced(Exception):
     """Another releaser of this sink has begun since: what became of our transaction, the ledger tells."""
 
@@ -43,6 +47,9 @@ class KafkaCalls:
     def __init__(self, sink: str, servers: str, settings: Mapping[str, Any]) -> None:
         self.sink, self.servers = sink, servers
         self._secrets = tuple(secrets_in(settings))
+        self._heard: Any = None
+        self.listen: Callable[[], object] = lambda: None
+        """Has the client that is asked tell :meth:`hear` what it has to say."""
 
     @property
     def kafka(self) -> Any:
@@ -53,6 +60,12 @@ class KafkaCalls:
         except ImportError:
             raise KafkaClientMissingError from None
         return confluent_kafka
+
+    def hear(self, error: Any) -> None:
+        """``error_cb`` of a client, which tells why it cannot connect by nothing else. What keeps it out is kept: that
+        all brokers are down comes behind it."""
+        if self._heard is None or error.name() in _NOT_LET_IN:
+            self._heard = error
 
     def made(self, make: Callable[[], Any]) -> Any:
         """A client. Raises KafkaSettingsError: another try would be refused, too."""
@@ -68,6 +81,8 @@ class KafkaCalls:
         """What ``ask`` returns; ``absent``: the error that stands for None. Raises ReleaserFenced,
         KafkaUnavailableError if it may be tried again, KafkaRejectedError if not."""
         kafka = self.kafka
+        self.listen()
+        self._heard = None  # that was of an earlier question
         try:
             return ask()
         except kafka.KafkaException as error:
@@ -88,4 +103,9 @@ class KafkaCalls:
         return self.unavailable(what, cause)
 
     def unavailable(self, what: str, cause: str) -> CkptError:
-        return KafkaUnavailableError(sink=self.sink, what=what, servers=self.servers, cause=cause)
+        self.listen()
+        heard, failure = self._heard, KafkaUnavailableError
+        if heard is not None:
+            cause += redact(f" ({heard.name()}: {heard.str()})", self._secrets)
+            failure = KafkaNotLetInError if heard.name() in _NOT_LET_IN else failure
+        return failure(sink=self.sink, what=what, servers=self.servers, cause=cause)

@@ -37,7 +37,12 @@ class KafkaClient:
     def __init__(self, sink: str, servers: str, settings: Mapping[str, Any], timeout: float) -> None:
         self.servers, self.timeout = servers, timeout
         self._calls = KafkaCalls(sink, servers, settings)
-        self._settings = {"log_level": 2, **settings, "bootstrap.servers": servers}
+        self._settings = {
+            "log_level": 2,
+            "error_cb": self._calls.hear,
+            **settings,
+            "bootstrap.servers": servers,
+        }
         self._admin: Any = None
 
     def __repr__(self) -> str:
@@ -185,5 +190,6 @@ class KafkaClient:
     def _of_admin(self) -> Any:
         """Kept: an answer to a client that was collected never comes."""
         if self._admin is None:
-            self._admin = self._calls.made(lambda: self._calls.kafka.admin.AdminClient(self._settings))
+            admin = self._calls.made(lambda: self._calls.kafka.admin.AdminClient(self._settings))
+            self._admin, self._calls.listen = admin, lambda: admin.poll(0)
         return self._admin

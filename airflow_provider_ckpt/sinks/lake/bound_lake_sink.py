@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedRowCountError
 from airflow_provider_ckpt.sinks.file_names import released_names
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
+from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, given_columns, misfit
 from airflow_provider_ckpt.sinks.lake.errors import LeftoverIntentError, TableGoneError, TableRefusedError
 from airflow_provider_ckpt.sinks.lake.footers import footers
@@ -112,7 +113,8 @@ class BoundLakeSink(BoundSink):
         counted, told = (shaped, None) if writer.shows_row_count else request.counted(shaped)
         # Spark's default is a type that tables do not take; of the session, as the writer has no option for it.
         frame.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        writer.write(counted, there.storage.spark_uri(place))
+        with named_folders(folders, self._context, request.id):
+            writer.write(counted, there.storage.spark_uri(place))
         files = self._written(there, request, columns, snapshot)
         rows, found = sum(file.rows for file in files), len(there.files.written(place))
         if (told is not None and rows != told()) or (told is None and not found) or (rows == 0 and found > 1):

@@ -81,6 +81,10 @@ class Dialect(ABC):
         """The columns of the staging table by which its rows are of one key, as the index of the target has it."""
 
     @abstractmethod
+    def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
+        """Whether the table has a trigger that can pass over a row that is inserted, without an error."""
+
+    @abstractmethod
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:

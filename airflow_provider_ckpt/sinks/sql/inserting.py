@@ -13,6 +13,8 @@ _MISSING = (
 )
 _LARGEST = 1_000_000
 """Bytes of one INSERT, if the server takes so many."""
+NO_TLS = 2026
+"""MySQL's error of it."""
 _OF_NAMES = (1044, 1049, 1050, 1051, 1054, 1091, 1109, 1142, 1143, 1146, 1286, 1364, 1370)
 """Errors of MySQL whose messages hold names, and no values."""
 _NAMES = re.compile(
@@ -92,7 +94,24 @@ def _driver_errors(kind: str) -> Any:
 def connected(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
     """``connect``: of PyMySQL. A server that takes the connection and says nothing is given up after
     ``connect_timeout``, as one that does not take it; a statement may take ``read_timeout``. The driver has one limit
-    for both, so its socket is ours as long as it gets in."""
+    for both, so its socket is ours as long as it gets in. Raises OperationalError (2026) without the TLS that is
+    wanted."""
+    session = _in_time(connect, parameters)
+    if _wants_tls(parameters) and not session._secure:
+        # of a server without TLS older versions of the driver pass over that, and send everything as it is
+        from pymysql.err import OperationalError
+
+        session.close()
+        raise OperationalError(NO_TLS, "SSL is required but the server doesn't support it")
+    return session
+
+
+def _wants_tls(parameters: Mapping[str, Any]) -> bool:
+    named = ("ssl", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity")
+    return not parameters.get("ssl_disabled") and any(parameters.get(name) for name in named)
+
+
+def _in_time(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
     import socket
     import threading
 

@@ -15,7 +15,7 @@ from sqlalchemy.sql.dml import Insert
 from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
-from airflow_provider_ckpt.sinks.sql.inserting import code_of, connected
+from airflow_provider_ckpt.sinks.sql.inserting import NO_TLS, code_of, connected
 from airflow_provider_ckpt.sinks.sql.mysql_catalog import MySQLCatalog
 from airflow_provider_ckpt.sinks.sql.mysql_types import fits, made_for
 from airflow_provider_ckpt.sinks.sql.tables import known_table
@@ -40,7 +40,7 @@ _SETTLE = (
     # others' commits are seen behind a lock
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 )
-_UNANSWERED = (0, 2002, 2003, 2006, 2013, 2014, 2055)
+_UNANSWERED = (0, 2002, 2003, 2006, 2013, 2014, NO_TLS, 2055)
 _GOING_AWAY = (1040, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1080, 1081, 1129, 1152, 1184, 1927, 4031)
 _NETWORK = (1158, 1159, 1160, 1161)
 _LOCKS = (1205, 1213, 1614, 3572, 1020, 1412)
@@ -78,6 +78,10 @@ class MySQLDialect(MySQLCatalog, Dialect):
 
     def is_passing(self, code: int) -> bool:
         return code in _PASSING
+
+    def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
+        """A trigger can change a row and refuse it, and no more."""
+        return False
 
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, select
 
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
@@ -43,14 +43,26 @@ class SqlReleasing:
         return self.connection.execute(self.dialect.insert(target).from_select(handle["columns"], rows)).rowcount
 
     def _upsert(self, handle: Handle, staging: Table) -> int:
-        """Batch after batch, in their order; of one key in one batch the last row."""
-        counted = select(func.count()).select_from(staging).where(staging.c[PART].in_(handle["parts"]))
-        found = int(self.connection.execute(counted).scalar_one())
-        target = known_table(self.settings.table, handle["columns"])
-        key = self.dialect.compared_key(self.connection, self.settings.table, staging, self.settings.key)
+        """Batch after batch, in their order; of one key in one batch the last row. As many as were staged, less what
+        did not come in."""
+        table, names = self.settings.table, self.settings.key
+        target = known_table(table, handle["columns"])
+        key = self.dialect.compared_key(self.connection, table, staging, names)
         newest = _newest(staging, handle, key)
-        self.connection.execute(self.dialect.upsert(target, handle["columns"], newest, self.settings.key))
-        return found
+        statement = self.dialect.upsert(target, handle["columns"], newest, names)
+        came = self.connection.execute(statement).rowcount
+        staged = select(staging.c[PART]).where(staging.c[PART].in_(handle["parts"]))
+        found = self._counted(staged)
+        if not self.dialect.may_leave_rows_out(self.connection, table):
+            return found
+        if set(handle["columns"]) > set(names):
+            return found - (self._counted(newest) - came)
+        # of nothing but keys those that were there already have not come
+        is_there = exists().where(*(target.c[name] == one for name, one in zip(names, key, strict=True)))
+        return found - self._counted(staged.where(~is_there))
+
+    def _counted(self, rows: Select[Any]) -> int:
+        return int(self.connection.execute(select(func.count()).select_from(rows.subquery())).scalar_one())
 
 
 def _newest(staging: Table, handle: Handle, key: Sequence[ColumnElement[Any]]) -> Select[Any]:

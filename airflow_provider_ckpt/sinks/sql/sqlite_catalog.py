@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Table, collate, text
 
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
+from airflow_provider_ckpt.sinks.sql.sqlite_triggers import leaves_rows_out
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = (3, 31)
@@ -54,6 +55,10 @@ class SQLiteCatalog:
         indexes = _indexes(connection, name.name).values()
         found = next((one for one in indexes if one.keys() == set(key)), {})
         return [collate(staging.c[one], found[one]) if one in found else staging.c[one] for one in key]
+
+    def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
+        asked = text("SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = lower(:n)")
+        return any(map(leaves_rows_out, connection.execute(asked, {"n": name.name}).scalars()))
 
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
         asked = text("SELECT type, sql FROM main.sqlite_master WHERE name = :n AND type IN ('table', 'view')")

@@ -93,16 +93,17 @@ def request(batch: int, attempt: str = "a1", run: Any = in_this_process) -> Stag
 
 @dataclass
 class World:
-    """``schema``: of the tables; ``staging``: of the ledger."""
+    """``schema``: of the tables; ``staging``: of the ledger. ``settings``: of libpq, as a URL has them."""
 
     server: PostgreSQL
     schema: str
     staging: str
+    settings: str = ""
     made: list[str] = field(default_factory=list)
 
     @property
     def url(self) -> str:
-        return f"postgresql://airflow:s3cr3tPW@127.0.0.1:{self.server.port}/postgres"
+        return f"postgresql://airflow:s3cr3tPW@127.0.0.1:{self.server.port}/postgres{self.settings}"
 
     def sink(self, **given: Any) -> PostgresSink:
         table = given.pop("table", f'"{self.schema}".orders')

@@ -1,0 +1,87 @@
+"""Triggers of SQLite that pass over rows without an error (RAISE(IGNORE))."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.sinks.database.errors import StagedRowsMissingError
+from airflow_provider_ckpt.sinks.sink import SinkInput
+from airflow_provider_ckpt.sinks.sql.sqlite_triggers import leaves_rows_out
+from tests.sinks.sql.sqlite_world import SQLiteWorld
+from tests.sinks.sql.world import Rows, rows_of, stage, staged
+
+KEYED = "id int NOT NULL PRIMARY KEY, city text"
+UPSERT: dict[str, Any] = {"mode": "upsert", "key": ["id"]}
+PICKY = "CREATE TRIGGER picky BEFORE INSERT ON orders WHEN NEW.id = 20 BEGIN SELECT RAISE(IGNORE); END"
+
+
+@pytest.mark.parametrize("mode", [{}, UPSERT, {"mode": "replace"}])
+def test_rows_that_a_trigger_leaves_out_fail_the_release(lite: SQLiteWorld, mode: dict[str, Any]) -> None:
+    sink = lite.table(KEYED).new(**mode)
+    lite.run(PICKY)
+    first, second = staged(sink, 1), staged(sink, 2)
+    assert sink.release([first], 1) == {"rows": 2}
+    with pytest.raises(StagedRowsMissingError, match=r"2 rows were staged, and 1 came to the table.*a trigger"):
+        sink.release([second], 2)
+    assert (lite.rows(), sink.last_released(), lite.staged()) == (rows_of(1), 1, [second["id"]])
+    lite.run("DROP TRIGGER picky")
+    assert sink.release([second], 2) == {"rows": 2}
+    assert lite.rows() == rows_of(1, 2)
+
+
+def test_a_key_that_is_there_is_not_left_as_it_was(lite: SQLiteWorld) -> None:
+    sink = lite.table(KEYED).new(**UPSERT)
+    lite.put((20, "of somebody else"))
+    lite.run(PICKY)
+    with pytest.raises(StagedRowsMissingError, match="1 came to the table"):
+        sink.release([staged(sink, 2)], 1)
+    assert lite.rows() == [(20, "of somebody else")]
+
+
+@pytest.mark.parametrize("collation", ["BINARY", "NOCASE"])
+def test_of_a_table_of_keys_alone_each_has_to_be_there(lite: SQLiteWorld, collation: str) -> None:
+    lite.table(f"city text COLLATE {collation} NOT NULL PRIMARY KEY")
+    columns = (("city", "string"),)
+    sink = lite.bind(mode="upsert", key=["city"])
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    lite.run("CREATE TRIGGER picky BEFORE INSERT ON orders WHEN NEW.city = 'bad' BEGIN SELECT RAISE(IGNORE); END")
+    assert sink.release([stage(sink, Rows([[("a",), ("a",), ("b",)]], columns), 1)], 1) == {"rows": 3}
+    assert sink.release([stage(sink, Rows([[("a",), ("B",)]], columns), 2)], 2) == {"rows": 2}
+    with pytest.raises(StagedRowsMissingError, match="3 rows were staged, and 1 came to the table"):
+        sink.release([stage(sink, Rows([[("a",), ("bad",)], [("bad",)]], columns), 3)], 3)
+
+
+def test_the_newer_row_may_win(lite: SQLiteWorld) -> None:
+    sink = lite.table(KEYED).new(**UPSERT)
+    sink.release([stage(sink, Rows([[(1, "b"), (2, "b")]]), 1)], 1)
+    lite.run("CREATE TRIGGER newer BEFORE UPDATE ON orders WHEN NEW.city < OLD.city BEGIN SELECT RAISE(IGNORE); END")
+    assert sink.release([stage(sink, Rows([[(1, "a"), (2, "c")]]), 2)], 2) == {"rows": 2}
+    assert lite.rows() == [(1, "b"), (2, "c")]
+
+
+def test_a_trigger_that_passes_most_rows_on_is_no_obstacle_to_those_of_one_key(lite: SQLiteWorld) -> None:
+    sink = lite.table(KEYED).new(**UPSERT)
+    lite.run(PICKY)
+    lite.run("CREATE TABLE log (id int)")
+    lite.run("CREATE TRIGGER logs AFTER INSERT ON orders BEGIN INSERT INTO log VALUES (NEW.id); END")
+    [first, last] = rows_of(1)
+    assert sink.release([stage(sink, Rows([[first, last, first], [last]]), 1)], 1) == {"rows": 4}
+    assert lite.rows() == rows_of(1)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "expected"),
+    [
+        ("CREATE TRIGGER t INSERT ON o BEGIN SELECT raise ( ignore ); END", True),
+        ("CREATE TRIGGER before BEFORE /* UPDATE */ INSERT ON o BEGIN SELECT RAISE(/* ' */IGNORE); END", True),
+        ('CREATE TRIGGER "a DELETE ""b" -- UPDATE\nBEFORE INSERT ON [UPDATE] BEGIN SELECT RAISE(IGNORE); END', True),
+        ("CREATE TRIGGER t BEFORE UPDATE OF [INSERT] ON o BEGIN INSERT INTO p SELECT RAISE(IGNORE); END", False),
+        ("CREATE TRIGGER t BEFORE INSERT ON o BEGIN SELECT RAISE(ABORT, 'RAISE(IGNORE)'); END", False),
+        ("CREATE TRIGGER t BEFORE INSERT ON o BEGIN SELECT 1; -- RAISE(IGNORE)\nEND", False),
+    ],
+)
+def test_what_a_trigger_may_do_is_read_off_its_text(trigger: str, expected: bool) -> None:
+    assert leaves_rows_out(trigger) is expected

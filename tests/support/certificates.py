@@ -1,0 +1,63 @@
+"""An authority of the tests, and the certificates that it has signed, made with openssl."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+NOT_INSTALLED = "openssl is not installed: apt-get install openssl"
+
+
+def is_installed() -> bool:
+    return shutil.which("openssl") is not None
+
+
+@dataclass(frozen=True)
+class Keys:
+    """PEM files."""
+
+    certificate: Path
+    key: Path
+
+    def copied(self, folder: Path, owner: str | None) -> Keys:
+        """Where a server finds them that runs as ``owner`` (a user; None: as this process), and nobody else."""
+        found = Keys(folder / "server.pem", folder / "server.key")
+        for source, target in ((self.certificate, found.certificate), (self.key, found.key)):
+            shutil.copyfile(source, target)
+            target.chmod(0o600)
+            if owner is not None:
+                shutil.chown(target, owner)
+        return found
+
+
+class Authority:
+    """``folder``: gets its files; several may share one, under different names."""
+
+    def __init__(self, folder: Path, name: str = "ca") -> None:
+        self._folder, self._name = folder, name
+        self.keys = Keys(folder / f"{name}.pem", folder / f"{name}.key")
+        given = ["-subj", f"/CN={name} of tests", "-addext", "basicConstraints=critical,CA:TRUE"]
+        given += ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
+        _openssl("req", "-x509", *_new_key(self.keys.key), "-days", "2", *given, "-out", str(self.keys.certificate))
+
+    def signed(self, name: str, alternative: str = "IP:127.0.0.1") -> Keys:
+        """A server's. ``alternative``: by which clients know it."""
+        keys = Keys(self._folder / f"{name}.pem", self._folder / f"{name}.key")
+        request, extension = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
+        extension.write_text(f"subjectAltName={alternative}\nextendedKeyUsage=serverAuth\n")
+        _openssl("req", "-new", *_new_key(keys.key), "-subj", f"/CN={name}", "-out", str(request))
+        by = ["-CA", str(self.keys.certificate), "-CAkey", str(self.keys.key), "-CAcreateserial"]
+        told = ["-in", str(request), "-extfile", str(extension), "-days", "2", "-out", str(keys.certificate)]
+        _openssl("x509", "-req", *by, *told)
+        return keys
+
+
+def _new_key(path: Path) -> list[str]:
+    return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(path)]
+
+
+def _openssl(*words: str) -> None:
+    done = subprocess.run(["openssl", *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    assert done.returncode == 0, done.stderr
