@@ -20,11 +20,11 @@ Flink: ``python3.11 -m venv ENV && ENV/bin/pip install apache-flink==2.3.0`` (Ja
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -91,6 +91,7 @@ class Racer:
         return lap
 
 
+@functools.cache
 def missing(flink: str | None, case: Case) -> str | None:
     """Why Flink takes no part in it."""
     if FLINK not in case.ways:
@@ -106,23 +107,33 @@ def missing(flink: str | None, case: Case) -> str | None:
     return None
 
 
-def run(racer: Racer, only: list[str], rounds: int) -> Iterator[race_report.Row]:
+def run(racer: Racer, only: list[str], rounds: int) -> dict[str, Laps]:
+    """What there is so far, if it is interrupted (Ctrl-C)."""
     laps: dict[str, Laps] = {name: {} for name in only}
-    absent = {name: missing(racer.flink, CASES[name]) for name in only}
-    for number in range(rounds):
-        for name in only:
-            ways = [way for way in CASES[name].ways if way != FLINK or absent[name] is None]
-            for way in ways if number % 2 == 0 else ways[::-1]:
-                lap = racer.lap(CASES[name], way)
-                laps[name].setdefault(way, []).append(lap)
-                figures = f"{lap.rate:5.0f} k rows/s  CPU {lap.cpu:5.2f} µs/row"
-                print(f"{number + 1} {name:12} {way:6} {figures}  load {os.getloadavg()[0]:.1f}", flush=True)
-    for name, why in absent.items():
-        if why is not None:
+    try:
+        for number in range(rounds):
+            for name in only:
+                ways = [way for way in CASES[name].ways if way != FLINK or missing(racer.flink, CASES[name]) is None]
+                for way in ways if number % 2 == 0 else ways[::-1]:
+                    lap = racer.lap(CASES[name], way)
+                    laps[name].setdefault(way, []).append(lap)
+                    figures = f"{lap.rate:5.0f} k rows/s  CPU {lap.cpu:5.2f} µs/row"
+                    print(f"{number + 1} {name:12} {way:6} {figures}  load {os.getloadavg()[0]:.1f}", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted")
+    return laps
+
+
+def show(laps: dict[str, Laps], flink: str | None) -> None:
+    found = [
+        row for name in laps for block, ours in CASES[name].blocks for row in race_report.rows(block, ours, laps[name])
+    ]
+    print("\nMedian [least–most] of the rounds. A ratio tells how many times better ours is: below 1 we lose.\n")
+    print(race_report.table(found))
+    for name in laps:
+        if (why := missing(flink, CASES[name])) is not None:
             print(f"Flink took no part in {name}: {why}")
-    for name in only:
-        for block, ours in CASES[name].blocks:
-            yield from race_report.rows(block, ours, laps[name])
+    print(f"\n{race_report.losses(found)}")
 
 
 def main() -> None:
@@ -136,10 +147,7 @@ def main() -> None:
     for kind in sorted({CASES[name].reads for name in given.only}):
         history = racer.history(kind)
     print(f"{history.rows:,} rows in {history.files} files, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    found = list(run(racer, given.only, given.rounds))
-    print("\nMedian [least–most] of the rounds. A ratio tells how many times better ours is: below 1 we lose.\n")
-    print(race_report.table(found))
-    print(f"\n{race_report.losses(found)}")
+    show(run(racer, given.only, given.rounds), given.flink)
 
 
 if __name__ == "__main__":

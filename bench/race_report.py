@@ -32,8 +32,8 @@ class Measure:
         return f"{middle} [{low}–{high}]"
 
     def ratios(self, ours: Sequence[Lap], theirs: Sequence[Lap]) -> list[float]:
-        """How many times better ours is, in each round: below 1 we lose it."""
-        pairs = [(self.of(mine), self.of(other)) for mine, other in zip(ours, theirs, strict=True)]
+        """How many times better ours is, in each round that both have run: below 1 we lose it."""
+        pairs = [(self.of(mine), self.of(other)) for mine, other in zip(ours, theirs, strict=False)]
         known = [(mine, other) for mine, other in pairs if mine and other]
         return [mine / other if self.more_is_better else other / mine for mine, other in known]
 
