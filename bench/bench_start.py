@@ -9,7 +9,6 @@ archive is made first, in a folder of the benchmark's. Target: RUNNING within 6.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import shutil
@@ -28,6 +27,7 @@ from pyarrow import parquet
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.data import scratch
+from bench.process_tree import tree_seconds
 
 HOME = Path(__file__).resolve().parent.parent
 VARIABLE = "CKPT_BENCH_START"
@@ -63,18 +63,6 @@ class Start:
     running_cpu: float
     released: float
     released_cpu: float
-
-
-def tree_seconds(pid: int) -> float:
-    """CPU seconds of a process, of those it started, and of those that have ended; 0 of one that is gone."""
-    total = 0.0
-    with contextlib.suppress(OSError):  # processes and threads come and go meanwhile
-        numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                total += sum(tree_seconds(int(child)) for child in (task / "children").read_text().split())
-    return total
 
 
 def started(base: Path, archive: str) -> Start:

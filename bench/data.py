@@ -1,4 +1,4 @@
-"""The data of the benchmarks: orders as Parquet files, the same on every machine, made once.
+"""The data of the benchmarks: orders as Parquet or CSV files, the same on every machine, made once.
 
 python bench/data.py [folder]         (CKPT_BENCH_ROWS=10000000 rows in CKPT_BENCH_FILES=40 files)
 """
@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import compute
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.feed import Feed
+from bench.feed import SUFFIXES, Feed, write
 
 CUSTOMERS = 100_000
 CENTS = 10_000
@@ -51,27 +51,27 @@ def scratch() -> Path:
     return Path(os.environ.get("CKPT_BENCH_DIR") or Path(tempfile.gettempdir()) / "ckpt-bench")
 
 
-def history(base: Path, rows: int | None = None, files: int | None = None) -> History:
-    """The history of ``rows`` rows below ``base``, made if it is not there."""
+def history(base: Path, rows: int | None = None, files: int | None = None, kind: str = "parquet") -> History:
+    """The history of ``rows`` rows below ``base``, made if it is not there; the same rows in each ``kind`` of files."""
     rows = rows or int(os.environ.get("CKPT_BENCH_ROWS", "10000000"))
     files = files or int(os.environ.get("CKPT_BENCH_FILES", "40"))
-    folder = base / f"orders-{rows}-{files}"
+    folder = base / (f"orders-{rows}-{files}" + ("" if kind == "parquet" else f"-{kind}"))
     summary = folder.with_suffix(".json")
     if not summary.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        summary.write_text(json.dumps(asdict(_write(folder, rows // files, files))))
+        summary.write_text(json.dumps(asdict(_write(folder, rows // files, files, kind))))
     return History(**json.loads(summary.read_text()))
 
 
-def _write(folder: Path, rows_each: int, files: int) -> History:
+def _write(folder: Path, rows_each: int, files: int, kind: str) -> History:
     generator = np.random.default_rng(7)
     kept = id_sum = cents_sum = 0
     for number in range(files):
         ids = np.arange(number * rows_each, (number + 1) * rows_each, dtype=np.int64)
         cents = generator.integers(0, CENTS, rows_each)
         customers = generator.integers(0, CUSTOMERS, rows_each)
-        parquet.write_table(_table(ids, cents, customers), folder / f"part-{number:04d}.parquet")
+        write(_table(ids, cents, customers), folder / f"part-{number:04d}{SUFFIXES[kind]}", kind)
         chosen = cents >= KEPT_FROM
         kept += int(chosen.sum())
         id_sum += int(ids[chosen].sum())
@@ -87,8 +87,8 @@ def _table(ids: np.ndarray, cents: np.ndarray, customers: np.ndarray) -> pa.Tabl
 class LiveFeed(Feed):
     """A folder that gets a file of LIVE_ROWS rows each LIVE_EVERY seconds, from a thread. Use as a context."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, "live", LIVE_EVERY)
+    def __init__(self, folder: Path, kind: str = "parquet") -> None:
+        super().__init__(folder, "live", LIVE_EVERY, kind)
         self.rows = LIVE_ROWS
         """Of a file; fewer may be asked for."""
         self._generator = np.random.default_rng(11)
@@ -99,6 +99,18 @@ class LiveFeed(Feed):
         cents = self._generator.integers(0, CENTS, self.rows)
         customers = CUSTOMERS + self._generator.integers(0, LIVE_CUSTOMERS, self.rows)
         return _table(ids, cents, customers)
+
+
+def sums(variant: str, rows: pa.Table) -> tuple[int, int, int]:
+    """Kept rows of history, sum of their ids, of their cents: in an output of A; in one of B by each customer's newest
+    row. What is whole has those of :class:`History`."""
+    if variant == "A":
+        rows = rows.filter(compute.less(rows["order_id"], LIVE_FROM))
+        return len(rows), compute.sum(rows["order_id"]).as_py() or 0, compute.sum(rows["cents"]).as_py() or 0
+    rows = rows.filter(compute.less(rows["customer"], CUSTOMERS))
+    newest = rows.group_by("customer").aggregate([("n", "max"), ("ids", "max"), ("cents", "max")])
+    kept, ids, cents = (compute.sum(newest[f"{name}_max"]).as_py() or 0 for name in ("n", "ids", "cents"))
+    return kept, ids, cents
 
 
 def live_file_of(order_id: int) -> int:

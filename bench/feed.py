@@ -7,15 +7,25 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import csv, parquet
+
+SUFFIXES = {"parquet": ".parquet", "csv": ".csv"}
+
+
+def write(table: pa.Table, path: Path, kind: str) -> None:
+    """``kind``: parquet or csv (no header)."""
+    if kind == "csv":
+        csv.write_csv(table, path, csv.WriteOptions(include_header=False))
+    else:
+        parquet.write_table(table, path)
 
 
 class Feed(ABC):
     """From a thread, a file each ``every`` seconds; the first one at once. Use as a context. ``name``: files are
-    ``<name>-000001.parquet``."""
+    ``<name>-000001.parquet``, or of another ``kind``."""
 
-    def __init__(self, folder: Path, name: str, every: float) -> None:
-        self.folder, self._name, self._every = folder, name, every
+    def __init__(self, folder: Path, name: str, every: float, kind: str = "parquet") -> None:
+        self.folder, self._name, self._every, self._kind = folder, name, every, kind
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         folder.mkdir(parents=True)
@@ -27,8 +37,8 @@ class Feed(ABC):
     def put(self, number: int) -> None:
         """One more file; whole when it appears."""
         hidden = self.folder / f".{self._name}-{number:06d}"
-        parquet.write_table(self.table(number), hidden)
-        hidden.rename(self.folder / f"{self._name}-{number:06d}.parquet")
+        write(self.table(number), hidden, self._kind)
+        hidden.rename(self.folder / f"{self._name}-{number:06d}{SUFFIXES[self._kind]}")
 
     def __enter__(self) -> Feed:
         self._thread.start()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute, parquet
+from pyarrow import parquet
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -208,12 +208,7 @@ def wrong(run: Run) -> str | None:
     of_engine = {"ckpt": lambda: [uri.removeprefix("file://") for uri in released_files(run.plan.out)]}
     found = of_engine.get(run.engine, lambda: [str(path) for path in Path(run.plan.out).glob("**/part-*.parquet")])()
     rows = pa.concat_tables([parquet.read_table(path, partitioning=None) for path in found])
-    if run.variant == "A":
-        got = (len(rows), compute.sum(rows["order_id"]).as_py(), compute.sum(rows["cents"]).as_py())
-    else:
-        rows = rows.filter(compute.less(rows["customer"], data.CUSTOMERS))
-        newest = rows.group_by("customer").aggregate([("n", "max"), ("ids", "max"), ("cents", "max")])
-        got = tuple(compute.sum(newest[f"{name}_max"]).as_py() for name in ("n", "ids", "cents"))
+    got = data.sums(run.variant, rows)
     history = data.history(Path(run.history).parent, run.rows)
     wanted = (history.kept, history.id_sum, history.cents_sum)
     return None if got == wanted else f"rows, sum of ids, sum of cents are {got}, not {wanted}"
