@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.batches_under_way import BatchesUnderWay
 from airflow_provider_ckpt.coordinator.checkpoint_plan import CheckpointPlan, plan
 from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.completed_checkpoint import completed_event
@@ -56,17 +55,18 @@ class CheckpointCycle:
         splits: SplitSources,
         pauses: Pauses,
         releases: Releases,
-        batches: BatchesUnderWay,
         out: list[Effect],
     ) -> None:
         self._graph, self._options, self._epoch = graph, options, epoch
         self._subtasks, self._out = subtasks, out
         self._sources, self._splits, self._pauses = sources, splits, pauses
-        self._releases, self._batches = releases, batches
+        self._releases = releases
         self._cut = CutCheck(graph)
         self._snapshots: dict[SubtaskId, Snapshot] = dict(restored.snapshots)
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
+        self._published_at: float | None = None
+        """When rows of a live source were published that no checkpoint covers."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -78,6 +78,10 @@ class CheckpointCycle:
 
     def start_interval(self, now: float) -> None:
         self._interval_from = now
+
+    def note_published(self, now: float) -> None:
+        """Of a live source. The last batch counts: that of one that is not nearly due has time."""
+        self._published_at = now
 
     def want_for(self, end: End) -> None:
         """Somebody waits for a checkpoint that begins after this end: it is taken at once."""
@@ -98,8 +102,14 @@ class CheckpointCycle:
         if self._uncovered and (all_ended or not self._options.is_batch):
             return max(pause, retry)
         if not self._options.is_batch and self._interval_from is not None:
-            return self._batches.await_those_about_to_end(max(pause, self._interval_from + self._options.interval))
+            return max(pause, self._regular(self._interval_from))
         return None
+
+    def _regular(self, begun: float) -> float:
+        """An interval behind the one before; sooner if rows would else wait for it that are there now."""
+        due = begun + self._options.interval
+        sooner = self._published_at
+        return due if sooner is None or sooner < due - self._options.sooner else sooner
 
     def refusal(self) -> CheckpointFailureReason | None:
         """Why none can be triggered now, whatever the time; such a checkpoint is not taken, not counted."""
@@ -128,7 +138,7 @@ class CheckpointCycle:
             ended=self._sources.all_ended,
             now=now,
         )
-        self._interval_from = now
+        self._interval_from, self._published_at = now, None
         # R10: the id is durable before anybody can write it into a log.
         self._out.append(Append(CheckpointTriggered(self.last_triggered, now, kind)))
         for subtask in planned.trigger:

@@ -33,7 +33,7 @@ from airflow_provider_ckpt.coordinator.releasing import Releasing
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
-    BatchUnderWay,
+    BatchPublished,
     QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
@@ -246,8 +246,8 @@ class Coordinator:
                 self._lifecycle.splits_returned(message)
             case QueryMeasured():
                 self._controlling.measured(message)
-            case BatchUnderWay():
-                self._parts.batches.note(message.subtask, message.seconds, now)
+            case BatchPublished():
+                self._parts.cycle.note_published(now)
             case ReleaseDone():
                 self._awaited(self._releasing.done(message, now))
             case ReleaseFailed():

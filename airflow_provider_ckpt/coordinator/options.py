@@ -15,6 +15,11 @@ MAX_UNRELEASED = 16
 """So many completed checkpoints may wait for their release in every sink before no new one is taken: a job of which
 nothing is released slows down. One sink of several, or one that a gate holds, slows nobody down."""
 
+SOONER = 0.25
+"""Of the interval, that a checkpoint may come before its time."""
+LONGEST_SOONER = 1.0
+"""Seconds, however long the interval is: each checkpoint is a commit in every sink."""
+
 
 def _of_a_run(name: str) -> Any:
     """A field that is an option of a run, declared under ``name``: its default, and what it may be, are that one's."""
@@ -54,6 +59,12 @@ class CheckpointOptions:
             if not isinstance(value, (int, float)):
                 raise BadOptionError(option=name, value=value, expected="a number")
             option.read(value, name)
+
+    @property
+    def sooner(self) -> float:
+        """Seconds that a checkpoint may come before its time, behind a micro-batch of a live source: what that one did
+        is released with it, and not an interval later."""
+        return min(self.interval * SOONER, LONGEST_SOONER)
 
     @property
     def is_batch(self) -> bool:

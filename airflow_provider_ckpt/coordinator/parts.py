@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.batches_under_way import BatchesUnderWay
 from airflow_provider_ckpt.coordinator.checkpoint_cycle import CheckpointCycle
 from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.effects import Effect
@@ -47,7 +46,6 @@ class Parts:
     requests: Requests
     finals: FinalCheckpoints
     releases: Releases
-    batches: BatchesUnderWay
     cycle: CheckpointCycle
     restarts: RestartStrategy
 
@@ -80,7 +78,6 @@ def make_parts(
     pauses = Pauses([sources, rescaling, reconfiguring])
     splits = SplitSources(restored.splits)
     releases = Releases([uid for vertex in graph.vertices for uid in vertex.sinks], restored)
-    batches = BatchesUnderWay(options.interval)
     return Parts(
         options=options,
         epoch=epoch,
@@ -96,9 +93,6 @@ def make_parts(
         requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(running, restored),
         releases=releases,
-        batches=batches,
-        cycle=CheckpointCycle(
-            running, options, epoch, restored, subtasks, sources, splits, pauses, releases, batches, out
-        ),
+        cycle=CheckpointCycle(running, options, epoch, restored, subtasks, sources, splits, pauses, releases, out),
         restarts=RestartStrategy(options.restart_attempts, options.restart_delay),
     )

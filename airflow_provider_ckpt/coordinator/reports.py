@@ -206,14 +206,13 @@ class QueryMeasured:
 
 
 @dataclass(frozen=True)
-class BatchUnderWay:
-    """A micro-batch has begun, and is going to take about ``seconds``, as long as the one before it; None: it is
-    published. Told to a JobMaster of the same process: for any other one it comes too late to be of use."""
+class BatchPublished:
+    """A micro-batch of a live source is in the subtask's log: a checkpoint that is nearly due is taken now. Told to a
+    JobMaster of the same process: of any other one's it would be a write for each batch."""
 
     epoch: int
     subtask: SubtaskId
     attempt: AttemptId
-    seconds: float | None
 
 
 Report = (
@@ -231,7 +230,7 @@ Report = (
     | SplitsCompleted
     | SplitsReturned
     | QueryMeasured
-    | BatchUnderWay
+    | BatchPublished
 )
 """For the coordinator."""
 TaskReport = Report | SubtaskFenced | DataAvailable

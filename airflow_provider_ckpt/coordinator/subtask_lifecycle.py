@@ -52,7 +52,6 @@ class SubtaskLifecycle:
         parts.requests.begin_again(subtask)
         parts.finals.forget(subtask)
         parts.splits.opened(subtask)
-        parts.batches.note(subtask, None, now)
 
     def running(self, message: SubtaskRunning, now: float) -> None:
         self.go_on(self._parts.pauses.over(message.subtask, now))

@@ -143,7 +143,7 @@ class Deployment:
             logic=claimed.prepared.logic,
             declared=claimed.prepared.declared,
             measures=bool(claimed.prepared.job.controllers),
-            foresees=True,
+            is_beside_job_master=True,
             executors=Executors(claimed.prepared.spark),
         )
 

@@ -24,7 +24,7 @@ from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
-    BatchUnderWay,
+    BatchPublished,
     DataAvailable,
     QueryMeasured,
     ReconfigurationPrepared,
@@ -86,8 +86,7 @@ MESSAGES: list[Any] = [
     SplitsReturned(*WORLD, ("2026-03",), together=1),
     QueryMeasured(*WORLD, BatchProgress(7, 1.5, 1.0, 100, 3, 4096, 2, 50, 9000, 8)),
     QueryMeasured(*WORLD, None),
-    BatchUnderWay(*WORLD, 0.25),
-    BatchUnderWay(*WORLD, None),
+    BatchPublished(*WORLD),
     AssignSplits(*WORLD, ("2026-02", "2026-03"), is_last=False),
     TriggerBarrier(*WORLD, 2),
     DeploySubtask(*WORLD, VertexPlan(0, ("history",))),

@@ -41,7 +41,7 @@ from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
-from tests.simulation.foreseeing import ForeseeingRunner
+from tests.simulation.hastening import HasteningRunner
 from tests.simulation.restless import Restless
 from tests.simulation.runner import StreamingRunner
 from tests.simulation.schedule import Simulation
@@ -96,9 +96,9 @@ def test_every_schedule_in_which_a_controller_changes_the_job_does_so_too(first:
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
-def test_every_schedule_in_which_checkpoints_wait_for_batches_does_so_too(first: int) -> None:
+def test_every_schedule_in_which_batches_hasten_checkpoints_does_so_too(first: int) -> None:
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
-        _run(seed, runner=ForeseeingRunner, splits=seed % 2 == 0, reconfigures=seed % 3 == 0)
+        _run(seed, runner=HasteningRunner, splits=seed % 2 == 0, reconfigures=seed % 3 == 0)
 
 
 @pytest.mark.slow

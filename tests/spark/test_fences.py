@@ -40,7 +40,6 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.errors import BatchGapError, LogFencedError, PreparedLostError
@@ -52,7 +51,6 @@ from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
 from airflow_provider_ckpt.spark.task import running_query
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.batch_pace import BatchPace
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
@@ -153,7 +151,7 @@ class Subtask:
         )
 
     def query(self) -> RunningQuery:
-        return RunningQuery(self.context, self.publisher(), lambda: None, BatchPace(TaskId(1, V0, ATTEMPT), None))
+        return RunningQuery(self.context, self.publisher(), lambda: None)
 
     def batch_runner(self) -> BatchRunner:
         outputs: Any = self

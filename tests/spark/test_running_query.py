@@ -10,11 +10,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.model.task_id import TaskId
-from airflow_provider_ckpt.spark.task.batch_pace import BatchPace
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
-from tests.coordinator.harness import V0, A
 
 
 class Query:
@@ -49,7 +46,7 @@ class Interrupted:
 
 def query_of(publisher: Any) -> RunningQuery:
     nothing: Any = None
-    return RunningQuery(nothing, publisher, lambda: None, BatchPace(TaskId(1, V0, A), None))
+    return RunningQuery(nothing, publisher, lambda: None)
 
 
 def running(expected: bool, successor: Any = None) -> RunningQuery:
@@ -112,7 +109,7 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
         publication=SimpleNamespace(plan=SimpleNamespace(settings=None)),
     )
     context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1, executors=None)
-    query = RunningQuery(context, publisher, lambda: None, BatchPace(TaskId(1, V0, A), None))
+    query = RunningQuery(context, publisher, lambda: None)
     query._query = failed
     query._end.going_on()
     query._end.batch_failed(for_good)

@@ -33,7 +33,7 @@ class RunContext:
     (R8). ``supervised``: of the process, if it is a worker's and somebody counts its tries (W14).
     ``job``: with what was changed of it before this run; ``declared``: its operators without that; ``logic``: reads the
     functions that it is given yet. ``measures``: somebody wants to know of every micro-batch how it went.
-    ``foresees``: and when it is going to end.
+    ``is_beside_job_master``: in the same process, so that nothing is written to tell it something.
     ``check_declared``: refuses operators the functions of ``declared`` if those are not the job's (a worker's file may
     be another one); raises. ``executors``: None where nobody changes their number."""
 
@@ -50,7 +50,7 @@ class RunContext:
     logic: Logic = field(default_factory=_NoOther)
     declared: Mapping[str, Operator] | None = None
     measures: bool = False
-    foresees: bool = False
+    is_beside_job_master: bool = False
     executors: Executors | None = None
     check_declared: Callable[[Collection[str]], None] = field(default=lambda operators: None, repr=False)
 

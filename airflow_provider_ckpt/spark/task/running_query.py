@@ -16,7 +16,6 @@ from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery
 from airflow_provider_ckpt.spark.task.batch_function import BatchFunction
-from airflow_provider_ckpt.spark.task.batch_pace import BatchPace
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
@@ -53,7 +52,7 @@ def _another(error: CkptError) -> CkptError:
 class RunningQuery:
     """At most one Spark query at a time, over the publisher's folder: what the publisher has staged and published while
     one runs, and how each comes to its end. ``id``: Spark's, of the last one. ``after_publish``: called, with the
-    publisher's lock held, for each batch that is published from here. ``pace``: told when batches begin and end.
+    publisher's lock held, for each batch that is published from here.
 
     The runner's own thread starts queries, and stops them at a boundary: ``run``, ``stop_after_batch``,
     ``run_planned``. The driver's loop looks at them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. The loop
@@ -61,14 +60,11 @@ class RunningQuery:
     thread calls ``publish_committed``, ``cause`` and ``is_stopped``.
     """
 
-    def __init__(
-        self, context: RunContext, publisher: Publisher, after_publish: Callable[[], None], pace: BatchPace
-    ) -> None:
+    def __init__(self, context: RunContext, publisher: Publisher, after_publish: Callable[[], None]) -> None:
         self.id: str | None = None
         self._context, self._publisher, self._after_publish = context, publisher, after_publish
         self._published = threading.Condition(publisher.lock)
         self._end = QueryEnd()
-        self._pace = pace
         self._query: StreamingQuery | None = None
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
         """The query before, if a batch of it failed, and with what: the driver's loop may be about to ask."""
@@ -87,7 +83,6 @@ class RunningQuery:
         try:
             self._publisher.check_fenced()
             self.publish_committed()
-            self._pace.begins()
             self._publisher.stage(frame, batch_id)
         except BaseException as error:
             self._end.batch_failed(error)
@@ -111,7 +106,6 @@ class RunningQuery:
         with self._publisher.lock:
             if self._publisher.publish_committed():
                 self._published.notify_all()
-                self._pace.published()
                 self._after_publish()
 
     def wait_for_batch(self, until: float) -> None:

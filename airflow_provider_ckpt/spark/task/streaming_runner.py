@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from airflow_provider_ckpt.coordinator.reports import QueryMeasured, ReconfigurationUnfit, SourceAtEnd
+from airflow_provider_ckpt.coordinator.reports import BatchPublished, QueryMeasured, ReconfigurationUnfit, SourceAtEnd
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -25,7 +25,6 @@ from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.spark.task.batch_pace import BatchPace
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.publisher import Publisher
@@ -72,15 +71,10 @@ class StreamingRunner:
         self._lock, self._publication = publisher.lock, publisher.publication
         self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
         self._forget_earlier, self._widen = forget_earlier, widen
-        self._query = RunningQuery(context, publisher, self._published, self._pace())
+        self._query = RunningQuery(context, publisher, self._published)
         self._boundary = QueryBoundary(self._query, self._folder, self._build_anew)
         self._built: BuiltQuery | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
-
-    def _pace(self) -> BatchPace:
-        """A barrier comes to a query that reads result partitions through these, and not in the middle of a batch."""
-        foresees = self._context.foresees and not self._inputs.edges
-        return BatchPace(self._publication.task_id, self._context.post if foresees else None)
 
     @property
     def query_id(self) -> str | None:
@@ -205,7 +199,15 @@ class StreamingRunner:
         forget, self._forget_earlier = self._forget_earlier, None
         if forget is not None:
             self._submit(forget)
+        if self._hastens_checkpoints:
+            self._publication.tell(BatchPublished(*self._publication.task_id))
         self._advance()
+
+    @property
+    def _hastens_checkpoints(self) -> bool:
+        """Rows of a live source are to be released soon, and the barrier comes to this query from nowhere else."""
+        is_live = set(self.vertex.sources) - set(self.vertex.bounded_sources)
+        return bool(self._context.is_beside_job_master and is_live and not self._inputs.edges)
 
     def _advance(self) -> None:
         self._carry_out(self._machine.advance(self._seen()))

@@ -17,26 +17,26 @@ _RESTARTS = ("tests/coordinator/test_restarts.py",)
 
 _ROOM = ("tests/coordinator/test_room_for_workers.py",)
 
-_UNDER_WAY = ("tests/coordinator/test_batches_under_way.py",)
+_SOONER = ("tests/coordinator/test_sooner_checkpoints.py",)
 
 COORDINATOR = (
     Mutant(
-        "a-batch-waited-for-to-its-end",
+        "a-checkpoint-behind-every-batch",
         "R15",
-        "coordinator/batches_under_way.py",
-        "max(due, min(latest, one.begun + one.seconds * OVERDUE))",
-        "max(due, one.begun + one.seconds * OVERDUE)",
-        _UNDER_WAY,
-        "a batch that takes longer than the one before holds up the checkpoints of all",
+        "coordinator/options.py",
+        "min(self.interval * SOONER, LONGEST_SOONER)",
+        "self.interval",
+        _SOONER,
+        "a job with an interval of ten minutes commits in every sink behind each micro-batch",
     ),
     Mutant(
-        "a-batch-that-never-ends-waited-for",
+        "a-batch-before-the-last-checkpoint",
         "R15",
-        "coordinator/batches_under_way.py",
-        "max(due, min(latest, one.begun + one.seconds * OVERDUE))",
-        "latest",
-        _UNDER_WAY,
-        "each checkpoint of the run is late for an attempt that died in the middle of a batch",
+        "coordinator/checkpoint_cycle.py",
+        "        self._interval_from, self._published_at = now, None\n",
+        "        self._interval_from = now\n",
+        _SOONER,
+        "rows that are covered hasten the next checkpoint, too",
     ),
     Mutant(
         "slow-release-forgotten",

@@ -1,0 +1,77 @@
+"""A checkpoint that is nearly due is taken behind a micro-batch of a live source, and not in the middle of the next."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.reports import BatchPublished
+from airflow_provider_ckpt.journal.events import CheckpointTriggered
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from tests.coordinator.harness import V0, Harness, events
+
+
+def published(h: Harness, at: float) -> list[CheckpointTriggered]:
+    h.now = at
+    return events(CheckpointTriggered, h.handle(BatchPublished(**h.world(V0))))
+
+
+def triggered(h: Harness, at: float) -> bool:
+    return bool(events(CheckpointTriggered, h.at(at)))
+
+
+def test_it_is_taken_behind_a_batch_in_the_last_quarter_of_its_interval() -> None:
+    h = Harness(interval=1.0)
+    assert published(h, 0.74) == []
+    assert h.c.next_deadline(0.74) == 1.0
+    assert len(published(h, 0.75)) == 1
+
+
+def test_and_without_one_when_it_is_due() -> None:
+    h = Harness(interval=1.0)
+    assert published(h, 0.5) == []
+    assert not triggered(h, 0.99)
+    assert triggered(h, 1.0)
+
+
+def test_it_comes_a_second_sooner_at_most() -> None:
+    h = Harness(interval=600.0)
+    assert published(h, 598.9) == []
+    assert len(published(h, 599.0)) == 1
+
+
+def test_the_next_interval_is_counted_from_it() -> None:
+    h = Harness(interval=1.0)
+    assert len(published(h, 0.8)) == 1
+    h.ack()
+    assert published(h, 1.5) == []
+    assert len(published(h, 1.56)) == 1
+
+
+def test_a_batch_that_it_covers_hastens_the_next_one_no_more() -> None:
+    h = Harness(interval=1.0, min_pause=0.0)
+    published(h, 0.9)
+    h.ack()
+    assert not triggered(h, 1.85)
+    assert triggered(h, 1.9)
+
+
+def test_the_pause_behind_the_one_before_is_kept() -> None:
+    h = Harness(interval=1.0, min_pause=0.9)
+    published(h, 0.8)
+    h.ack()
+    assert published(h, 1.6) == []
+    assert not triggered(h, 1.69)
+    assert triggered(h, 1.701)
+
+
+def test_none_is_taken_while_another_one_is_pending() -> None:
+    h = Harness(interval=1.0)
+    assert len(published(h, 0.8)) == 1
+    assert published(h, 1.7) == []
+
+
+@pytest.mark.parametrize("attempt", [AttemptId(1, 1, "b"), AttemptId(2, 0, "a")])
+def test_a_batch_of_another_attempt_hastens_nothing(attempt: AttemptId) -> None:
+    h = Harness(interval=1.0)
+    h.now = 0.8
+    assert events(CheckpointTriggered, h.handle(BatchPublished(1, V0, attempt))) == []

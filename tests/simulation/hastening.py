@@ -1,0 +1,16 @@
+"""Subtasks that tell of their micro-batches, as those of live sources beside their JobMaster do."""
+
+from __future__ import annotations
+
+from random import Random
+
+from airflow_provider_ckpt.coordinator.reports import BatchPublished
+from tests.simulation.runner import StreamingRunner
+
+
+class HasteningRunner(StreamingRunner):
+    def _run_batch(self, random: Random) -> None:
+        before = self.publication.last_batch()
+        super()._run_batch(random)
+        if self.publication.last_batch() != before:
+            self.outbox.append(BatchPublished(*self.task_id))

@@ -1,0 +1,23 @@
+"""Whose micro-batches hasten a checkpoint: those of live sources, where the barrier comes from the JobMaster."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.checkpoint_cycle import CheckpointCycle
+from tests.spark.harness import World
+from tests.spark.jobs import mixed
+
+
+@pytest.mark.parametrize("chain", [True, False])
+def test_the_coordinator_hears_of_the_batches_of_live_sources(
+    world: World, monkeypatch: pytest.MonkeyPatch, chain: bool
+) -> None:
+    """Apart, history is bounded, and the other query gets its barrier through the partition."""
+    heard: list[float] = []
+    monkeypatch.setattr(CheckpointCycle, "note_published", lambda self, now: heard.append(now))
+    expected = world.put_ids("history", 3, 5) | world.put_ids("live", 2, 4, 1000)
+    run = world.run(mixed(world, chain=chain), world.drain_at(len(expected)))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(expected)
+    assert bool(heard) is chain
