@@ -66,7 +66,8 @@ class CheckpointCycle:
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
         self._published_at: float | None = None
-        """When rows of a live source were published that no checkpoint covers."""
+        """When rows of a live source were published last. Those that a checkpoint covers are too old to hasten the next
+        one."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -138,7 +139,7 @@ class CheckpointCycle:
             ended=self._sources.all_ended,
             now=now,
         )
-        self._interval_from, self._published_at = now, None
+        self._interval_from = now
         # R10: the id is durable before anybody can write it into a log.
         self._out.append(Append(CheckpointTriggered(self.last_triggered, now, kind)))
         for subtask in planned.trigger:

@@ -195,7 +195,7 @@ class Driver:
     def _open(self, subtask: SubtaskId) -> None:
         log = self.logs[subtask]
         if not log.state.closed:
-            log.open(self.attempts[subtask], self._continues_at(subtask, log))
+            log.open(self.attempts[subtask], self._continues_at(subtask, log), unless_closed=True)
 
     def _continues_at(self, subtask: SubtaskId, log: SubtaskLog) -> int | None:
         by_split = self.graph.vertex(subtask.vertex).splits
@@ -217,7 +217,8 @@ class Driver:
         log.load()
         if log.state.closed:
             return False
-        log.open(attempt, self._continues_at(subtask, log))
+        if log.open(attempt, self._continues_at(subtask, log), unless_closed=True).closed:
+            return False
         self.logs[subtask], self.attempts[subtask] = log, attempt
         self._make(subtask, plan)
         return True

@@ -30,15 +30,6 @@ COORDINATOR = (
         "a job with an interval of ten minutes commits in every sink behind each micro-batch",
     ),
     Mutant(
-        "a-batch-before-the-last-checkpoint",
-        "R15",
-        "coordinator/checkpoint_cycle.py",
-        "        self._interval_from, self._published_at = now, None\n",
-        "        self._interval_from = now\n",
-        _SOONER,
-        "rows that are covered hasten the next checkpoint, too",
-    ),
-    Mutant(
         "slow-release-forgotten",
         "R7",
         "journal/kinds/checkpoints.py",
