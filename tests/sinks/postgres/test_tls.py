@@ -39,7 +39,7 @@ def encrypting(authority: Authority) -> Iterator[PostgreSQL]:
 
 def world_of(server: PostgreSQL, certificate: Path, number: int) -> World:
     """Whose jobs look at the server's certificate, and at the host that it is for."""
-    made = World(server, f"shop {number}", f"ckpt {number}", f"?sslmode=verify-full&sslrootcert={certificate}")
+    made = World(server, f"tls {number}", f"ckpt tls {number}", f"?sslmode=verify-full&sslrootcert={certificate}")
     with psycopg.connect(made.url.partition("?")[0], autocommit=True) as connection:
         connection.execute(f'CREATE SCHEMA "{made.schema}"'.encode())
     return made
