@@ -53,16 +53,16 @@ class BoundFileSink(BoundSink):
         self._mode = mode
         self._log = ManifestLog(storage, context.job_id, context.uid)
         self._staged = StagedFiles(storage, context)
-        self._occupancy = Occupancy(storage, SinkName(context.job_id, context.uid), mode, writer.format)
+        self._occupancy = Occupancy(storage, SinkName(context.job_id, context.uid), mode)
 
     def __repr__(self) -> str:
         return f"BoundFileSink({self._context.uid!r}, {self._storage.uri!r})"
 
     def check_target(self) -> None:
         self._refuse_spark_s_own()
+        self._occupancy.refuse_company()
         if self._mode == "append":
             self._refuse_other_format()
-        self._occupancy.refuse_company()
 
     def _refuse_other_format(self) -> None:
         """Who lists the folder reads all of it in one format. Of what comes later nobody is told."""

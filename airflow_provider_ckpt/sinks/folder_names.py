@@ -17,6 +17,10 @@ _FOLDER = re.compile(r"(?:(?<=/)|(?<=limit of ))([^/=]+)=([^/]*?)(?=/| \(exists=
 """In a path that Hadoop tells, of this machine or of HDFS; the names are as Spark has escaped them."""
 
 
+_TOO_LONG = re.compile(r"Mkdirs failed|File name too long|PathComponentTooLong|component name limit|limit of \d+")
+"""What Hadoop says of it. An object store takes such names, and may fail at them for another reason."""
+
+
 @contextmanager
 def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str) -> Iterator[None]:
     """A context in which Spark writes to a place named by ``handle``. Raises PartitionValueTooLongError for what it
@@ -40,7 +44,8 @@ def _longest(error: BaseException, partition_by: Sequence[str], place: str) -> t
     if not columns:
         return None
     longest = "", 0
-    for line in (line for text in texts(error) for line in text.splitlines() if place in line):
+    lines = (line for text in texts(error) for line in text.splitlines())
+    for line in (line for line in lines if place in line and _TOO_LONG.search(line)):
         for name, value in _FOLDER.findall(line):
             column, length = columns.get(unquote(name).casefold()), len(f"{name}={value}".encode())
             if column is not None and length > longest[1]:

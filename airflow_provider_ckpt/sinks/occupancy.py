@@ -25,7 +25,6 @@ _WAYS = {
         "mode='overwrite' replaces what jobs released and deletes no file that it does not know. Move these files "
         "away, give another folder, or say mode='append' to add beside them."
     ),
-    "append": "Run it under another job id, into another folder or in that format.",
 }
 
 
@@ -33,8 +32,7 @@ class Occupancy:
     """The place of one sink among the sinks of other jobs in its folder. Why jobs that come at once do no harm:
 
     1. First releases stand in one line, the turn log: who appends a turn has seen those before. Of two new jobs
-       that both refuse company, the second one sees the first one's turn. So does, of two that add, the one that
-       writes another format; behind a turn of its own format who adds needs none.
+       that both refuse company, the second one sees the first one's turn.
     2. What an overwriting sink replaces is decided by its turn and copied to its first manifest, with which readers
        of the manifests switch over. A sink that is replaced never releases again, whatever it had under way.
     3. Of two that overwrite, the later first release replaces the earlier one. Who started before a job that has
@@ -45,28 +43,30 @@ class Occupancy:
     Sinks of one job never exclude or replace each other.
     """
 
-    def __init__(self, storage: Storage, name: SinkName, mode: Mode, file_format: str) -> None:
+    def __init__(self, storage: Storage, name: SinkName, mode: Mode) -> None:
         self._storage = storage
         self._name = name
         self._mode = mode
-        self._format = file_format
         self._turns = TurnLog(storage)
         self._swept = False
 
     def refuse_company(self) -> None:
         """Raises OutputNotEmptyError. For a job that is new; reads only."""
-        self._refuse_company(self._turns.catch_up(), OutputNotEmptyError)
+        if self._mode != "append":
+            self._refuse_company(self._turns.catch_up(), OutputNotEmptyError)
 
     def start(self) -> None:
         """Take the place in the line of those that overwrite; a sink that had one keeps it."""
         if self._mode != "overwrite":
             return
         while self._first_index("start", self._name, self._turns.catch_up()) is None:
-            self._turns.append(Turn("start", self._name, self._mode, format=self._format))
+            self._turns.append(Turn("start", self._name, self._mode))
 
     def take(self, has_rows: bool) -> Turn | None:
         """The turn of the first release; None if it needs none. ``has_rows``: a release without any takes a turn
         only to replace something. Raises OutputTakenMeanwhileError, OutputSupersededError."""
+        if self._mode == "append":
+            return None
         while True:
             turns = self._turns.catch_up()
             if (own := self._own(turns)) is not None:
@@ -76,9 +76,7 @@ class Occupancy:
             if not has_rows and not others:
                 return None
             self._refuse_company(turns, OutputTakenMeanwhileError)
-            if self._mode == "append" and any(turn.format == self._format for turn in self._live(turns)):
-                return None
-            turn = Turn("first", self._name, self._mode, tuple(sorted(others)), self._format)
+            turn = Turn("first", self._name, self._mode, tuple(sorted(others)))
             if self._turns.append(turn):
                 return turn
 
@@ -111,11 +109,6 @@ class Occupancy:
 
     def _first_index(self, kind: str, name: SinkName, turns: list[Turn]) -> int | None:
         return next((i for i, turn in enumerate(turns) if turn.kind == kind and turn.name == name), None)
-
-    def _live(self, turns: list[Turn]) -> list[Turn]:
-        """First releases that nobody has replaced."""
-        dead = {name for turn in turns for name in turn.supersedes}
-        return [turn for turn in turns if turn.kind == "first" and turn.name not in dead]
 
     def _refuse_superseded(self, turns: list[Turn]) -> None:
         by = self._superseder(turns)
@@ -176,8 +169,6 @@ class Occupancy:
 
     def _company(self, turns: list[Turn]) -> str | None:
         """What is in the folder that the mode does not allow."""
-        if self._mode == "append":
-            return self._other_format(turns)
         dead = {name for turn in turns for name in turn.supersedes}
         allowed = dead | {name for name in self._known() if name.job_id == self._name.job_id}
         if self._mode == "overwrite":
@@ -189,13 +180,6 @@ class Occupancy:
         if not unknown:
             return None
         return f"it holds {len(unknown)} data file(s) that no release of a job names, the first is {unknown[0]!r}"
-
-    def _other_format(self, turns: list[Turn]) -> str | None:
-        """Of turns alone: what lay there before was looked at when the job began."""
-        for turn in self._live(turns):
-            if turn.format not in (None, self._format):
-                return f"{_listed([turn.name])} releases {turn.format} there, and a folder is read in one format"
-        return None
 
 
 def _listed(names: list[SinkName]) -> str:

@@ -21,32 +21,27 @@ Kind = Literal["start", "first"]
 @dataclass(frozen=True)
 class Turn:
     """``start``: a sink that overwrites is about to stage. ``first``: a sink is about to release for the first time;
-    ``supersedes`` is decided by this entry, once, and no retry works it out again. ``format``: of its files; None in
-    turns of earlier versions."""
+    ``supersedes`` is decided by this entry, once, and no retry works it out again."""
 
     kind: Kind
     name: SinkName
     mode: str
     supersedes: tuple[SinkName, ...] = ()
-    format: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         names = [name.to_json() for name in self.supersedes]
-        body = {"kind": self.kind, **self.name.to_json(), "mode": self.mode, "supersedes": names}
-        return body if self.format is None else {**body, "format": self.format}
+        return {"kind": self.kind, **self.name.to_json(), "mode": self.mode, "supersedes": names}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Turn:
         """Raises UnknownFormError."""
         supersedes = read_field(body, "supersedes", SinkName.all_from_json)
         kind, mode = read_field(body, "kind", reader(Kind)), read_field(body, "mode", reader(str))
-        written = read_field(body, "format", reader(str)) if "format" in body else None
-        return cls(kind, SinkName.from_json(body), mode, supersedes, written)
+        return cls(kind, SinkName.from_json(body), mode, supersedes)
 
 
 class TurnLog:
-    """Few entries: one for each sink that refuses or replaces what others released, two if it replaces, and one for the
-    first of those that add."""
+    """Few entries: one for each sink that refuses or replaces what others released, two if it replaces."""
 
     def __init__(self, storage: Storage) -> None:
         self._log = NumberedLog(storage, TURNS, TURN, VERSION, Turn.from_json)

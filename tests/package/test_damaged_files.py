@@ -142,7 +142,6 @@ READERS: list[tuple[str, str, Read]] = [
     ("sinks-v1/manifest-00000000.json", SINK, manifests),
     ("sinks-v2/manifest-00000000.json", SINK, manifests),
     *[(f"sinks-v2/turn-{n:08d}.json", f"_ckpt/~turns/{n:08d}.json", turns) for n in range(3)],
-    ("sinks-v2/turn-of-a-format.json", "_ckpt/~turns/00000000.json", turns),
     ("lakes-v1/lake-handle.json", "handle.json", lake_handle),
     ("lakes-v1/intent-00000000.json", "_ckpt/orders/lake/intents/00000000.json", intents),
     ("lakes-v1/intent-upsert.json", "_ckpt/orders/lake/intents/00000000.json", intents),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.coordinator.checkpoint_cycle import CheckpointCycle
 from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
@@ -99,6 +100,22 @@ def test_every_schedule_in_which_a_controller_changes_the_job_does_so_too(first:
 def test_every_schedule_in_which_batches_hasten_checkpoints_does_so_too(first: int) -> None:
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
         _run(seed, runner=HasteningRunner, splits=seed % 2 == 0, reconfigures=seed % 3 == 0)
+
+
+@pytest.mark.slow
+def test_batches_do_hasten_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    regular, sooner = CheckpointCycle._regular, set[float]()
+
+    def counted(self: CheckpointCycle, begun: float) -> float:
+        due = regular(self, begun)
+        if due < begun + self._options.interval:
+            sooner.add(begun)
+        return due
+
+    monkeypatch.setattr(CheckpointCycle, "_regular", counted)
+    for seed in range(40):
+        _run(seed, runner=HasteningRunner)
+    assert len(sooner) > 3
 
 
 @pytest.mark.slow

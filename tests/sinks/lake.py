@@ -7,7 +7,6 @@ from pathlib import Path
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_names import is_data_file
 from airflow_provider_ckpt.sinks.file_sink import FileSink
-from airflow_provider_ckpt.sinks.file_writer import Format
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
@@ -23,27 +22,16 @@ class Lake:
         self.storage = open_storage(uri)
 
     def bind(
-        self,
-        job: str,
-        mode: Mode = "overwrite",
-        uid: str = "lake",
-        storage: Storage | None = None,
-        file_format: Format = "parquet",
+        self, job: str, mode: Mode = "overwrite", uid: str = "lake", storage: Storage | None = None
     ) -> BoundFileSink:
         """Another process of the job."""
-        sink = FileSink(self.uri, file_format, mode=mode)
-        return sink.bind_to(storage or self.storage, SinkContext(job, uid))
+        return FileSink(self.uri, mode=mode).bind_to(storage or self.storage, SinkContext(job, uid))
 
     def new(
-        self,
-        job: str,
-        mode: Mode = "overwrite",
-        uid: str = "lake",
-        storage: Storage | None = None,
-        file_format: Format = "parquet",
+        self, job: str, mode: Mode = "overwrite", uid: str = "lake", storage: Storage | None = None
     ) -> BoundFileSink:
         """A job that starts for the first time."""
-        sink = self.bind(job, mode, uid, storage, file_format)
+        sink = self.bind(job, mode, uid, storage)
         sink.check_target()
         sink.prepare()
         return sink

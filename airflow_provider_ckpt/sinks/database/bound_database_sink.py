@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError, DatabaseUntrustedError
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.handle import checked_handle
 from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, Releasing
@@ -88,12 +88,6 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     # ---- before
 
     def check_rows(self, given: SinkInput) -> None:
-        try:
-            self._check_table(given)
-        except DatabaseUntrustedError as error:  # the next try would find the same
-            raise self._failures.unfit(error.data["cause"]) from None
-
-    def _check_table(self, given: SinkInput) -> None:
         with self._transaction("look at its table") as connection:
             self._check_schema(connection)
             problems = self._problems(connection, given.columns)

@@ -112,8 +112,3 @@ class DatabaseUnreachableError(TransientError):
     cause."""
 
     template = "sink {sink!r} of job {job!r} could not {doing}: {cause}"
-
-
-class DatabaseUntrustedError(DatabaseUnreachableError):
-    """No TLS as the connection wants it: another authority or host, or none at all. It may pass while a job runs, when
-    certificates are changed. Data: as above."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from airflow_provider_ckpt.sinks.database.errors import (
     DatabaseUnfitError,
     DatabaseUnreachableError,
-    DatabaseUntrustedError,
     DriverPackageMissingError,
     LedgerLostError,
     LedgerVersionError,
@@ -38,9 +37,6 @@ class Failures:
 
     def unreachable(self, doing: str, cause: str) -> DatabaseUnreachableError:
         return DatabaseUnreachableError(sink=self.context.uid, job=self.context.job_id, doing=doing, cause=cause)
-
-    def untrusted(self, doing: str, cause: str) -> DatabaseUntrustedError:
-        return DatabaseUntrustedError(sink=self.context.uid, job=self.context.job_id, doing=doing, cause=cause)
 
     def rows_refused(self, what: str) -> RowsRefusedError:
         return RowsRefusedError(sink=self.context.uid, job=self.context.job_id, table=self.table, what=what)

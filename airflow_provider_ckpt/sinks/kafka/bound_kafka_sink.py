@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedFilesMissingError, StagedRowCountError
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.kafka.calls import ReleaserFenced
 from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
-from airflow_provider_ckpt.sinks.kafka.errors import (
-    KafkaAccessError,
-    KafkaNotLetInError,
-    KafkaTargetError,
-    KafkaUnavailableError,
-)
+from airflow_provider_ckpt.sinks.kafka.errors import KafkaTargetError, KafkaUnavailableError
 from airflow_provider_ckpt.sinks.kafka.ledger import Ledger, LedgerRecord, released_ids
 from airflow_provider_ckpt.sinks.kafka.rows import TopicLimits
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
@@ -63,23 +57,11 @@ class BoundKafkaSink(BoundSink):
         return f"BoundKafkaSink({self._context.uid!r}, {self._topic!r}, {self._client!r})"
 
     def check_target(self) -> None:
-        with self._let_in():
-            self._check_release()
+        self._check_release()
 
     def check_rows(self, given: SinkInput) -> None:
-        with self._let_in():
-            limits = self._check_topic()
-        if limits.needs_key and "key" not in dict(given.columns):
+        if self._check_topic().needs_key and "key" not in dict(given.columns):
             raise self._refused("it is compacted (cleanup.policy), and the rows have no column 'key'; select one")
-
-    @contextmanager
-    def _let_in(self) -> Iterator[None]:
-        """A context at the start of a job, which would find the same at its next one."""
-        try:
-            yield
-        except KafkaNotLetInError as error:
-            cause, servers = error.data["cause"], self._client.servers
-            raise KafkaAccessError(sink=self._context.uid, servers=servers, cause=cause) from None
 
     def prepare(self) -> None:
         self._storage.probe()

@@ -9,7 +9,6 @@ from typing import Any
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.kafka.errors import (
     KafkaClientMissingError,
-    KafkaNotLetInError,
     KafkaRejectedError,
     KafkaSettingsError,
     KafkaUnavailableError,
@@ -104,8 +103,6 @@ class KafkaCalls:
 
     def unavailable(self, what: str, cause: str) -> CkptError:
         self.listen()
-        heard, failure = self._heard, KafkaUnavailableError
-        if heard is not None:
+        if (heard := self._heard) is not None:
             cause += redact(f" ({heard.name()}: {heard.str()})", self._secrets)
-            failure = KafkaNotLetInError if heard.name() in _NOT_LET_IN else failure
-        return failure(sink=self.sink, what=what, servers=self.servers, cause=cause)
+        return KafkaUnavailableError(sink=self.sink, what=what, servers=self.servers, cause=cause)

@@ -27,23 +27,11 @@ class KafkaSettingsError(InvalidInputError):
     )
 
 
-class KafkaAccessError(InvalidInputError):
-    template = (
-        "sink {sink}: {servers} and the client do not come together: {cause}. Nothing was written. Mend config= of the "
-        "KafkaSink, or what its connection says"
-    )
-
-
 class KafkaUnavailableError(TransientError):
     template = (
         "sink {sink}: {what} at {servers} failed: {cause}. What became of it is read from the ledger before "
         "anything is written again"
     )
-
-
-class KafkaNotLetInError(KafkaUnavailableError):
-    """No broker that has answered takes the client, or is taken by it: a certificate, a password. It may pass while a
-    job runs, when these are changed."""
 
 
 class KafkaRejectedError(TerminalError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -30,10 +29,6 @@ SETTLE = (
 )
 """With each transaction and not with the session: a pooler of transactions hands out another session."""
 Connect = Callable[..., "psycopg.Connection[Any]"]
-
-
-_NO_TLS = re.compile(r"certificate|does not support SSL|SSL was required|private key file")
-"""In what libpq says of a connection that it did not make; not of one that it has lost."""
 
 
 def is_passing(sqlstate: str | None) -> bool:
@@ -124,6 +119,5 @@ class Database:
         if error.sqlstate is not None:
             return failures.unreachable(doing, told(error)) if is_passing(error.sqlstate) else refused(told(error))
         if isinstance(error, errors.OperationalError | errors.InterfaceError):  # nobody answered, or not to the end
-            said = self.address.redact(str(error) or type(error).__name__)
-            return (failures.untrusted if _NO_TLS.search(said) else failures.unreachable)(doing, said)
+            return failures.unreachable(doing, self.address.redact(str(error) or type(error).__name__))
         return refused(told(error))

@@ -13,7 +13,7 @@ from sqlalchemy.pool import NullPool
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.sql.address import Address
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
-from airflow_provider_ckpt.sinks.sql.inserting import NO_TLS, code_of, told
+from airflow_provider_ckpt.sinks.sql.inserting import code_of, told
 
 _IDLE = "SET SESSION wait_timeout = 60"
 """A process that stands still in its transaction frees the others after a minute."""
@@ -76,6 +76,5 @@ class Database:
             said = " ".join(map(str, error.args[1:])) or type(error).__name__
             if "timed out" in said and "read_timeout" in self.parameters:
                 said += f" (statement_timeout is {self.parameters['read_timeout']:g} s)"
-            failure = failures.untrusted if code == NO_TLS or "certificate" in said else failures.unreachable
-            return failure(doing, self.address.redact(f"error {code}, {said}"))
+            return failures.unreachable(doing, self.address.redact(f"error {code}, {said}"))
         return failures.unreachable(doing, told(error)) if self.dialect.is_passing(code) else refused(told(error))

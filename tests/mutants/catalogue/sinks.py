@@ -34,15 +34,6 @@ SINKS = (
         "a reader of the manifests sees neither the old rows nor those of a job that begins while it reads",
     ),
     Mutant(
-        "who-adds-takes-no-turn",
-        "R9",
-        "sinks/occupancy.py",
-        '            if self._mode == "append" and any(turn.format == self._format for turn in self._live(turns)):',
-        '            if self._mode == "append":',
-        ("tests/sinks/test_formats.py",),
-        "two jobs that begin at once add files of two formats to one folder, which nobody can read",
-    ),
-    Mutant(
         "lost-reply-is-a-lost-race",
         "R17",
         "sinks/numbered_log.py",

@@ -10,7 +10,7 @@ import pymysql
 import pytest
 
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnfitError, DatabaseUntrustedError
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.test_whole_jobs import Place, holders
 from tests.sinks.sql.world import rows_of, staged
@@ -138,7 +138,10 @@ def test_a_server_of_another_authority_is_refused_before_anything_is_written(
     another = Authority(tmp_path, "another").keys.certificate
     world = TlsWorld(encrypting, "foreign", f"ssl_ca={another}")
     sessions, before = Sessions(world), world.tables()
-    with pytest.raises(DatabaseUnfitError, match=r"sink 'lake' of job 'orders'.*certificate verify failed"):
+    with pytest.raises(
+        DatabaseUnreachableError,
+        match=r"sink 'lake' of job 'orders' could not .*certificate verify failed",
+    ):
         world.new()
     assert world.tables() == before
     assert sessions.now()[0] == 0
@@ -150,7 +153,7 @@ def test_a_certificate_of_another_host_is_refused_if_that_is_asked_for(authority
         named = f"ssl_ca={authority.keys.certificate}"
         world = TlsWorld(server, "shop", f"{named}&ssl_verify_identity=true")
         world.table()
-        with pytest.raises(DatabaseUnfitError, match=r"IP address mismatch.*127\.0\.0\.1"):
+        with pytest.raises(DatabaseUnreachableError, match=r"IP address mismatch.*127\.0\.0\.1"):
             world.new()
         world.settings = named
         world.new()
@@ -174,7 +177,7 @@ def test_a_server_without_tls_is_refused(
         watch(server)
         world = TlsWorld(server, "shop", f"ssl_ca={authority.keys.certificate}")
         before = world.tables()
-        with pytest.raises(DatabaseUnfitError, match="SSL is required but the server doesn't support it"):
+        with pytest.raises(DatabaseUnreachableError, match="SSL is required but the server doesn't support it"):
             world.new()
         assert world.tables() == before
 
@@ -188,7 +191,7 @@ def test_of_a_job_that_runs_it_may_pass(encrypting: MariaDB, authority: Authorit
     handle = staged(sink, 1)
     world.settings = f"ssl_ca={Authority(tmp_path, 'another').keys.certificate}"
     with pytest.raises(
-        DatabaseUntrustedError, match=r"could not release checkpoint 1: .*certificate verify failed"
+        DatabaseUnreachableError, match=r"could not release checkpoint 1: .*certificate verify failed"
     ) as raised:
         world.bind().release([handle], 1)
     assert raised.value.retryable
