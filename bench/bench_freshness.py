@@ -17,7 +17,6 @@ Targets: half of the live rows seen within 1 s, 95 % within 2 s, at 0.9 of the h
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -25,42 +24,16 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyarrow import compute, parquet
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import data, plans
+from bench import data, race_plan
 from bench.ckpt_run import CkptRun
-from bench.one_run import JOB_ID
+from bench.race_plan import RacePlan
 
-VARIABLE = "CKPT_BENCH_FRESHNESS"
 FORMS = ("together", "apart")
-
-
-def build(form: str, work: str, history_folder: str, files_per_trigger: int) -> Any:
-    from airflow_provider_ckpt import FileSink, Job
-
-    job = Job(JOB_ID)
-
-    @job.source(bounded=True, max_files_per_trigger=files_per_trigger)
-    def history(read: Any) -> Any:
-        return read.schema(plans.SCHEMA).parquet(history_folder)
-
-    @job.source
-    def live(read: Any) -> Any:
-        return read.schema(plans.SCHEMA).parquet(f"{work}/live")
-
-    inputs = {"all": [history, live]} if form == "together" else {"history": [history], "live": [live]}
-    for name, sources in inputs.items():
-        rows = job.transform(inputs=sources, uid=f"cleaned_{name}")(plans.cleaned)
-        job.sink(f"out_{name}", rows, FileSink(f"{work}/out"))
-    return job
-
-
-if VARIABLE in os.environ:
-    job = build(**json.loads(os.environ[VARIABLE]))
 
 
 @dataclass(frozen=True)
@@ -78,9 +51,17 @@ def measure(form: str, files_per_trigger: int) -> Fresh:
     work = data.scratch() / "freshness"
     shutil.rmtree(work, ignore_errors=True)
     history = data.history(data.scratch())
-    given = {"form": form, "work": str(work), "history_folder": history.folder, "files_per_trigger": files_per_trigger}
+    plan = RacePlan(
+        "A",
+        "parquet",
+        "parquet",
+        history.folder,
+        str(work),
+        apart=form == "apart",
+        files_per_trigger=files_per_trigger,
+    )
     with data.LiveFeed(work / "live"):
-        run = CkptRun(f"{__file__}:job", work, {VARIABLE: json.dumps(given)}, {})
+        run = CkptRun(f"{race_plan.__file__}:job", work, plan.to_environ(), {})
         try:
             running = run.wait_for(lambda line: line["kind"] == "running")
             run.wait_for(lambda line: line["kind"] == "released" and "history" in line["finished_operators"])

@@ -33,8 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import data, plans
 from bench.ckpt_run import CkptRun
-from bench.measure import TICKS
 from bench.one_run import JOB_ID
+from bench.process_tree import tree_seconds
 
 VARIABLE = "CKPT_BENCH_IDLE"
 SETTLING = 12.0
@@ -68,22 +68,6 @@ class Idle:
     cores: float
     checkpoint: float
     seen: tuple[float, ...]
-
-
-def descendants(pid: int) -> Iterator[int]:
-    yield pid
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            yield from descendants(int(child))
-
-
-def tree_seconds(pid: int) -> float:
-    """CPU seconds of a process, of all below it, and of those that have ended."""
-    ticks = 0
-    for one in descendants(pid):
-        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        ticks += sum(map(int, fields[11:15]))
-    return ticks / TICKS
 
 
 def measure(vertices: int, seconds: float, settling: float, conf: Mapping[str, str]) -> Idle:

@@ -15,7 +15,6 @@ All of the history is counted in the end, once. Targets: 7 and 9 s with a class 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -25,40 +24,17 @@ import sys
 import time
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from pyarrow import parquet
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import data, plans
+from bench import data, race_plan
 from bench.ckpt_run import CkptRun
-from bench.one_run import JOB_ID
+from bench.race_plan import RacePlan
 
-VARIABLE = "CKPT_BENCH_RELAUNCH"
-VERTEX = "cleaned"
-
-
-def build(work: str, history_folder: str, files_per_trigger: int) -> Any:
-    from airflow_provider_ckpt import FileSink, Job
-
-    job = Job(JOB_ID)
-
-    @job.source(bounded=True, max_files_per_trigger=files_per_trigger)
-    def history(read: Any) -> Any:
-        return read.schema(plans.SCHEMA).parquet(history_folder)
-
-    @job.source
-    def live(read: Any) -> Any:
-        return read.schema(plans.SCHEMA).parquet(f"{work}/live")
-
-    rows = job.transform(inputs=[history, live], uid=VERTEX)(plans.cleaned)
-    job.sink("out", rows, FileSink(f"{work}/out"))
-    return job
-
-
-if VARIABLE in os.environ:
-    job = build(**json.loads(os.environ[VARIABLE]))
+JOB = f"{race_plan.__file__}:job"
+VERTEX = "result_all"
 
 
 @dataclass(frozen=True)
@@ -75,9 +51,9 @@ def measure(files_per_trigger: int, archive: str) -> Relaunch:
     shutil.rmtree(work, ignore_errors=True)
     (work / "live").mkdir(parents=True)
     history = data.history(data.scratch())
-    given = {"work": str(work), "history_folder": history.folder, "files_per_trigger": files_per_trigger}
-    environ = {VARIABLE: json.dumps(given), "CKPT_CLASS_ARCHIVE": archive}
-    first = CkptRun(f"{__file__}:job", work, environ, {})
+    plan = RacePlan("A", "parquet", "parquet", history.folder, str(work), files_per_trigger=files_per_trigger)
+    environ = {**plan.to_environ(), "CKPT_CLASS_ARCHIVE": archive}
+    first = CkptRun(JOB, work, environ, {})
     while _released(work) < history.kept / 3 or not _in_a_batch(work):
         if first.process.poll() is not None:
             raise SystemExit("the first run ended by itself")
@@ -87,7 +63,7 @@ def measure(files_per_trigger: int, archive: str) -> Relaunch:
     rows_a_batch = files_per_trigger * history.rows // history.files
     begins, again = (_newest(work, "commits") + 1) * rows_a_batch, _in_a_batch(work) * rows_a_batch
     begun = time.time()
-    second = CkptRun(f"{__file__}:job", work, environ, {})
+    second = CkptRun(JOB, work, environ, {})
     try:
         checkpoint = second.wait_for(lambda line: line["kind"] == "checkpoint")
         while _newest_id(work) < begins:  # files are read in the order in which they, and their ids, were made

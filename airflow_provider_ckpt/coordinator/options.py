@@ -32,7 +32,7 @@ class CheckpointOptions:
     BadOptionError and BadDurationError for a value that cannot work."""
 
     interval: float = _of_a_run("checkpoint_interval")
-    """Between two triggers. A missed trigger is not made up for."""
+    """Between two triggers, or a little less: see :attr:`sooner`. A missed trigger is not made up for."""
     min_pause: float = _of_a_run("min_pause")
     """Between the end of a checkpoint and the next trigger. A savepoint does not wait for it."""
     timeout: float = _of_a_run("checkpoint_timeout")

@@ -15,9 +15,7 @@ _LONGEST = 255
 """Bytes of a name, in most file systems, and in HDFS."""
 _FOLDER = re.compile(r"(?:(?<=/)|(?<=limit of ))([^/=]+)=([^/]*?)(?=/| \(exists=| in directory |$)")
 """In a path that Hadoop tells, of this machine or of HDFS; the names are as Spark has escaped them."""
-
-
-_TOO_LONG = re.compile(r"Mkdirs failed|File name too long|PathComponentTooLong|component name limit|limit of \d+")
+_TOO_LONG = re.compile(r"Mkdirs failed|File name too long|PathComponentTooLong|component name limit")
 """What Hadoop says of it. An object store takes such names, and may fail at them for another reason."""
 
 

@@ -1,0 +1,44 @@
+"""What is said of a place with a long folder, by file systems and by object stores: their words, as nobody here has one
+that fails so. That of a local disk is in test_file_sink.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.sinks.errors import PartitionValueTooLongError
+from airflow_provider_ckpt.sinks.folder_names import named_folders
+from airflow_provider_ckpt.sinks.sink import SinkContext
+
+LONG = "x" * 300
+
+
+def written(said: str) -> None:
+    with named_folders(["city"], SinkContext("orders", "lake"), "a1-2-n"):
+        raise RuntimeError(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"FSLimitException$PathComponentTooLongException: The maximum path component name limit of city={LONG} in "
+        "directory /lake/a1-2-n/_temporary/0 is exceeded: limit=255 length=305",
+        f"java.io.FileNotFoundException: /lake/a1-2-n/city={LONG}/part-0.parquet (File name too long)",
+    ],
+)
+def test_a_name_that_is_too_long_is_told_by_its_column(said: str) -> None:
+    with pytest.raises(PartitionValueTooLongError, match=r"'city'.*has 305 bytes"):
+        written(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"PUT 0-byte object on ckpt/a1-2-n/city={LONG}/part-0: S3Exception: Please reduce your request rate (503)",
+        f"s3a://lake/a1-2-n/city={LONG}/part-0: Read timed out, over the limit of 60 s",
+        f"Mkdirs failed to create file:/other/city={LONG} (exists=false)",
+    ],
+)
+def test_another_failure_at_a_long_name_is_told_as_it_is(said: str) -> None:
+    """An object store takes such names."""
+    with pytest.raises(RuntimeError):
+        written(said)
