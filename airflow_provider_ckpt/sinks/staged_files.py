@@ -15,7 +15,6 @@ from airflow_provider_ckpt.sinks.errors import (
 from airflow_provider_ckpt.sinks.file_names import released_names
 from airflow_provider_ckpt.sinks.sink import Handle, StageRequest
 from airflow_provider_ckpt.sinks.staging_area import StagingArea
-from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 
 HANDLE_FORMAT = "airflow-provider-ckpt/file-handle"
 
@@ -102,12 +101,10 @@ class StagedFiles(StagingArea):
 
     def move(self, waiting: Sequence[Handle], checkpoint: int) -> None:
         """Give all files their final names; done again, it moves nothing. Raises StagedFilesMissingError."""
-        missing = []
-        for handle in waiting:
-            for file in handle["files"]:
-                staged = f"{self.place(handle['id'])}/{file['path']}"
-                try:
-                    self._storage.move(staged, file["target"])
-                except ObjectNotFoundError:
-                    missing.append(staged)
-        self._refuse_missing(missing, checkpoint)
+        moves = [
+            (f"{self.place(handle['id'])}/{file['path']}", file["target"])
+            for handle in waiting
+            for file in handle["files"]
+        ]
+        missing = self._storage.move_all(moves)
+        self._refuse_missing(sorted(missing), checkpoint)

@@ -8,10 +8,13 @@ that is left beside a new file of the same name is damage to both, so it goes fi
 
 from __future__ import annotations
 
+import itertools
 import struct
 import zlib
+from collections.abc import Callable
 
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.paths import Pairs
 from airflow_provider_ckpt.storage.storage import Storage
 
 _MAGIC = b"crc\0"
@@ -53,17 +56,19 @@ def delete(storage: Storage, path: str) -> None:
     storage.delete(path)
 
 
-def copy(storage: Storage, source: str, target: str, *, small: bool) -> None:
-    """``target`` is new. A ``small`` file without a checksum gets one: it was copied by a release that left it out, or
-    whoever wrote it died before he came to it. Raises ObjectNotFoundError."""
-    storage.copy(source, target)
+def copy_all(storage: Storage, copies: Pairs, is_small: Callable[[str], bool]) -> set[str]:
+    """Copy files (source, target) into a folder that nobody reads yet, with their checksums; returns the sources that
+    were not there. ``is_small`` (of a source): one without a checksum gets one: it was copied by a release that left it
+    out, or whoever wrote it died before he came to it."""
     if not _has_checksums(storage):
-        return
-    try:
-        storage.copy(_beside(source), _beside(target))
-    except ObjectNotFoundError:
-        if small:
+        return storage.copy_all(copies)
+    # one behind the other: whose folder it is may be alive, and write another file and checksum of that name
+    pairs = [((source, target), (_beside(source), _beside(target))) for source, target in copies]
+    missing = storage.copy_all([*itertools.chain.from_iterable(pairs)])
+    for source, target in copies:
+        if source not in missing and _beside(source) in missing and is_small(source):
             _write(storage, target, storage.read(target))
+    return {source for source, _ in copies if source in missing}
 
 
 def _write(storage: Storage, path: str, data: bytes) -> None:

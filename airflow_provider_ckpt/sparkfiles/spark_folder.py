@@ -41,38 +41,38 @@ class SparkFolder:
         return self.storage.spark_uri(self.path)
 
     def copy_from(self, other: SparkFolder) -> int:
-        """Copy another attempt's folder (hard links on a local disk), with Hadoop's checksums; returns the number of
-        files without those.
+        """Copy another attempt's folder (hard links on a local disk), with Spark's checksums of its state and Hadoop's
+        of everything; returns the number of files without the latter.
 
         The other driver may still be alive and writing: temporary files are skipped, and a commit is
         copied before what it points to. It never writes other content under a name that is there.
         """
-        copied = 0
         done: set[str] = set()
         for part in _COPY_ORDER:
-            for name in self._parts(other, part):
-                if name in done or _is_temporary(name):
-                    continue
-                try:
-                    self._copy(other, name)
-                except ObjectNotFoundError:
-                    continue  # purged or renamed by the other driver meanwhile
-                done.add(name)
-                copied += 1
-        return copied
+            names = [name for name in self._parts(other, part) if name not in done and not _is_temporary(name)]
+            done |= self._copy(other, names)
+        return len(done)
 
-    def _copy(self, other: SparkFolder, name: str) -> None:
-        if not _NAMES_SCHEMAS.match(name):
-            is_small = not name.startswith("state/")
-            checksum.copy(self.storage, f"{other.path}/{name}", f"{self.path}/{name}", small=is_small)
-            return
+    def _copy(self, other: SparkFolder, names: Collection[str]) -> set[str]:
+        """Returns those that were there: others were purged or renamed by the other driver meanwhile."""
+        of_schemas = {name for name in names if _NAMES_SCHEMAS.match(name)}
+        copies = {f"{other.path}/{name}": f"{self.path}/{name}" for name in names if name not in of_schemas}
+        state = f"{other.path}/state/"
+        missing = checksum.copy_all(self.storage, [*copies.items()], lambda source: not source.startswith(state))
+        copied = {name for name in names if name not in of_schemas and f"{other.path}/{name}" not in missing}
+        return copied | {name for name in of_schemas if self._copy_with_paths(other, name)}
+
+    def _copy_with_paths(self, other: SparkFolder, name: str) -> bool:
         try:
             lines = self.storage.read(f"{other.path}/{name}").decode().splitlines()
             moved = "\n".join(map(self._moved, lines))
+        except ObjectNotFoundError:
+            return False
         except ValueError:
             uri = self.storage.full_uri(f"{other.path}/{name}")
             raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
         checksum.replace(self.storage, f"{self.path}/{name}", moved.encode())
+        return True
 
     def _moved(self, line: str) -> str:
         """Spark names the files of a state's schema by absolute paths, in the folder of the attempt that made them."""
@@ -247,4 +247,4 @@ class SparkFolder:
 
 def _is_temporary(name: str) -> bool:
     leaf = name.rpartition("/")[2]
-    return leaf.startswith(".") or re.search(r"\.tmp$|\.crc$", leaf) is not None
+    return leaf.startswith(".") or leaf.endswith(".tmp")

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.storage.paths import Sizes, check_path, is_temporary
 from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 _CHUNK = 8 << 20
-READS_AT_ONCE = 16
+REQUESTS_AT_ONCE = 16
 """Of a remote store: well below the connections that its client keeps open, and what a store lets one client have."""
 _GLOB = frozenset("*?[")
 
@@ -36,7 +36,7 @@ class FsspecStorage(Storage):
         self._secrets = secrets
         self._exclusive = creates_exclusively(fs)
         if isinstance(fs, AsyncFileSystem):
-            self.reads_at_once = READS_AT_ONCE
+            self.requests_at_once = REQUESTS_AT_ONCE
 
     def _full(self, path: str, *, root: bool = False) -> str:
         check_path(path, root=root)

@@ -8,18 +8,17 @@ import shutil
 import stat
 import time
 
-from airflow_provider_ckpt.storage import local_sync, posix
+from airflow_provider_ckpt.storage import local_batches, local_sync, posix
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
-    MoveConflictError,
     ObjectNotFoundError,
     StorageUnsuitableError,
 )
 from airflow_provider_ckpt.storage.faults import translated
-from airflow_provider_ckpt.storage.paths import Sizes, check_path, is_temporary
+from airflow_provider_ckpt.storage.local_batches import NO_LINKS
+from airflow_provider_ckpt.storage.paths import Pairs, Sizes, check_path, is_temporary
 from airflow_provider_ckpt.storage.storage import Storage, Storages
 
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _DELETIONS = 100
 _PAUSE = 0.02
 """Seconds between two tries to delete a folder in which somebody still writes."""
@@ -61,7 +60,7 @@ class LocalStorage(Storage):
             # Over NFS the reply of a link that succeeded can be lost and the call repeated.
             return os.stat(temporary).st_nlink == 2
         except OSError as error:
-            if error.errno not in _NO_LINKS or not os.access(os.path.dirname(target), os.W_OK):
+            if error.errno not in NO_LINKS or not os.access(os.path.dirname(target), os.W_OK):
                 raise
             raise StorageUnsuitableError(uri=self.uri, reason="the file system has no hard links") from error
         return True
@@ -130,7 +129,7 @@ class LocalStorage(Storage):
                 try:
                     os.link(origin, temporary)
                 except OSError as error:
-                    if error.errno not in _NO_LINKS:
+                    if error.errno not in NO_LINKS:
                         raise
                     shutil.copyfile(origin, temporary)
                 posix.sync_file(temporary)
@@ -138,24 +137,22 @@ class LocalStorage(Storage):
                 os.replace(temporary, goal)
                 posix.sync_folder(os.path.dirname(goal))
 
+    def copy_all(self, copies: Pairs) -> set[str]:
+        named = {self._full(source): source for source, _ in copies}
+        with translated("copy", self.uri, write=True):
+            missing = local_batches.copy_all([(self._full(source), self._full(target)) for source, target in copies])
+        return {named[origin] for origin in missing}
+
     def move(self, source: str, target: str) -> None:
-        origin, goal = self._full(source), self._full(target)
-        with translated("move", self.full_uri(source), write=True):
-            if posix.kind_of(origin) != "file":
-                if posix.kind_of(goal) != "file":
-                    raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
-                return
-            posix.sync_file(origin)
-            posix.make_folder(os.path.dirname(goal))
-            try:
-                # Unlike rename, link never overwrites.
-                os.link(origin, goal)
-            except FileExistsError:
-                if not self._same_content(source, target):
-                    raise MoveConflictError(source=self.full_uri(source), target=self.full_uri(target)) from None
-                posix.sync_file(goal)
-            posix.sync_folder(os.path.dirname(goal))
-            posix.unlink(origin)
+        if self.move_all([(source, target)]):
+            raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
+
+    def move_all(self, moves: Pairs) -> set[str]:
+        named = {self._full(source): source for source, _ in moves}
+        uri = self.full_uri(moves[0][0]) if len(moves) == 1 else self.uri
+        with translated("move", uri, write=True):
+            missing = local_batches.move_all([(self._full(source), self._full(target)) for source, target in moves])
+        return {named[origin] for origin in missing}
 
     def _same_content(self, one: str, other: str) -> bool:
         return posix.same_content(self._full(one), self._full(other))

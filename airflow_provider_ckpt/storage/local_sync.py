@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 
+from airflow_provider_ckpt.storage.at_once import each_at_once
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.posix import ABSENT, TEMPORARY, sync_file, sync_folder, unlink
 
@@ -29,8 +29,8 @@ def sync_tree(folder: str) -> None:
     files: list[str] = []
     folders: list[str] = []
     _collect(folder, files, folders)
-    _each(sync_file, files)
-    _each(sync_folder, folders)
+    sync_each(sync_file, files)
+    sync_each(sync_folder, folders)
 
 
 def _collect(folder: str, files: list[str], folders: list[str]) -> None:
@@ -47,20 +47,16 @@ def _collect(folder: str, files: list[str], folders: list[str]) -> None:
             files.append(entry.path)
 
 
-def _each(sync: Callable[[str], None], paths: list[str]) -> None:
+def sync_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:
+    """``sync``: of a file, or of a folder. What is not there (any more) needs nothing."""
+
     def sync_if_there(path: str) -> None:
         try:
             sync(path)
         except ABSENT:
             pass
 
-    if len(paths) < _MANY:
-        for path in paths:
-            sync_if_there(path)
-        return
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="ckpt-sync") as pool:
-        for _ in pool.map(sync_if_there, paths):
-            pass
+    each_at_once(sync_if_there, paths, _THREADS if len(paths) >= _MANY else 1)
 
 
 def collect_temporary(folder: str, older_than: float, deep: bool) -> int:

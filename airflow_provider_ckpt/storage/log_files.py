@@ -112,8 +112,8 @@ class LogFiles:
         return lambda number: self._entry(number, *packed[number])
 
     @property
-    def reads_at_once(self) -> int:
-        return self._storage.reads_at_once
+    def requests_at_once(self) -> int:
+        return self._storage.requests_at_once
 
     def corrupt(self, number: int, reason: str) -> CorruptLogError:
         uri = self.entry_uri(number)

@@ -69,10 +69,10 @@ def _reading(files: LogFiles, listing: Listing, run: Run) -> Iterator[Iterator[t
         yield ((number, functools.partial(from_pack, number)) for number in run.numbers)
         return
     read = lambda number: files.read(number, kept=number < listing.head)  # noqa: E731
-    if files.reads_at_once == 1 or len(run.numbers) < 2:
+    if files.requests_at_once == 1 or len(run.numbers) < 2:
         yield ((number, functools.partial(read, number)) for number in run.numbers)
         return
-    pool = ThreadPoolExecutor(min(files.reads_at_once, len(run.numbers)), thread_name_prefix="ckpt-log")
+    pool = ThreadPoolExecutor(min(files.requests_at_once, len(run.numbers)), thread_name_prefix="ckpt-log")
     try:
         yield iter([(number, pool.submit(read, number).result) for number in run.numbers])
     finally:

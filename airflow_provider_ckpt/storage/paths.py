@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from airflow_provider_ckpt.storage.errors import InvalidPathError
 
 Sizes = list[tuple[str, int]]
 """(path, bytes) of objects. (Storage has a verb named list, so the builtin has no annotation there.)"""
+Pairs = Sequence[tuple[str, str]]
+"""(from, to), of paths."""
 
 
 def check_path(path: str, *, root: bool = False) -> str:

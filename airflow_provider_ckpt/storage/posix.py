@@ -71,12 +71,17 @@ def make_folder(folder: str) -> None:
         return
     parent = os.path.dirname(folder)
     make_folder(parent)
+    make_name(folder)
+    sync_folder(parent)
+
+
+def make_name(folder: str) -> None:
+    """The folder alone, in one that is there; not durable yet. Silent if it is there."""
     try:
         os.mkdir(folder)
     except FileExistsError:
         if kind_of(folder) != "folder":
             raise NotADirectoryError(errno.ENOTDIR, "a file is where a folder should be", folder) from None
-    sync_folder(parent)
 
 
 def missing_folders(folder: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from abc import ABC, abstractmethod
 
+from airflow_provider_ckpt.storage.at_once import each_at_once
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     MoveConflictError,
@@ -18,7 +19,7 @@ from airflow_provider_ckpt.storage.errors import (
     StorageUnreachableError,
     StorageUnsuitableError,
 )
-from airflow_provider_ckpt.storage.paths import Sizes, check_path
+from airflow_provider_ckpt.storage.paths import Pairs, Sizes, check_path
 
 _HADOOP = {"s3": "s3a"}
 
@@ -34,8 +35,8 @@ class Storage(ABC):
     fails, a stale handle, a missing right or a missing bucket raise, in every verb.
     """
 
-    reads_at_once = 1
-    """How many reads in threads of their own are faster than one after the other: of a store whose answers take
+    requests_at_once = 1
+    """How many requests in threads of their own are faster than one after the other: of a store whose answers take
     time."""
 
     def __init__(self, uri: str) -> None:
@@ -89,6 +90,24 @@ class Storage(ABC):
         ``target`` is replaced. Raises ObjectNotFoundError. On a local disk it is a hard link: neither
         name may be written in place afterwards (``replace`` does not).
         """
+
+    def copy_all(self, copies: Pairs) -> set[str]:
+        """Copy many objects (source, target), as :meth:`copy` copies one, in folders that nobody reads before this
+        returns: done in any order, and durable at the end only. Returns the sources that were not there.
+
+        Much cheaper than one after the other, on a local disk (a thousand links are one flush) and far away (several
+        at a time). Raises what :meth:`copy` raises; some are copied then, and some not.
+        """
+
+        def copied(pair: tuple[str, str]) -> bool:
+            try:
+                self.copy(*pair)
+            except ObjectNotFoundError:
+                return False
+            return True
+
+        done = each_at_once(copied, copies, self.requests_at_once)
+        return {source for (source, _), is_there in zip(copies, done, strict=True) if not is_there}
 
     def sync(self, path: str) -> None:  # noqa: B027 - an object store has nothing to do
         """Make durable what another program (Spark) wrote below ``path``, and the names that lead there.
@@ -149,6 +168,24 @@ class Storage(ABC):
         elif not self._same_content(source, target):
             raise MoveConflictError(source=self.full_uri(source), target=self.full_uri(target))
         self.delete(source)
+
+    def move_all(self, moves: Pairs) -> set[str]:
+        """Give many objects (source, target) other names, as :meth:`move` does one, in any order; repeated calls are
+        no-ops. Returns the sources of which neither name is there; the others have moved.
+
+        A crash, or an error, may leave some with their old names, with both, or with the new one: the next call
+        finishes. Raises MoveConflictError.
+        """
+
+        def moved(pair: tuple[str, str]) -> bool:
+            try:
+                self.move(*pair)
+            except ObjectNotFoundError:
+                return False
+            return True
+
+        done = each_at_once(moved, moves, self.requests_at_once)
+        return {source for (source, _), is_there in zip(moves, done, strict=True) if not is_there}
 
     def full_uri(self, path: str = "") -> str:
         """The URI of an object, as fsspec reads it (with the same storage options)."""

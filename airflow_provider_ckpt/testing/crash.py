@@ -38,7 +38,7 @@ class WrappedStorage(Storage):
 
     def __init__(self, inner: Storage, verbs: Verbs | None = None) -> None:
         super().__init__(inner.uri)
-        self.inner, self.reads_at_once = inner, inner.reads_at_once
+        self.inner, self.requests_at_once = inner, inner.requests_at_once
         self.verbs = verbs or Verbs()
 
     def _mutate(self, verb: str, path: str, act: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import PACKAGE, ROOT, Mutant
 
 _GUARDS = re.compile(
-    r"\b(?<!def )sync_(?:file|folder|tree)\(|\bos\.fsync\(|\.sync\(|\bcheck_fenced\(\)|\b_check_fenced\(\)"
+    r"\b(?<!def )sync_(?:file|folder|tree|each)\(|\bos\.fsync\(|\.sync\(|\bcheck_fenced\(\)|\b_check_fenced\(\)"
 )
 """Calls that make something durable, or look whether somebody else owns the job by now."""
 

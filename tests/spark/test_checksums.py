@@ -116,6 +116,18 @@ def test_a_small_file_that_lost_its_checksum_gets_one_in_the_copy(tmp_path: Path
     assert unfit(tmp_path, SECOND) == ["1.zip"]
 
 
+def test_what_spark_sums_up_of_its_state_is_copied_too(tmp_path: Path) -> None:
+    """By it Spark sees, in an object store too, that state is not as it was; without it, it warns of each part."""
+    storage = made(open_storage(f"memory://{tmp_path}"))
+    told = '{"algorithm":"CRC32C","value":-714439632,"mainFileSize":1300}'
+    storage.create(f"v/{FIRST}/state/0/0/1.zip.crc", told.encode())
+    storage.create(f"v/{FIRST}/state/0/0/2.zip.tmp", b"half")
+    storage.create(f"v/{FIRST}/state/0/0/.2.zip.crc.tmp", b"half")
+    folder = life(storage, SECOND)
+    assert storage.read(f"{folder.path}/state/0/0/1.zip.crc") == told.encode()
+    assert not storage.exists(f"{folder.path}/state/0/0/2.zip.tmp")
+
+
 def test_what_is_forgotten_and_planned_leaves_no_checksum_of_another_content(tmp_path: Path) -> None:
     storage = made(open_storage(tmp_path))
     folder = life(storage, SECOND)

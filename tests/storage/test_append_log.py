@@ -51,7 +51,7 @@ def open_log(storage: Storage, *, skip_kept: bool = False) -> AppendLog:
 def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
     """As a disk, or a store far away, is read."""
     opened = open_storage(tmp_path / "root")
-    opened.reads_at_once = request.param
+    opened.requests_at_once = request.param
     return opened
 
 
@@ -86,7 +86,7 @@ def test_a_store_far_away_is_asked_for_several_entries_at_once(storage: Storage)
 
     filled(storage, *range(9))
     far = Far(storage)
-    far.reads_at_once = 3
+    far.requests_at_once = 3
     assert bodies(open_log(far).load()) == [*range(9)]
 
 

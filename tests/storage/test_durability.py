@@ -117,22 +117,80 @@ def test_r9_a_move_into_a_new_folder_makes_that_durable_first(storage: Storage, 
     assert calls[1:6] == ["mkdir out", "fsync .", "mkdir out/day=1", "fsync out", "link s/x out/day=1/x"]
 
 
+def test_copies_of_what_spark_wrote_are_on_disk_with_their_names_and_folders(storage: Storage, root: Path) -> None:
+    """What is flushed once is not flushed for each: nobody reads the folder before."""
+    spark_wrote(root, "s/x", "s/k/y", "s/k/z")
+    with recorded(root) as calls:
+        assert storage.copy_all([(f"s/{name}", f"d/new/{name}") for name in ("x", "k/y", "gone", "k/z")]) == {"s/gone"}
+    assert [call for call in calls if not call.startswith("fsync")] == [
+        *("mkdir d/new", "link s/x d/new/x"),
+        *("mkdir d/new/k", "link s/k/y d/new/k/y", "link s/k/z d/new/k/z"),
+    ]
+    assert calls[5:8] == ["fsync d/new/x", "fsync d/new/k/y", "fsync d/new/k/z"]
+    assert sorted(calls[8:]) == ["fsync d", "fsync d/new", "fsync d/new/k"]
+
+
+def test_copies_without_links_are_on_disk(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "s/x", "s/y")
+    with recorded(root) as calls, refusing(root, errno.EMLINK, "link"):
+        assert storage.copy_all([("s/x", "d/x"), ("s/y", "d/y")]) == set()
+    assert calls == ["fsync d/x", "fsync d/y", "fsync d"]
+    assert (root / "d/x").read_bytes() == (root / "d/y").read_bytes() == b"rows"
+
+
+def test_r9_moved_files_are_on_disk_under_their_new_names_before_an_old_one_goes(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "s/x", "s/y", "s/z", "d/y")
+    with recorded(root) as calls:
+        assert storage.move_all([("s/x", "d/x"), ("s/y", "d/y"), ("s/z", "out/z")]) == set()
+    assert calls[:3] == ["fsync s/x", "fsync s/y", "fsync s/z"]
+    assert calls[3:8] == ["mkdir out", "fsync .", "link s/x d/x", "fsync d/y", "link s/z out/z"]
+    assert calls[8:] == ["fsync d", "fsync out", "unlink s/x", "unlink s/y", "unlink s/z"]
+
+
+def test_r9_what_another_one_moves_at_the_same_time_is_moved(
+    storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An overtaken releaser is a step ahead: the old name goes between the look and the link."""
+    spark_wrote(root, "s/x", "s/y")
+    real = os.link
+
+    def link(origin: str, goal: str) -> None:
+        if origin.endswith("x") and os.path.exists(origin):
+            real(origin, goal)
+            os.unlink(origin)
+        real(origin, goal)
+
+    monkeypatch.setattr(os, "link", link)
+    assert storage.move_all([("s/x", "d/x"), ("s/y", "d/y")]) == set()
+    assert sorted(os.listdir(root / "d")) == ["x", "y"]
+    assert os.listdir(root / "s") == []
+
+
 # ---- what fails
 
 
-@pytest.mark.parametrize("verb", ["create", "replace", "copy", "move", "sync"])
+@pytest.mark.parametrize("verb", ["create", "replace", "copy", "copy_all", "move", "move_all", "sync"])
 def test_an_fsync_that_fails_is_no_success(
     storage: Storage, root: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each fsync of a verb in turn: the disk is full, or broken."""
-    acts: dict[str, Callable[[str], None]] = {
+    acts: dict[str, Callable[[str], object]] = {
         "create": lambda name: storage.create(f"n/{name}", b"1"),
         "replace": lambda name: storage.replace(f"n/{name}", b"1"),
         "copy": lambda name: storage.copy(f"s/{name}", f"n/{name}"),
+        "copy_all": lambda name: storage.copy_all([(f"s/{name}", f"n/new-{name}/{name}"), ("s/more", f"n/{name}")]),
         "move": lambda name: storage.move(f"s/{name}", f"n/{name}"),
+        "move_all": lambda name: storage.move_all(
+            [(f"s/{name}", f"n/new-{name}/{name}"), (f"s/{name}-2", f"n/{name}")]
+        ),
         "sync": lambda name: storage.sync(f"s/{name}"),
     }
-    spark_wrote(root, "n/there", *(f"s/{name}" for name in ("whole", *map(str, range(9)))))
+    spark_wrote(
+        root,
+        "n/there",
+        "s/more",
+        *(f"s/{name}{more}" for name in ("whole", *map(str, range(9))) for more in ("", "-2")),
+    )
     with recorded(root, "fsync") as calls:
         acts[verb]("whole")
     real, count = os.fsync, len(calls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import pytest
 from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
-from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTransientError
+from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageReadOnlyError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.storage_conformance import Fault, StorageConformance
@@ -109,6 +110,40 @@ class TestFsspecStorage(StorageConformance):
         with failing(ERRORS["broken"], "locked"), pytest.raises(StorageTransientError):
             storage.delete_tree("a")
         assert storage.files("a") == [("locked/y", 0), ("x", 0)]
+
+    def test_many_requests_of_a_store_far_away_are_under_way_at_once(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A folder of state has thousands of files: one after the other they take minutes."""
+        storage.requests_at_once = 4
+        names = [str(number) for number in range(8)]
+        for name in names:
+            storage.create(f"s/{name}", name.encode())
+        real, together = Exclusive.cp_file, threading.Barrier(4, timeout=60)
+
+        def meet(fs: Any, path1: str, path2: str, **kwargs: Any) -> None:
+            together.wait()
+            real(fs, path1, path2, **kwargs)
+
+        monkeypatch.setattr(Exclusive, "cp_file", meet)
+        assert storage.copy_all([(f"s/{name}", f"c/{name}") for name in names]) == set()
+        assert storage.move_all([(f"s/{name}", f"t/{name}") for name in names]) == set()
+        assert [name for name, _ in storage.files("")] == [*(f"c/{name}" for name in names), *(f"t/{n}" for n in names)]
+
+    def test_behind_one_of_many_requests_that_fails_no_more_are_begun(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        storage.requests_at_once = 2
+        asked: list[str] = []
+
+        def refuse(fs: Any, path1: str, path2: str, **kwargs: Any) -> None:
+            asked.append(path1)
+            raise PermissionError(path1)
+
+        monkeypatch.setattr(Exclusive, "cp_file", refuse)
+        with pytest.raises(StorageReadOnlyError):
+            storage.copy_all([(f"s/{number}", f"t/{number}") for number in range(500)])
+        assert len(asked) <= 2
 
     def test_a_deletion_goes_on_when_another_one_deletes_too(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch

@@ -32,7 +32,7 @@ FIRST, SECOND = "log/pack-00000000-00000003.json", "log/pack-00000004-00000007.j
 @pytest.fixture(params=[1, 4], ids=["one after the other", "several at once"])
 def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
     opened = open_storage(tmp_path / "root")
-    opened.reads_at_once = request.param
+    opened.requests_at_once = request.param
     return opened
 
 

@@ -1,0 +1,91 @@
+"""Many files of a local disk get other names at a time: what costs is the flush, and one will do for all of them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+
+from airflow_provider_ckpt.storage import posix
+from airflow_provider_ckpt.storage.errors import MoveConflictError
+from airflow_provider_ckpt.storage.local_sync import sync_each
+from airflow_provider_ckpt.storage.paths import Pairs
+
+NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+
+
+def copy_all(copies: Pairs) -> set[str]:
+    """Links (copies where there are none), in folders that nobody reads before this returns. Returns the origins that
+    were not there. Everything is flushed at the end, when one flush of the file system takes up all the links."""
+    missing: set[str] = set()
+    folders = _Folders()
+    for origin, goal in copies:
+        folders.make(os.path.dirname(goal))
+        if not _copy(origin, goal):
+            missing.add(origin)
+    sync_each(posix.sync_file, [goal for origin, goal in copies if origin not in missing])
+    sync_each(posix.sync_folder, sorted(folders.changed))
+    return missing
+
+
+def _copy(origin: str, goal: str) -> bool:
+    if posix.kind_of(origin) != "file":
+        return False
+    posix.unlink(goal)
+    try:
+        os.link(origin, goal)
+    except OSError as error:
+        if posix.kind_of(origin) != "file":
+            return False  # deleted meanwhile
+        if error.errno not in NO_LINKS:
+            raise
+        shutil.copyfile(origin, goal)
+    return True
+
+
+def move_all(moves: Pairs) -> set[str]:
+    """Returns the origins of which neither name is there. The bytes are flushed before the new names are made, those
+    before the old ones go. Raises MoveConflictError."""
+    here: list[tuple[str, str]] = []
+    gone: list[tuple[str, str]] = []
+    for move in moves:
+        (here if posix.kind_of(move[0]) == "file" else gone).append(move)
+    sync_each(posix.sync_file, [origin for origin, _ in here])
+    for folder in sorted({os.path.dirname(goal) for _, goal in here}):
+        posix.make_folder(folder)
+    # somebody else may move the same: what is not there any more has its new name by now
+    gone += [move for move in here if not _link(*move)]
+    sync_each(posix.sync_folder, sorted({os.path.dirname(goal) for _, goal in here}))
+    for origin, _ in here:
+        posix.unlink(origin)
+    return {origin for origin, goal in gone if posix.kind_of(goal) != "file"}
+
+
+def _link(origin: str, goal: str) -> bool:
+    """False if there is nothing to link. Raises MoveConflictError."""
+    try:
+        os.link(origin, goal)  # unlike rename, it never overwrites
+    except posix.ABSENT:
+        if posix.kind_of(origin) is not None:
+            raise
+        return False
+    except FileExistsError:
+        if not posix.same_content(origin, goal):
+            raise MoveConflictError(source=f"file://{origin}", target=f"file://{goal}") from None
+        posix.sync_file(goal)
+    return True
+
+
+class _Folders:
+    """Made without a flush each; ``changed``: those that have got a name."""
+
+    def __init__(self) -> None:
+        self.changed: set[str] = set()
+
+    def make(self, folder: str) -> None:
+        if folder in self.changed:
+            return
+        for missing in reversed(posix.missing_folders(folder)):
+            posix.make_name(missing)
+            self.changed.add(os.path.dirname(missing))
+        self.changed.add(folder)
