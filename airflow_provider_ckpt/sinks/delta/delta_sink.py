@@ -85,7 +85,11 @@ class DeltaSink(Sink):
     def check_input(self, given: SinkInput) -> None:
         check_table_input(given, "DeltaSink", self.mode, self.key, self.partition_by)
         for name, kind in given.columns:
-            if name.casefold() in {one.casefold() for one in self.partition_by} and kind not in PARTITION_TYPES:
+            spelled = next((one for one in self.partition_by if one.casefold() == name.casefold()), None)
+            if spelled not in (None, name):  # Spark takes it, and of the table that is made nobody can read anything
+                reason = f"is called {name!r} in the input of sink {given.uid}, and a table tells the case of names"
+                raise self._invalid("partition_by", spelled, reason)
+            if spelled is not None and kind not in PARTITION_TYPES:
                 reason = f"is a column of type {kind}; partition by one of {', '.join(PARTITION_TYPES)}"
                 raise self._invalid("partition_by", name, reason)
 
