@@ -564,7 +564,7 @@ def test_types_that_delta_does_not_know_are_refused() -> None:
 
 def test_a_partition_in_another_case_than_its_column_is_refused() -> None:
     """Spark takes it; the table that was made of it could be read by nobody, this sink among them."""
-    with pytest.raises(InvalidSinkError, match="partition_by='city'.*is called 'City' in the input of sink lake"):
+    with pytest.raises(InvalidSinkError, match=r"partition_by='city'.*is called 'City' in the input of sink lake"):
         DeltaSink("/t", partition_by=["city"]).check_input(SinkInput("lake", (("id", "long"), ("City", "string"))))
 
 

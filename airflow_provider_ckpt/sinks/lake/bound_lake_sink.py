@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _COUNTED_NULLS = {"parquet.statistics.truncate.length": "64"}
-"""Of a text of some KB Spark's writer leaves out all statistics, also how many are null. Cut ones are for an upsert alone,
-of which no file gets into the table."""
+"""Of a text of some KB Spark's writer leaves out all statistics, also how many are null. Cut ones are for an upsert
+alone, of which no file gets into the table."""
 
 
 class BoundLakeSink(BoundSink):

@@ -20,6 +20,8 @@ _ROW_TRIGGERS = (
 between the row that is there and the one that comes ("the newer one wins"; PostgreSQL's own for redundant updates), and
 loses none."""
 
+_EACH = sql.SQL("true")
+
 
 @dataclass(frozen=True)
 class PostgresReleasing:
@@ -95,7 +97,7 @@ class PostgresReleasing:
         return sql.SQL("NOT EXISTS (SELECT FROM {} target WHERE {})").format(self._target, same)
 
     def _counted(
-        self, what: sql.Composable, handle: Handle, staging: sql.Identifier, which: sql.Composable = sql.SQL("true")
+        self, what: sql.Composable, handle: Handle, staging: sql.Identifier, which: sql.Composable = _EACH
     ) -> int:
         asked = sql.SQL("SELECT {} FROM {} WHERE {} = ANY({}) AND {}").format(
             what, staging, sql.Identifier(PART), _parts(handle), which

@@ -47,7 +47,7 @@ FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-"""Of a domain what it is made of in the end, which it may be by way of other domains; so of the elements of an array."""
+"""Of a domain what it is made of in the end, maybe by way of other domains; so of the elements of an array."""
 _KEYS = """
 SELECT array_agg(a.attname::text) FROM pg_catalog.pg_index i
 JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])

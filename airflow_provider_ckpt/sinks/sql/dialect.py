@@ -86,7 +86,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
-        """Whether a constraint of the table says that what meets it is left out, or takes the place of what is there."""
+        """Whether a constraint of the table leaves out what meets it, or puts it in the place of what is there."""
 
     @abstractmethod
     def lacking_rights(

@@ -16,7 +16,7 @@ _PASSES_OVER = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNORECA
 
 
 def passes_over_conflicts(table: str) -> bool:
-    """Whether a constraint leaves out what meets it, or puts it in the place of what is there. ``table``: its CREATE."""
+    """Whether a constraint leaves out what meets it, or puts it in its place. ``table``: its CREATE."""
     return _PASSES_OVER.search(_NO_WORDS.sub(" ", table)) is not None
 
 

@@ -252,7 +252,7 @@ def test_rows_that_a_trigger_leaves_out_fail_the_release(world: World, mode: dic
 
 def test_of_a_table_of_keys_alone_each_has_to_be_there(world: World) -> None:
     columns = (("id", "integer"), ("nr", "integer"))
-    sink = world.table('id int, nr int, PRIMARY KEY (id, nr)').bind(mode="upsert", key=["id", "nr"])
+    sink = world.table("id int, nr int, PRIMARY KEY (id, nr)").bind(mode="upsert", key=["id", "nr"])
     sink.check_rows(SinkInput("lake", columns))
     sink.prepare()
     schema = world.schema

@@ -48,9 +48,7 @@ def domains(world: World, kind: str, name: str) -> None:
         ("varchar(3)[]", "", "array('a', 'abc ')"),
     ],
 )
-def test_nor_by_a_domain_of_a_domain(
-    spark: SparkSession, world: World, kind: str, is_array: str, value: str
-) -> None:
+def test_nor_by_a_domain_of_a_domain(spark: SparkSession, world: World, kind: str, is_array: str, value: str) -> None:
     domains(world, kind, "short")
     world.table(f'c "{world.schema}".short{is_array}')
     with pytest.raises(RowsRefusedError, match="SQLSTATE 22001"):

@@ -79,7 +79,9 @@ def test_a_trigger_may_say_what_becomes_of_its_own_rows(lite: SQLiteWorld, mode:
     sink = lite.table(KEYED).new(**mode)
     lite.run("CREATE TABLE cities (city text PRIMARY KEY, id int)")
     lite.run("INSERT INTO cities VALUES ('city 10', 0)")
-    lite.run(f"CREATE TRIGGER t AFTER INSERT ON orders BEGIN INSERT OR {how} INTO cities VALUES (NEW.city, NEW.id); END")
+    lite.run(
+        f"CREATE TRIGGER t AFTER INSERT ON orders BEGIN INSERT OR {how} INTO cities VALUES (NEW.city, NEW.id); END"
+    )
     assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
     assert lite.rows() == rows_of(1)
     assert lite.rows("cities") == [("city 10", 0 if how == "IGNORE" else 10), ("city 11", 11)]
