@@ -565,7 +565,7 @@ def test_types_that_delta_does_not_know_are_refused() -> None:
 @pytest.mark.parametrize("name", ["day=a%2Fb", "a\\b"])
 def test_a_path_that_the_package_takes_for_another_one_is_refused(tmp_path: Path, name: str) -> None:
     """A table was made there, and looked for elsewhere."""
-    with pytest.raises(InvalidSinkError, match="uri=.*reads as another path"):
+    with pytest.raises(InvalidSinkError, match=r"uri=.*reads as another path"):
         DeltaSink(str(tmp_path / name)).validate()
 
 
