@@ -53,7 +53,10 @@ SELECT array_agg(a.attname::text) FROM pg_catalog.pg_index i
 JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])
 WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
 GROUP BY i.indexrelid
+HAVING bool_and(a.attcollation = i.indcollation[array_position(i.indkey::int2[], a.attnum)])
 """
+"""Both count from 0. Not one with another collation than its column's: ON CONFLICT would go by the one, and the rows of
+a batch be told apart by the other."""
 
 
 @dataclass(frozen=True)

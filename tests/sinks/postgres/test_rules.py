@@ -507,6 +507,22 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
     assert world.run("SELECT to_regnamespace(quote_ident(%s))", world.staging) == [(None,)]
 
 
+def test_an_index_that_compares_in_another_way_than_its_column_is_none_for_a_key(world: World) -> None:
+    """Rows that are two keys to the column are one to the index: no release with both would ever succeed."""
+    upsert = {"mode": "upsert", "key": ["city"]}
+    collation = f'"{world.schema}".ci'
+    world.run(f"CREATE COLLATION {collation} (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+    world.table("id int, city text NOT NULL")
+    world.run(f'CREATE UNIQUE INDEX i ON "{world.schema}".orders (city COLLATE {collation})')
+    with pytest.raises(TableMismatchError, match=r"no unique constraint on \(city\)"):
+        check(world, **upsert)
+    world.run(f'ALTER TABLE "{world.schema}".orders ALTER city TYPE text COLLATE {collation}')
+    check(world, **upsert)
+    sink = world.new(**upsert)
+    assert sink.release([stage(sink, Rows([[(1, "a"), (2, "A")]]), 1)], 1) == {"rows": 2}
+    assert world.rows() == [(2, "A")]
+
+
 def test_tables_that_fit_are_taken(world: World) -> None:
     world.table('"Id" int, "a ""b"" %s" text, at timestamptz DEFAULT now(), n int GENERATED ALWAYS AS (1) STORED')
     columns = (("Id", "integer"), ('a "b" %s', "string"))
