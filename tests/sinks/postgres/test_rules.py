@@ -509,7 +509,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
 
 def test_an_index_that_compares_in_another_way_than_its_column_is_none_for_a_key(world: World) -> None:
     """Rows that are two keys to the column are one to the index: no release with both would ever succeed."""
-    upsert = {"mode": "upsert", "key": ["city"]}
+    upsert: dict[str, Any] = {"mode": "upsert", "key": ["city"]}
     collation = f'"{world.schema}".ci'
     world.run(f"CREATE COLLATION {collation} (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
     world.table("id int, city text NOT NULL")
