@@ -17,6 +17,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.log_state import from_epoch
 from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.sinks.answers import checked_counts
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share
 
 Since = Mapping[str, SinkProgress]
@@ -60,7 +61,8 @@ class SinkReleases:
             together = self._together[self._policies.transactions[uid]]
             return together.carry_out(uid, completed.checkpoint, lambda: self._release_all(uid, completed, since))
         handles = self._let_pass(uid, completed, since)
-        return self._counts.of(uid, handles, self._sinks[uid].release(handles, completed.checkpoint))
+        sink = self._sinks[uid]
+        return self._counts.of(uid, handles, checked_counts(uid, sink, sink.release(handles, completed.checkpoint)))
 
     def _release_all(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, dict[str, int]]:
         """Of all sinks that share its transaction, once the gate of each lets its rows pass."""
@@ -68,7 +70,10 @@ class SinkReleases:
         shares = [Share(self._sinks[one], self._let_pass(one, completed, since)) for one in members]
         counts = self._sinks[uid].release_together(shares, completed.checkpoint)
         found = zip(members, shares, counts, strict=True)
-        return {one: self._counts.of(one, share.handles, count) for one, share, count in found}
+        return {
+            one: self._counts.of(one, share.handles, checked_counts(one, share.sink, count))
+            for one, share, count in found
+        }
 
     def _let_pass(self, uid: str, completed: CheckpointCompleted, since: Since) -> list[Handle]:
         handles = self._handles(uid, completed, since.get(uid, _NOTHING))

@@ -27,6 +27,12 @@ class SinkInputError(InvalidInputError):
     template = "Sink {sink} cannot write what it is given: {problem}. {advice}."
 
 
+class SinkAnswerError(TerminalError):
+    """A sink of somebody's own returned what its base class does not allow: another try would return the same."""
+
+    template = "sink {sink!r} ({kind}) returned from {call}() {problem}; it has to be {needed}"
+
+
 class StagedFilesMissingError(TerminalError):
     """Staged files are neither in their staged place nor at their final name: somebody deleted them."""
 

@@ -125,6 +125,28 @@ def test_an_end_that_no_row_has_come_to_is_refused(world: World, topics: Topics)
         world.run(jobs.of_history(world, topics, history, endingOffsets=given), mode="streaming")
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "told"),
+    [
+        (None, 3, r"endingOffsets=3: .*, partition 0, would be read from 5 on, .* reads nothing"),
+        (8, 7, r"endingOffsets=7: .*, partition 0, would be read from 8 on, .* reads nothing"),
+        (None, -3, r"endingOffsets=-3: .*, partition 0, would be read from 5 on, .* reads nothing"),
+    ],
+)
+def test_an_end_in_front_of_the_beginning_is_not_taken_for_one_that_is_reached(
+    world: World, topics: Topics, start: int | None, end: int, told: str
+) -> None:
+    """Its rows may be gone by now, and the job would be FINISHED without them."""
+    history = topics.make()
+    topics.put(history, range(10))
+    topics.expire(history, 5)
+    given = {"endingOffsets": f'{{"{history}":{{"0":{end}}}}}'}
+    if start is not None:
+        given["startingOffsets"] = f'{{"{history}":{{"0":{start}}}}}'
+    with pytest.raises(KafkaOptionError, match=told):
+        world.run(jobs.of_history(world, topics, history, **given), mode="streaming")
+
+
 def test_another_topic_under_the_same_job_id_is_refused(world: World, topics: Topics) -> None:
     history, live, other = topics.make(), topics.make(), topics.make()
     topics.put(history, range(100))

@@ -562,6 +562,27 @@ def test_types_that_delta_does_not_know_are_refused() -> None:
         DeltaSink("/t", partition_by=["at"]).check_input(SinkInput("lake", (("id", "long"), ("at", "timestamp"))))
 
 
+@pytest.mark.parametrize("name", ["day=a%2Fb", "a\\b"])
+def test_a_path_that_the_package_takes_for_another_one_is_refused(tmp_path: Path, name: str) -> None:
+    """A table was made there, and looked for elsewhere."""
+    with pytest.raises(InvalidSinkError, match=r"uri=.*reads as another path"):
+        DeltaSink(str(tmp_path / name)).validate()
+
+
+@pytest.mark.parametrize("name", ["100% of a#b?c [1] ü", "%zz"])
+def test_other_paths_are_as_they_are_written(tmp_path: Path, name: str) -> None:
+    sink = delta(tmp_path / name)
+    sink.release([stage(sink, [(1, "a")], 1)], 1)
+    assert rows_of(tmp_path / name) == [(1, "a")]
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_a_partition_in_another_case_than_its_column_is_refused() -> None:
+    """Spark takes it; the table that was made of it could be read by nobody, this sink among them."""
+    with pytest.raises(InvalidSinkError, match=r"partition_by='city'.*is called 'City' in the input of sink lake"):
+        DeltaSink("/t", partition_by=["city"]).check_input(SinkInput("lake", (("id", "long"), ("City", "string"))))
+
+
 def test_no_secret_is_shown(path: Path) -> None:
     sink = DeltaSink("s3://bucket/t", storage_options={"key": "AKIDKEY", "secret": "hushhush"})
     bound = sink.table(open_storage(path), CONTEXT)

@@ -25,7 +25,7 @@ from pyiceberg.types import DateType, IntegerType, LongType, NestedField, String
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
-from airflow_provider_ckpt.sinks.lake.errors import TableRefusedError
+from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError, TableRefusedError
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.testing.staging import stage
 from tests.lakes.warehouse import NAME, Warehouse
@@ -63,6 +63,16 @@ def test_every_type_gets_into_an_iceberg_table_that_the_sink_has_made(spark: Spa
     sink = warehouse.bind()
     sink.release([stage(sink, spark.sql(ALL_TYPES), 1)], 1)
     check_types(warehouse.table().scan().to_arrow().to_pylist())
+
+
+def test_a_key_may_be_a_text_of_some_kb(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's writer leaves out all statistics of such a column, by which nulls are looked for."""
+    sink = DeltaSink(str(tmp_path / "t"), mode="upsert", key=["name"]).bind(CONTEXT)
+    handles = [stage(sink, spark.sql(f"select repeat('ü', 5000) as name, {n} as n"), n) for n in (1, 2)]
+    assert sink.release(handles, 1)["rows"] == 2
+    assert DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist() == [{"name": "ü" * 5000, "n": 2}]
+    with pytest.raises(StatisticsMissingError, match="key column 'name' is null in some rows"):
+        stage(sink, spark.sql("select explode(array(repeat('ü', 5000), null)) as name, 3 as n"), 3)
 
 
 def check_types(rows: list[dict[str, Any]]) -> None:

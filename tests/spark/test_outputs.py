@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -14,9 +17,10 @@ from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.records import PartitionFile
+from airflow_provider_ckpt.sinks.errors import SinkAnswerError
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.occupancy import Mode
-from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, StageRequest
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -58,6 +62,43 @@ def test_r18_a_batch_is_computed_once_however_many_read_it(
         rows = [row for file in prepared.files for row in read_rows(world.base / "p" / file.path)]
         assert sorted(row["id"] for row in rows) == [*range(10)]
     assert open_storage(world.base).files("scratch") == []
+
+
+class Odd(BoundSink):
+    """A sink of somebody's own, whose handles are of somebody's own, too."""
+
+    def __init__(self, answer: Callable[[StageRequest], Any]) -> None:
+        self.answer = answer
+
+    def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
+        handle: Handle = self.answer(request)
+        return handle
+
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        raise NotImplementedError
+
+    def last_released(self) -> int:
+        return 0
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda request: None, "what is of type NoneType"),
+        (lambda request: {"rows": 1}, 'an object whose "id" is not that of the request'),
+        (lambda request: {"id": request.id, "rows": 1, "at": date(2026, 1, 2)}, "no JSON .*date is not JSON"),
+        (lambda request: {"id": request.id, "rows": float("nan")}, "no JSON"),
+    ],
+)
+def test_a_handle_that_no_log_can_hold_is_told_by_the_name_of_its_sink(
+    spark: SparkSession, world: World, answer: Callable[[StageRequest], Any], told: str
+) -> None:
+    out = Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), {"own": Odd(answer)}, None, "scratch")
+    with pytest.raises(SinkAnswerError, match=rf"sink 'own' \(Odd\) returned from stage\(\) .*{told}"):
+        out.stage(spark.range(1), 0)
 
 
 def test_r18_several_sinks_get_the_same_rows_of_a_batch_that_is_not_deterministic(

@@ -137,6 +137,26 @@ def test_the_last_checkpoint_counts_as_final_though_it_was_triggered_before_the_
     assert target.released == [(1, ["h0"])]
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(None, "what is of type NoneType"), ({"rows": 1.0, "files": 2}, "no whole number for rows")],
+)
+def test_a_sink_that_does_not_say_what_it_released_is_told_by_name_and_not_asked_again(
+    log: SubtaskLog, answer: object, told: str
+) -> None:
+    class Silent(Target):
+        def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+            super().release(handles, checkpoint)
+            return answer  # type: ignore[return-value]
+
+    publish(log, 0)
+    [failed] = release(log, Silent(), (completed(log, 1), None))
+    assert isinstance(failed, ReleaseFailed)
+    assert failed.terminal
+    assert f"Silent) returned from release() {told}; it has to be counts" in failed.cause
+    assert failed.cause.startswith("sink 's' (")
+
+
 def test_a_savepoint_is_no_end(log: SubtaskLog) -> None:
     publish(log, 0)
     target = Target()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -19,6 +20,9 @@ from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri, is_local, open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+
+_READ_AS_ANOTHER = re.compile(r"\\|%[0-9A-Fa-f]{2}")
+"""Of a path of this machine: a table is made in the one, and looked for in the other."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,11 @@ class DeltaSink(Sink):
         LakeSettings(self.mode, self.key, self.partition_by, self.options).validate("DeltaSink")
         if canonical_uri(self.uri).startswith("memory:"):
             raise self._invalid("uri", self.uri, "is in the memory of one process; give a folder or an object store")
+        if is_local(self.uri) and _READ_AS_ANOTHER.search(canonical_uri(self.uri)):
+            reason = (
+                "has what the package deltalake reads as another path (\\ as /, %20 as a blank); choose one without"
+            )
+            raise self._invalid("uri", self.uri, reason)
         delta_options(self.uri, self.storage_options or {}, self.delta_options)
 
     def _invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
@@ -85,7 +94,11 @@ class DeltaSink(Sink):
     def check_input(self, given: SinkInput) -> None:
         check_table_input(given, "DeltaSink", self.mode, self.key, self.partition_by)
         for name, kind in given.columns:
-            if name.casefold() in {one.casefold() for one in self.partition_by} and kind not in PARTITION_TYPES:
+            spelled = next((one for one in self.partition_by if one.casefold() == name.casefold()), None)
+            if spelled not in (None, name):  # Spark takes it, and of the table that is made nobody can read anything
+                reason = f"is called {name!r} in the input of sink {given.uid}, and a table tells the case of names"
+                raise self._invalid("partition_by", spelled, reason)
+            if spelled is not None and kind not in PARTITION_TYPES:
                 reason = f"is a column of type {kind}; partition by one of {', '.join(PARTITION_TYPES)}"
                 raise self._invalid("partition_by", name, reason)
 

@@ -20,6 +20,8 @@ _ROW_TRIGGERS = (
 between the row that is there and the one that comes ("the newer one wins"; PostgreSQL's own for redundant updates), and
 loses none."""
 
+_EACH = sql.SQL("true")
+
 
 @dataclass(frozen=True)
 class PostgresReleasing:
@@ -78,15 +80,27 @@ class PostgresReleasing:
             action=sql.SQL("UPDATE SET {}").format(changed) if others else sql.SQL("NOTHING"),
         )
         came = self.connection.execute(statement).rowcount
-        staged = self._counted(sql.SQL("count(*)"), handle, staging)
-        if not others or not self._may_leave_rows_out():
+        every = sql.SQL("count(*)")
+        staged = self._counted(every, handle, staging)
+        if not self._may_leave_rows_out():
             return staged
-        keys = sql.SQL("count(DISTINCT ({}))").format(_names(self.key))
-        return staged - (self._counted(keys, handle, staging) - came)
+        if others:
+            keys = sql.SQL("count(DISTINCT ({}))").format(_names(self.key))
+            return staged - (self._counted(keys, handle, staging) - came)
+        # of nothing but keys those that were there already have not come
+        return staged - self._counted(every, handle, staging, self._is_absent(staging))
 
-    def _counted(self, what: sql.Composable, handle: Handle, staging: sql.Identifier) -> int:
-        asked = sql.SQL("SELECT {} FROM {} WHERE {} = ANY({})").format(
-            what, staging, sql.Identifier(PART), _parts(handle)
+    def _is_absent(self, staging: sql.Identifier) -> sql.Composable:
+        same = sql.SQL(" AND ").join(
+            sql.SQL("target.{0} = {1}.{0}").format(sql.Identifier(name), staging) for name in self.key
+        )
+        return sql.SQL("NOT EXISTS (SELECT FROM {} target WHERE {})").format(self._target, same)
+
+    def _counted(
+        self, what: sql.Composable, handle: Handle, staging: sql.Identifier, which: sql.Composable = _EACH
+    ) -> int:
+        asked = sql.SQL("SELECT {} FROM {} WHERE {} = ANY({}) AND {}").format(
+            what, staging, sql.Identifier(PART), _parts(handle), which
         )
         found = self.connection.execute(asked).fetchone()
         return 0 if found is None else int(found[0])

@@ -22,22 +22,41 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE n.nspname = %s AND c.relname = %s
 """
 _COLUMNS = """
-SELECT a.attname::text,
-  CASE WHEN b.typtype = 'e' THEN 'enum' ELSE pg_catalog.format_type(b.oid,
-    CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END) END,
-  a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL,
+WITH RECURSIVE made(attnum, type, typmod, array_of) AS (
+  SELECT attnum, atttypid, atttypmod, ''
+  FROM pg_catalog.pg_attribute WHERE attrelid = %(table)s AND attnum > 0 AND NOT attisdropped
+  UNION ALL
+  SELECT made.attnum, CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE e.oid END,
+    CASE WHEN d.typtype = 'd' THEN d.typtypmod ELSE -1 END,
+    CASE WHEN d.typtype = 'd' THEN array_of ELSE '[]' END
+  FROM made JOIN pg_catalog.pg_type d ON d.oid = made.type
+  LEFT JOIN pg_catalog.pg_type e ON e.oid = d.typelem AND d.typcategory = 'A' AND e.typtype = 'd'
+  WHERE d.typtype = 'd' OR e.oid IS NOT NULL
+)
+SELECT a.attname::text, (
+    SELECT CASE WHEN b.typtype = 'e' THEN 'enum' ELSE pg_catalog.format_type(b.oid, m.typmod) END || m.array_of
+    FROM made m JOIN pg_catalog.pg_type b ON b.oid = m.type
+    LEFT JOIN pg_catalog.pg_type e ON e.oid = b.typelem AND b.typcategory = 'A'
+    WHERE m.attnum = a.attnum AND b.typtype <> 'd' AND e.typtype IS DISTINCT FROM 'd'
+  ), a.attnotnull OR EXISTS (
+    SELECT FROM made m JOIN pg_catalog.pg_type d ON d.oid = m.type
+    WHERE m.attnum = a.attnum AND m.array_of = '' AND d.typnotnull
+  ), a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL,
   a.attgenerated <> '' OR a.attidentity = 'a'
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-JOIN pg_catalog.pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
-WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
+"""Of a domain what it is made of in the end, maybe by way of other domains; so of the elements of an array."""
 _KEYS = """
 SELECT array_agg(a.attname::text) FROM pg_catalog.pg_index i
 JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])
 WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
 GROUP BY i.indexrelid
+HAVING bool_and(a.attcollation = i.indcollation[array_position(i.indkey::int2[], a.attnum)])
 """
+"""Both count from 0. Not one with another collation than its column's: ON CONFLICT would go by the one, and the rows of
+a batch be told apart by the other."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +80,7 @@ def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTa
     if found is None:
         return None
     oid, kind, hides_rows, is_logged, is_elsewhere, *may = found
-    columns = {row[0]: TargetColumn(*row[1:]) for row in connection.execute(_COLUMNS, (oid,))}
+    columns = {row[0]: TargetColumn(*row[1:]) for row in connection.execute(_COLUMNS, {"table": oid})}
     keys = frozenset(frozenset(row[0]) for row in connection.execute(_KEYS, (oid,)))
     names = ("SELECT", "INSERT", "UPDATE", "DELETE")
     allowed = frozenset(one for one, is_allowed in zip(names, may, strict=True) if is_allowed)

@@ -85,6 +85,10 @@ class Dialect(ABC):
         """Whether the table has a trigger that can pass over a row that is inserted, without an error."""
 
     @abstractmethod
+    def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
+        """Whether a constraint of the table leaves out what meets it, or puts it in the place of what is there."""
+
+    @abstractmethod
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
@@ -104,8 +108,11 @@ class Dialect(ABC):
         """The type of a column that is made for such values; None if there is none."""
 
     @abstractmethod
-    def insert(self, table: Table) -> Insert:
-        """Fails for what is there already, whatever the table says."""
+    def insert(self, table: Table) -> Insert: ...
+
+    @abstractmethod
+    def overruling(self, insert: Insert) -> Insert:
+        """One that fails for what is there already, though the table :meth:`passes_over_conflicts`."""
 
     @abstractmethod
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:

@@ -83,6 +83,9 @@ class MySQLDialect(MySQLCatalog, Dialect):
         """A trigger can change a row and refuse it, and no more."""
         return False
 
+    def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
+        return False
+
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
@@ -123,6 +126,9 @@ class MySQLDialect(MySQLCatalog, Dialect):
 
     def insert(self, table: Table) -> Insert:
         return mysql.insert(table)
+
+    def overruling(self, insert: Insert) -> Insert:
+        return insert
 
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
         """Not by INSERT IGNORE, which makes warnings of all other errors, too."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, select
+from sqlalchemy.sql.dml import Insert
 
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
@@ -40,7 +41,12 @@ class SqlReleasing:
             return self._upsert(handle, staging)
         target = known_table(self.settings.table, handle["columns"])
         rows = select(*(staging.c[name] for name in handle["columns"])).where(staging.c[PART].in_(handle["parts"]))
-        return self.connection.execute(self.dialect.insert(target).from_select(handle["columns"], rows)).rowcount
+        return self._came(self.dialect.insert(target).from_select(handle["columns"], rows))
+
+    def _came(self, insert: Insert) -> int:
+        if self.dialect.passes_over_conflicts(self.connection, self.settings.table):
+            insert = self.dialect.overruling(insert)
+        return self.connection.execute(insert).rowcount
 
     def _upsert(self, handle: Handle, staging: Table) -> int:
         """Batch after batch, in their order; of one key in one batch the last row. As many as were staged, less what
@@ -49,8 +55,7 @@ class SqlReleasing:
         target = known_table(table, handle["columns"])
         key = self.dialect.compared_key(self.connection, table, staging, names)
         newest = _newest(staging, handle, key)
-        statement = self.dialect.upsert(target, handle["columns"], newest, names)
-        came = self.connection.execute(statement).rowcount
+        came = self._came(self.dialect.upsert(target, handle["columns"], newest, names))
         staged = select(staging.c[PART]).where(staging.c[PART].in_(handle["parts"]))
         found = self._counted(staged)
         if not self.dialect.may_leave_rows_out(self.connection, table):

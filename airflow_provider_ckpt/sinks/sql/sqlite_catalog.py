@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Table, collate, text
 
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
-from airflow_provider_ckpt.sinks.sql.sqlite_triggers import leaves_rows_out
+from airflow_provider_ckpt.sinks.sql.sqlite_words import leaves_rows_out, passes_over_conflicts
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = (3, 31)
@@ -59,6 +59,10 @@ class SQLiteCatalog:
     def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
         asked = text("SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = lower(:n)")
         return any(map(leaves_rows_out, connection.execute(asked, {"n": name.name}).scalars()))
+
+    def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
+        asked = text("SELECT sql FROM main.sqlite_master WHERE type = 'table' AND lower(name) = lower(:n)")
+        return any(map(passes_over_conflicts, connection.execute(asked, {"n": name.name}).scalars()))
 
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
         asked = text("SELECT type, sql FROM main.sqlite_master WHERE name = :n AND type IN ('table', 'view')")

@@ -72,8 +72,11 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         return made_for(kind)
 
     def insert(self, table: Table) -> Insert:
-        """OR ABORT, as a constraint may say ON CONFLICT REPLACE or IGNORE."""
-        return sqlite.insert(table).prefix_with("OR ABORT")
+        return sqlite.insert(table)
+
+    def overruling(self, insert: Insert) -> Insert:
+        """It overrules what the table's triggers say of their own rows (INSERT OR IGNORE), too."""
+        return insert.prefix_with("OR ABORT")
 
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
         return sqlite.insert(table).values(values).on_conflict_do_nothing()
@@ -85,7 +88,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES ({places})"
 
     def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
-        insert = sqlite.insert(table).prefix_with("OR ABORT").from_select(list(columns), rows)
+        insert = sqlite.insert(table).from_select(list(columns), rows)
         changed = {name: insert.excluded[name] for name in columns if name not in key}
         if not changed:
             return insert.on_conflict_do_nothing(index_elements=list(key))

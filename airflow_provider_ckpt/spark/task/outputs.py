@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.prepared_store import Prepared
 from airflow_provider_ckpt.partitions.records import PartitionFile
+from airflow_provider_ckpt.sinks.answers import checked_handle_of
 from airflow_provider_ckpt.sinks.sink import BoundSink, StageRequest
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 from airflow_provider_ckpt.storage.storage import Storage
@@ -57,7 +58,8 @@ class Outputs:
         self._scratch = scratch
 
     def stage(self, frame: DataFrame, batch_id: int) -> Prepared:
-        """Consume the frame exactly once (R18): several outputs read one materialised copy of it."""
+        """Consume the frame exactly once (R18): several outputs read one materialised copy of it. Raises
+        SinkAnswerError, and what a sink fails with."""
         nonce = uuid.uuid4().hex[:12]
         files: tuple[PartitionFile, ...] = ()
         copy, rows = None, None
@@ -71,7 +73,9 @@ class Outputs:
             self._write(frame, copy)
         source = frame if copy is None else self._read(copy, frame)
         request = StageRequest(str(self._attempt), batch_id, nonce, counted, over_partitions)
-        handles = {uid: sink.stage(source, request) for uid, sink in self._sinks.items()}
+        handles = {
+            uid: checked_handle_of(uid, sink, sink.stage(source, request), request) for uid, sink in self._sinks.items()
+        }
         if copy is not None and not files:  # no entry is going to name anything in it
             self._storage.delete_tree(copy)
         return Prepared(self._attempt, batch_id, files, handles, rows)

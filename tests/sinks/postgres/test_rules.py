@@ -250,6 +250,26 @@ def test_rows_that_a_trigger_leaves_out_fail_the_release(world: World, mode: dic
     assert world.rows() == rows_of(1, 2)
 
 
+def test_of_a_table_of_keys_alone_each_has_to_be_there(world: World) -> None:
+    columns = (("id", "integer"), ("nr", "integer"))
+    sink = world.table("id int, nr int, PRIMARY KEY (id, nr)").bind(mode="upsert", key=["id", "nr"])
+    sink.check_rows(SinkInput("lake", columns))
+    sink.prepare()
+    schema = world.schema
+    world.run(
+        f"""CREATE FUNCTION "{schema}".picky() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF NEW.nr = 9 THEN RETURN NULL; END IF; RETURN NEW; END $$"""
+    )
+    world.run(
+        f'CREATE TRIGGER picky BEFORE INSERT ON "{schema}".orders FOR EACH ROW EXECUTE FUNCTION "{schema}".picky()'
+    )
+    assert sink.release([stage(sink, Rows([[(1, 1), (1, 1), (1, 2)]], columns), 1)], 1) == {"rows": 3}
+    assert sink.release([stage(sink, Rows([[(1, 2), (1, 3)]], columns), 2)], 2) == {"rows": 2}
+    with pytest.raises(StagedRowsMissingError, match="3 rows were staged, and 1 came to the table"):
+        sink.release([stage(sink, Rows([[(1, 1), (1, 9)], [(1, 9)]], columns), 3)], 3)
+    assert (world.rows(), sink.last_released()) == ([(1, 1), (1, 2), (1, 3)], 2)
+
+
 def test_rows_that_are_in_the_table_as_they_are_may_be_left_out(world: World) -> None:
     """PostgreSQL has a trigger for that, and whoever follows the table wants to see no change that is none."""
     sink = world.table(KEYED).new(mode="upsert", key=["id"])
@@ -485,6 +505,22 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
     assert told in str(raised.value)
     assert "sink 'lake' of job 'orders'" in str(raised.value)
     assert world.run("SELECT to_regnamespace(quote_ident(%s))", world.staging) == [(None,)]
+
+
+def test_an_index_that_compares_in_another_way_than_its_column_is_none_for_a_key(world: World) -> None:
+    """Rows that are two keys to the column are one to the index: no release with both would ever succeed."""
+    upsert: dict[str, Any] = {"mode": "upsert", "key": ["city"]}
+    collation = f'"{world.schema}".ci'
+    world.run(f"CREATE COLLATION {collation} (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+    world.table("id int, city text NOT NULL")
+    world.run(f'CREATE UNIQUE INDEX i ON "{world.schema}".orders (city COLLATE {collation})')
+    with pytest.raises(TableMismatchError, match=r"no unique constraint on \(city\)"):
+        check(world, **upsert)
+    world.run(f'ALTER TABLE "{world.schema}".orders ALTER city TYPE text COLLATE {collation}')
+    check(world, **upsert)
+    sink = world.new(**upsert)
+    assert sink.release([stage(sink, Rows([[(1, "a"), (2, "A")]]), 1)], 1) == {"rows": 2}
+    assert world.rows() == [(2, "A")]
 
 
 def test_tables_that_fit_are_taken(world: World) -> None:

@@ -34,6 +34,39 @@ def test_blanks_that_do_not_fit_are_not_cut_off(spark: SparkSession, world: Worl
     assert world.rows() == []
 
 
+def domains(world: World, kind: str, name: str) -> None:
+    """``name`` is one of a domain of ``kind``."""
+    world.run(f'CREATE DOMAIN "{world.schema}".inner_{name} AS {kind} NOT NULL')
+    world.run(f'CREATE DOMAIN "{world.schema}".{name} AS "{world.schema}".inner_{name}')
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_array", "value"),
+    [
+        ("varchar(3)", "", "'abc  '"),
+        ("varchar(3)", "[]", "array('a', 'abc ')"),
+        ("varchar(3)[]", "", "array('a', 'abc ')"),
+    ],
+)
+def test_nor_by_a_domain_of_a_domain(spark: SparkSession, world: World, kind: str, is_array: str, value: str) -> None:
+    domains(world, kind, "short")
+    world.table(f'c "{world.schema}".short{is_array}')
+    with pytest.raises(RowsRefusedError, match="SQLSTATE 22001"):
+        release(world, spark.sql(f"SELECT {value} AS c"))
+    assert world.rows() == []
+
+
+def test_a_domain_of_a_domain_counts_as_what_it_is_made_of(spark: SparkSession, world: World) -> None:
+    domains(world, "bigint", "number")
+    world.run(f'CREATE TABLE "{world.schema}".orders (id "{world.schema}".number, ids "{world.schema}".number[])')
+    assert release(world, spark.sql("SELECT 7 AS id, array(7L) AS ids")) == [7]
+    with pytest.raises(TableMismatchError, match="its column 'id' is NOT NULL and has no default"):
+        world.bind().check_rows(SinkInput("lake", (("ids", {"type": "array", "elementType": "long"}),)))
+    world.bind().check_rows(SinkInput("lake", (("id", "long"),)))
+    with pytest.raises(TableMismatchError, match="column 'id' is double in the job and bigint in the table"):
+        world.bind().check_rows(SinkInput("lake", (("id", "double"),)))
+
+
 def test_texts_that_fit_are_kept_with_their_blanks(spark: SparkSession, world: World) -> None:
     world.table("c varchar(3)")
     values = ["", "a  ", "\N{GRINNING FACE}ü ", None]

@@ -1,4 +1,4 @@
-"""Triggers of SQLite that pass over rows without an error (RAISE(IGNORE))."""
+"""Triggers of SQLite: those that pass over rows without an error (RAISE(IGNORE)), and those that write elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.sinks.database.errors import StagedRowsMissingError
 from airflow_provider_ckpt.sinks.sink import SinkInput
-from airflow_provider_ckpt.sinks.sql.sqlite_triggers import leaves_rows_out
+from airflow_provider_ckpt.sinks.sql.sqlite_words import leaves_rows_out, passes_over_conflicts
 from tests.sinks.sql.sqlite_world import SQLiteWorld
 from tests.sinks.sql.world import Rows, rows_of, stage, staged
 
@@ -70,6 +70,34 @@ def test_a_trigger_that_passes_most_rows_on_is_no_obstacle_to_those_of_one_key(l
     [first, last] = rows_of(1)
     assert sink.release([stage(sink, Rows([[first, last, first], [last]]), 1)], 1) == {"rows": 4}
     assert lite.rows() == rows_of(1)
+
+
+@pytest.mark.parametrize("how", ["IGNORE", "REPLACE"])
+@pytest.mark.parametrize("mode", [{}, UPSERT, {"mode": "replace"}])
+def test_a_trigger_may_say_what_becomes_of_its_own_rows(lite: SQLiteWorld, mode: dict[str, Any], how: str) -> None:
+    """SQLite goes by what the outer statement says: OR ABORT there fails an INSERT OR IGNORE of a trigger."""
+    sink = lite.table(KEYED).new(**mode)
+    lite.run("CREATE TABLE cities (city text PRIMARY KEY, id int)")
+    lite.run("INSERT INTO cities VALUES ('city 10', 0)")
+    lite.run(
+        f"CREATE TRIGGER t AFTER INSERT ON orders BEGIN INSERT OR {how} INTO cities VALUES (NEW.city, NEW.id); END"
+    )
+    assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
+    assert lite.rows() == rows_of(1)
+    assert lite.rows("cities") == [("city 10", 0 if how == "IGNORE" else 10), ("city 11", 11)]
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ("CREATE TABLE o (id int PRIMARY KEY on conflict Replace)", True),
+        ("CREATE TABLE o (id int, UNIQUE (id) ON /* no */ CONFLICT\nIGNORE)", True),
+        ("CREATE TABLE o (id int UNIQUE ON CONFLICT FAIL -- ON CONFLICT IGNORE\n)", False),
+        ("CREATE TABLE o (id int PRIMARY KEY, \"ON CONFLICT IGNORE\" text DEFAULT 'ON CONFLICT REPLACE')", False),
+    ],
+)
+def test_what_a_constraint_does_is_read_off_its_text(table: str, expected: bool) -> None:
+    assert passes_over_conflicts(table) is expected
 
 
 @pytest.mark.parametrize(

@@ -57,12 +57,21 @@ def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[s
             raise KafkaStartGoneError(
                 uid=uid, location=location, topic=topic, partition=number, start=start, begin=begin, end=end
             )
-        if until[topic, number] > end:
-            why = f"{topic}, partition {number}, ends at {end}: the source could not end before more rows come"
-            value = until[topic, number]
+        if (why := _why_no_end(until[topic, number], start, end)) is not None:
+            value, why = until[topic, number], f"{topic}, partition {number}, {why}"
             raise KafkaOptionError(uid=uid, location=location, key="endingOffsets", value=value, why=why)
     partitions = tuple(FrozenPartition(*one, starts[one], until[one]) for one in chosen)
     return FrozenOffsets(uid, partitions)
+
+
+def _why_no_end(wanted: int, start: int, end: int) -> str | None:
+    """``end``: where the partition ends now. One in front of the start would be taken for one that is reached, and the
+    rows up to it may be what retention has taken."""
+    if wanted > end:
+        return f"ends at {end}: the source could not end before more rows come"
+    if wanted < start:
+        return f"would be read from {start} on, and such an end reads nothing: if that is meant, end at {start}"
+    return None
 
 
 def only_frozen(frame: DataFrame, frozen: FrozenOffsets) -> DataFrame:

@@ -1,4 +1,5 @@
-"""What a trigger of SQLite may do to the rows of an INSERT, read off its text: the catalog has nothing else."""
+"""What a table of SQLite and its triggers do to the rows of an INSERT, read off their texts: the catalog has nothing
+else."""
 
 from __future__ import annotations
 
@@ -11,6 +12,12 @@ _NO_WORDS = re.compile(
 _EVENT = re.compile(r"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 """No name is one of these without quotes."""
 _IGNORE = re.compile(r"\bRAISE\s*\(\s*IGNORE\b", re.IGNORECASE)
+_PASSES_OVER = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNORECASE)
+
+
+def passes_over_conflicts(table: str) -> bool:
+    """Whether a constraint leaves out what meets it, or puts it in its place. ``table``: its CREATE."""
+    return _PASSES_OVER.search(_NO_WORDS.sub(" ", table)) is not None
 
 
 def leaves_rows_out(trigger: str) -> bool:

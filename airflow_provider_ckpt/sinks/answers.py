@@ -1,0 +1,46 @@
+"""What a sink answers: it may be somebody's own, and what it says goes into logs that are read months later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.sinks.errors import SinkAnswerError
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+
+
+def checked_handle_of(uid: str, sink: BoundSink, answer: object, request: StageRequest) -> Handle:
+    """Of :meth:`BoundSink.stage`. Raises SinkAnswerError."""
+    problem = _handle_problem(answer, request)
+    if problem is not None:
+        raise _refused(uid, sink, "stage", problem, 'a JSON object that holds at least "id" (request.id) and "rows"')
+    assert isinstance(answer, Mapping)
+    return dict(answer)
+
+
+def _handle_problem(answer: object, request: StageRequest) -> str | None:
+    """Without values: a sink may keep there what is nobody's business."""
+    if not isinstance(answer, Mapping):
+        return f"what is of type {type(answer).__name__}"
+    if answer.get("id") != request.id:
+        return 'an object whose "id" is not that of the request'
+    try:
+        json.dumps(dict(answer), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        return f"an object that is no JSON ({error})"
+    return None
+
+
+def checked_counts(uid: str, sink: BoundSink, answer: object) -> dict[str, int]:
+    """Of :meth:`BoundSink.release`. Raises SinkAnswerError: the rows may be visible, and the next call tells."""
+    if not isinstance(answer, Mapping):
+        problem = f"what is of type {type(answer).__name__}"
+    elif wrong := sorted(str(name) for name, count in answer.items() if type(count) is not int):
+        problem = f"no whole number for {', '.join(wrong)}"
+    else:
+        return dict(answer)
+    raise _refused(uid, sink, "release", problem, 'counts of what became visible, of type int: {"rows": 5}')
+
+
+def _refused(uid: str, sink: BoundSink, call: str, problem: str, needed: str) -> SinkAnswerError:
+    return SinkAnswerError(sink=uid, kind=type(sink).__qualname__, call=call, problem=problem, needed=needed)
