@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,11 +33,10 @@ NUMBERS = {"denied": errno.EACCES, "broken": errno.EIO}
 
 
 def let_others_in(folder: Path) -> None:
-    """Into pytest's folders and this one. Those above are the machine's, and are as they are."""
-    while True:
+    """Into this one and those above it, up to that of temporary files, which is the machine's, and is as it is."""
+    while not folder.stat().st_mode & stat.S_ISVTX:
         folder.chmod(folder.stat().st_mode | 0o055)
-        if folder.name.startswith("pytest-of-"):
-            return
+        assert folder != folder.parent
         folder = folder.parent
 
 

@@ -53,10 +53,15 @@ SELECT array_agg(a.attname::text) FROM pg_catalog.pg_index i
 JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])
 WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
 GROUP BY i.indexrelid
-HAVING bool_and(a.attcollation = i.indcollation[array_position(i.indkey::int2[], a.attnum)])
+HAVING NOT bool_or(EXISTS (
+  SELECT FROM pg_catalog.pg_collation c
+  CROSS JOIN (SELECT i.indcollation[array_position(i.indkey::int2[], a.attnum)] AS of_index) one
+  WHERE one.of_index <> a.attcollation AND c.oid IN (one.of_index, a.attcollation) AND NOT c.collisdeterministic
+))
 """
-"""Both count from 0. Not one with another collation than its column's: ON CONFLICT would go by the one, and the rows of
-a batch be told apart by the other."""
+"""Both arrays count from 0. Not one whose collation takes other texts for the same than that of the column: ON CONFLICT
+would go by the one, and the rows of a batch be told apart by the other. To all deterministic ones the same are the
+same bytes."""
 
 
 @dataclass(frozen=True)
