@@ -8,6 +8,7 @@ from typing import NoReturn
 from airflow_provider_ckpt.sinks.errors import StagedFileChangedError, StagedFilesMissingError
 from airflow_provider_ckpt.sinks.file_names import is_data_file, staging_folder
 from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.at_once import each_at_once
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -37,6 +38,10 @@ class StagingArea:
             return self._storage.size(path)
         except ObjectNotFoundError:
             return None
+
+    def _sizes(self, paths: Sequence[str]) -> dict[str, int | None]:
+        sizes = each_at_once(self._size, paths, self._storage.requests_at_once)
+        return dict(zip(paths, sizes, strict=True))
 
     def _refuse_changed(self, path: str, expected: int, found: int, checkpoint: int) -> NoReturn:
         raise StagedFileChangedError(

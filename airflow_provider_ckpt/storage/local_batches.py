@@ -15,8 +15,8 @@ NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXD
 
 
 def copy_all(copies: Pairs) -> set[str]:
-    """Links (copies where there are none), in folders that nobody reads before this returns. Returns the origins that
-    were not there. Everything is flushed at the end, when one flush of the file system takes up all the links."""
+    """Links (copies where there are none). Returns the origins that were not there. Everything is flushed at the end,
+    when one flush of the file system takes up all the links."""
     missing: set[str] = set()
     folders = _Folders()
     for origin, goal in copies:
@@ -31,16 +31,26 @@ def copy_all(copies: Pairs) -> set[str]:
 def _copy(origin: str, goal: str) -> bool:
     if posix.kind_of(origin) != "file":
         return False
-    posix.unlink(goal)
+    try:
+        _link_or_copy(origin, goal)
+    except FileExistsError:
+        with posix.temporary(goal) as temporary:
+            _link_or_copy(origin, temporary)
+            os.replace(temporary, goal)
+    except posix.ABSENT:
+        if posix.kind_of(origin) is not None:
+            raise
+        return False  # deleted meanwhile
+    return True
+
+
+def _link_or_copy(origin: str, goal: str) -> None:
     try:
         os.link(origin, goal)
     except OSError as error:
-        if posix.kind_of(origin) != "file":
-            return False  # deleted meanwhile
         if error.errno not in NO_LINKS:
             raise
         shutil.copyfile(origin, goal)
-    return True
 
 
 def move_all(moves: Pairs) -> set[str]:

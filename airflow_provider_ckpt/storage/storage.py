@@ -92,8 +92,8 @@ class Storage(ABC):
         """
 
     def copy_all(self, copies: Pairs) -> set[str]:
-        """Copy many objects (source, target), as :meth:`copy` copies one, in folders that nobody reads before this
-        returns: done in any order, and durable at the end only. Returns the sources that were not there.
+        """Copy many objects (source, target) under names that nobody goes by before this returns: they are made in any
+        order, and durable at the end only. Returns the sources that were not there.
 
         Much cheaper than one after the other, on a local disk (a thousand links are one flush) and far away (several
         at a time). Raises what :meth:`copy` raises; some are copied then, and some not.

@@ -130,6 +130,14 @@ def test_copies_of_what_spark_wrote_are_on_disk_with_their_names_and_folders(sto
     assert sorted(calls[8:]) == ["fsync d", "fsync d/new", "fsync d/new/k"]
 
 
+def test_copies_over_what_is_there_are_seen_whole(storage: Storage, root: Path) -> None:
+    """Of two who give a file its name one may have committed it: a reader finds it at any time."""
+    spark_wrote(root, "s/x", "d/x")
+    with recorded(root) as calls:
+        assert storage.copy_all([("s/x", "d/x")]) == set()
+    assert calls == ["link s/x d/.tmp", "replace d/.tmp d/x", "fsync d/x", "fsync d"]
+
+
 def test_copies_without_links_are_on_disk(storage: Storage, root: Path) -> None:
     spark_wrote(root, "s/x", "s/y")
     with recorded(root) as calls, refusing(root, errno.EMLINK, "link"):

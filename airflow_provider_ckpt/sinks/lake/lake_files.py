@@ -26,11 +26,14 @@ class LakeFiles(StagingArea):
         self._verify(files, checkpoint, staged_will_do=False)
 
     def _verify(self, files: Sequence[LakeFile], checkpoint: int, *, staged_will_do: bool) -> None:
+        named = self._sizes([file.target for file in files])
+        unnamed = [file for file in files if named[file.target] is None and staged_will_do]
+        staged = self._sizes([file.path for file in unnamed])
         missing = []
         for file in files:
-            path, size = file.target, self._size(file.target)
+            path, size = file.target, named[file.target]
             if size is None and staged_will_do:
-                path, size = file.path, self._size(file.path)
+                path, size = file.path, staged[file.path]
             if size is None:
                 missing.append(file.path)
             elif size != file.size:
@@ -40,9 +43,8 @@ class LakeFiles(StagingArea):
     def publish(self, files: Sequence[LakeFile]) -> None:
         """Give every file its final name, too. The staged one stays until the commit is there: a clean-up of the table
         may take files that no commit names. Files that are gone are left to :meth:`verify_targets`."""
-        for file in files:
-            if file.target != file.path and self._size(file.target) is None and self._size(file.path) is not None:
-                self._storage.copy(file.path, file.target)
+        named = self._sizes([file.target for file in files])
+        self._storage.copy_all([(file.path, file.target) for file in files if named[file.target] is None])
 
     def delete(self, handle_id: str) -> None:
         self._storage.delete_tree(self.place(handle_id))
