@@ -88,7 +88,11 @@ class RunOptions:
         ),
     )
     checkpoint_interval: float = field(
-        default=30.0, metadata=about(kinds.POSITIVE_DURATION, "from one checkpoint's start to the next one's")
+        default=30.0,
+        metadata=about(
+            kinds.POSITIVE_DURATION,
+            "from one checkpoint's start to the next one's; up to a quarter of it sooner behind live rows",
+        ),
     )
     min_pause: float = field(
         default=0.0, metadata=about(kinds.DURATION, "least time from one checkpoint's end to the next one's start")

@@ -25,6 +25,7 @@ from airflow_provider_ckpt.job.options import Duration, parse_duration
 from airflow_provider_ckpt.operators.deferral import LEAST_STATUS_INTERVAL, Deferral, LookBack, ask_to_leave
 from airflow_provider_ckpt.operators.errors import SparkConnectionMissingError
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
+from airflow_provider_ckpt.operators.spark_arguments import check_spark_arguments
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
 
@@ -48,6 +49,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     on_clear: str
 
     def __init__(self, *, deferrable: bool, poll_interval: Duration, **kwargs: Any) -> None:
+        check_spark_arguments(kwargs)
         if deferrable:
             _refuse_early(kwargs)
         super().__init__(**kwargs)

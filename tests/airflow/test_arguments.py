@@ -13,6 +13,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.option import Option
 from airflow_provider_ckpt.operators.arguments import ARGUMENTS
+from airflow_provider_ckpt.operators.job_group import CheckpointedSparkJobGroup
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 
 OWN = {"ckpt_conn_id", "conn_ids", "options", "on_clear", "stop_grace", "name", "deferrable", "poll_interval"}
@@ -68,6 +69,17 @@ def test_what_can_be_read_from_a_text_is_templated() -> None:
 def test_what_no_run_could_take_is_refused_when_the_dag_is_read(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(given))):
         operator(**given)
+
+
+@pytest.mark.parametrize("kind", [CheckpointedSparkJobOperator, CheckpointedSparkJobGroup])
+@pytest.mark.parametrize(
+    "given", [{"py_files": ["a.py", "b.zip"]}, {"name": 5}, {"packages": ("a:b:1",)}, {"driver_memory": 4}]
+)
+def test_so_is_what_no_command_line_could_hold(kind: Any, given: dict[str, Any]) -> None:
+    (argument,) = given
+    named = {"group_id": "orders"} if kind is CheckpointedSparkJobGroup else {"task_id": "orders"}
+    with pytest.raises(InvalidInputError, match=argument), DAG("d"):
+        kind(**named, job="orders.py:job", **given)
 
 
 @pytest.mark.parametrize(
