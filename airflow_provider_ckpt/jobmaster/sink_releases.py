@@ -17,7 +17,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.log_state import from_epoch
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.sinks.answers import checked_counts
+from airflow_provider_ckpt.sinks.answers import checked_counts, checked_together
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share
 
 Since = Mapping[str, SinkProgress]
@@ -68,7 +68,8 @@ class SinkReleases:
         """Of all sinks that share its transaction, once the gate of each lets its rows pass."""
         members = self._policies.transactions[uid]
         shares = [Share(self._sinks[one], self._let_pass(one, completed, since)) for one in members]
-        counts = self._sinks[uid].release_together(shares, completed.checkpoint)
+        sink = self._sinks[uid]
+        counts = checked_together(uid, sink, sink.release_together(shares, completed.checkpoint), len(shares))
         found = zip(members, shares, counts, strict=True)
         return {
             one: self._counts.of(one, share.handles, checked_counts(one, share.sink, count))

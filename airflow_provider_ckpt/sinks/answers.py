@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from airflow_provider_ckpt.sinks.errors import SinkAnswerError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
@@ -13,7 +13,7 @@ def checked_handle_of(uid: str, sink: BoundSink, answer: object, request: StageR
     """Of :meth:`BoundSink.stage`. Raises SinkAnswerError."""
     problem = _handle_problem(answer, request)
     if problem is not None:
-        raise _refused(uid, sink, "stage", problem, 'a JSON object that holds at least "id" (request.id) and "rows"')
+        raise _refused(uid, sink, "stage", problem, 'a JSON object with "id" (request.id) and "rows" (how many)')
     assert isinstance(answer, Mapping)
     return dict(answer)
 
@@ -24,6 +24,8 @@ def _handle_problem(answer: object, request: StageRequest) -> str | None:
         return f"what is of type {type(answer).__name__}"
     if answer.get("id") != request.id:
         return 'an object whose "id" is not that of the request'
+    if type(answer.get("rows")) is not int:
+        return 'an object whose "rows" is no whole number'
     try:
         json.dumps(dict(answer), allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -40,6 +42,16 @@ def checked_counts(uid: str, sink: BoundSink, answer: object) -> dict[str, int]:
     else:
         return dict(answer)
     raise _refused(uid, sink, "release", problem, 'counts of what became visible, of type int: {"rows": 5}')
+
+
+def checked_together(uid: str, sink: BoundSink, answer: object, sinks: int) -> list[object]:
+    """Of :meth:`BoundSink.release_together`, for so many sinks; what each of these counted is not looked at. Raises
+    SinkAnswerError."""
+    if isinstance(answer, Sequence) and not isinstance(answer, str) and len(answer) == sinks:
+        return list(answer)
+    many = f" of length {len(answer)}" if isinstance(answer, list) else ""
+    problem = f"what is of type {type(answer).__name__}{many}"
+    raise _refused(uid, sink, "release_together", problem, f"a list of the counts of all {sinks} sinks")
 
 
 def _refused(uid: str, sink: BoundSink, call: str, problem: str, needed: str) -> SinkAnswerError:

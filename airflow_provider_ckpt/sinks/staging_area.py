@@ -39,9 +39,10 @@ class StagingArea:
         except ObjectNotFoundError:
             return None
 
-    def _sizes(self, paths: Sequence[str]) -> dict[str, int | None]:
+    def _found(self, paths: Sequence[str]) -> dict[str, int]:
+        """Bytes of those that are there."""
         sizes = each_at_once(self._size, paths, self._storage.requests_at_once)
-        return dict(zip(paths, sizes, strict=True))
+        return {path: size for path, size in zip(paths, sizes, strict=True) if size is not None}
 
     def _refuse_changed(self, path: str, expected: int, found: int, checkpoint: int) -> NoReturn:
         raise StagedFileChangedError(

@@ -175,11 +175,15 @@ class FsspecStorage(Storage):
     def _same_content(self, one: str, other: str) -> bool:
         first, second = self._full(one), self._full(other)
         with self._guard("read", one):
-            size = self._fs.size(first)
-            if size != self._fs.size(second):
-                return False
-            ranges = [{"start": start, "end": min(start + _CHUNK, size)} for start in range(0, size, _CHUNK)]
-            return all(self._fs.cat_file(first, **r) == self._fs.cat_file(second, **r) for r in ranges)
+            try:
+                size = self._fs.size(first)
+                if size != self._fs.size(second):
+                    return False
+                ranges = [{"start": start, "end": min(start + _CHUNK, size)} for start in range(0, size, _CHUNK)]
+                return all(self._fs.cat_file(first, **r) == self._fs.cat_file(second, **r) for r in ranges)
+            except FileNotFoundError as error:
+                self._check_absence(error)
+        raise ObjectNotFoundError(path=one, uri=self.full_uri(one))
 
     def delete(self, path: str) -> None:
         full = self._full(path)

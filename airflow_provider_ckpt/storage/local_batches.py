@@ -29,14 +29,15 @@ def copy_all(copies: Pairs) -> set[str]:
 
 
 def _copy(origin: str, goal: str) -> bool:
+    """Seen whole at any time: somebody may go by the name already who has made it, too."""
     if posix.kind_of(origin) != "file":
         return False
     try:
-        _link_or_copy(origin, goal)
-    except FileExistsError:
-        with posix.temporary(goal) as temporary:
-            _link_or_copy(origin, temporary)
-            os.replace(temporary, goal)
+        if not _link(origin, goal):
+            with posix.temporary(goal) as temporary:
+                if not _link(origin, temporary):
+                    shutil.copyfile(origin, temporary)
+                os.replace(temporary, goal)
     except posix.ABSENT:
         if posix.kind_of(origin) is not None:
             raise
@@ -44,13 +45,15 @@ def _copy(origin: str, goal: str) -> bool:
     return True
 
 
-def _link_or_copy(origin: str, goal: str) -> None:
+def _link(origin: str, goal: str) -> bool:
+    """False if the name is taken, or there are no links here."""
     try:
         os.link(origin, goal)
     except OSError as error:
-        if error.errno not in NO_LINKS:
+        if error.errno not in {*NO_LINKS, errno.EEXIST}:
             raise
-        shutil.copyfile(origin, goal)
+        return False
+    return True
 
 
 def move_all(moves: Pairs) -> set[str]:
@@ -64,25 +67,26 @@ def move_all(moves: Pairs) -> set[str]:
     for folder in sorted({os.path.dirname(goal) for _, goal in here}):
         posix.make_folder(folder)
     # somebody else may move the same: what is not there any more has its new name by now
-    gone += [move for move in here if not _link(*move)]
+    gone += [move for move in here if not _rename(*move)]
     sync_each(posix.sync_folder, sorted({os.path.dirname(goal) for _, goal in here}))
     for origin, _ in here:
         posix.unlink(origin)
     return {origin for origin, goal in gone if posix.kind_of(goal) != "file"}
 
 
-def _link(origin: str, goal: str) -> bool:
-    """False if there is nothing to link. Raises MoveConflictError."""
+def _rename(origin: str, goal: str) -> bool:
+    """The new name beside the old one; False if there is nothing to be named (any more). Raises MoveConflictError."""
     try:
-        os.link(origin, goal)  # unlike rename, it never overwrites
+        try:
+            os.link(origin, goal)  # unlike rename, it never overwrites
+        except FileExistsError:
+            if not posix.same_content(origin, goal):
+                raise MoveConflictError(source=f"file://{origin}", target=f"file://{goal}") from None
+            posix.sync_file(goal)
     except posix.ABSENT:
         if posix.kind_of(origin) is not None:
             raise
         return False
-    except FileExistsError:
-        if not posix.same_content(origin, goal):
-            raise MoveConflictError(source=f"file://{origin}", target=f"file://{goal}") from None
-        posix.sync_file(goal)
     return True
 
 

@@ -150,7 +150,7 @@ class Storage(ABC):
 
     @abstractmethod
     def _same_content(self, one: str, other: str) -> bool:
-        """Whether two objects hold the same bytes."""
+        """Whether two objects hold the same bytes. Raises ObjectNotFoundError."""
 
     def move(self, source: str, target: str) -> None:
         """Give an object another name; repeated calls are no-ops.
@@ -158,12 +158,17 @@ class Storage(ABC):
         A crash may leave both names: the next call finishes. Raises MoveConflictError when ``target``
         holds something else (nothing is overwritten), ObjectNotFoundError when both names are absent.
         """
-        there = self.exists(target)
-        if not self.exists(source):
-            if not there:
-                raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
-            return
-        if not there:
+        try:
+            if self.exists(source):
+                self._move(source, target)
+                return
+        except ObjectNotFoundError:
+            pass  # another one moves it, too, and has deleted it since
+        if not self.exists(target):
+            raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
+
+    def _move(self, source: str, target: str) -> None:
+        if not self.exists(target):
             self.copy(source, target)
         elif not self._same_content(source, target):
             raise MoveConflictError(source=self.full_uri(source), target=self.full_uri(target))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -277,6 +278,7 @@ class Shop:
     def __init__(self) -> None:
         self.released: list[tuple[int, dict[str, list[str]]]] = []
         self.failing = self.losing = 0
+        self.answers: list[Any] = []
         self.sinks = {uid: Table(uid, self) for uid in ("s", "t")}
 
 
@@ -289,6 +291,9 @@ class Table(Target):
         raise AssertionError("it is never released by itself")
 
     def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
+        if self.shop.answers:
+            answer: list[dict[str, int]] = self.shop.answers.pop()
+            return answer
         if self.shop.failing:
             self.shop.failing -= 1
             raise StorageTransientError(verb="commit", uri="u", reason="gone")
@@ -354,6 +359,26 @@ def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -
     is_open[0] = True
     together(log, shop, *asked, t=lambda pending: is_open[0])
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]})]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("both", "release_together() what is of type str; it has to be a list of the counts of all 2 sinks"),
+        ([{"rows": 1}], "release_together() what is of type list of length 1"),
+        ([{"rows": 1}, {"rows": "1"}], "release() no whole number for rows"),
+    ],
+)
+def test_a_release_of_several_that_does_not_say_what_it_released_is_told_by_name(
+    log: SubtaskLog, answer: Any, told: str
+) -> None:
+    publish_both(log, 0)
+    shop = Shop()
+    shop.answers = [answer]
+    [failed] = together(log, shop, ("s", completed(log, 1), None))
+    assert isinstance(failed, ReleaseFailed)
+    assert failed.terminal
+    assert f"(Table) returned from {told}" in failed.cause
 
 
 def test_a_release_of_several_that_fails_has_reached_none_and_is_tried_by_the_next_one(log: SubtaskLog) -> None:

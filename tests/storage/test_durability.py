@@ -142,7 +142,7 @@ def test_copies_without_links_are_on_disk(storage: Storage, root: Path) -> None:
     spark_wrote(root, "s/x", "s/y")
     with recorded(root) as calls, refusing(root, errno.EMLINK, "link"):
         assert storage.copy_all([("s/x", "d/x"), ("s/y", "d/y")]) == set()
-    assert calls == ["fsync d/x", "fsync d/y", "fsync d"]
+    assert calls == ["replace d/.tmp d/x", "replace d/.tmp d/y", "fsync d/x", "fsync d/y", "fsync d"]
     assert (root / "d/x").read_bytes() == (root / "d/y").read_bytes() == b"rows"
 
 
@@ -175,6 +175,21 @@ def test_r9_what_another_one_moves_at_the_same_time_is_moved(
 
 
 # ---- what fails
+
+
+def test_r9_what_another_one_moved_between_the_link_and_the_look_is_moved(
+    storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark_wrote(root, "s/x", "d/x")
+    real = os.path.samefile
+
+    def samefile(one: str, other: str) -> bool:
+        os.unlink(root / "s/x")
+        return real(one, other)
+
+    monkeypatch.setattr(os.path, "samefile", samefile)
+    assert storage.move_all([("s/x", "d/x")]) == set()
+    assert (root / "d/x").read_bytes() == b"rows"
 
 
 @pytest.mark.parametrize("verb", ["create", "replace", "copy", "copy_all", "move", "move_all", "sync"])

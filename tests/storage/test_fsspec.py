@@ -130,6 +130,29 @@ class TestFsspecStorage(StorageConformance):
         assert storage.move_all([(f"s/{name}", f"t/{name}") for name in names]) == set()
         assert [name for name, _ in storage.files("")] == [*(f"c/{name}" for name in names), *(f"t/{n}" for n in names)]
 
+    @pytest.mark.parametrize("seen", ["info", "cp_file", "cat_file"])
+    def test_r9_what_another_one_moves_at_the_same_time_is_moved(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch, seen: str
+    ) -> None:
+        """An overtaken releaser is a step ahead, wherever this one stands."""
+        storage.create("s/x", b"rows")
+        if seen == "cat_file":
+            storage.create("t/x", b"rows")  # both names: their bytes are compared
+        real, other = getattr(Exclusive, seen), Exclusive.cp_file
+
+        def late(fs: Any, path: str, *args: Any, **kwargs: Any) -> Any:
+            if path.endswith("s/x") and path.lstrip("/") in {name.lstrip("/") for name in Exclusive.store}:
+                monkeypatch.setattr(Exclusive, seen, real)
+                if seen != "cat_file":
+                    other(fs, path, path.replace("s/x", "t/x"))
+                fs.rm_file(path)
+                monkeypatch.setattr(Exclusive, seen, late)
+            return real(fs, path, *args, **kwargs)
+
+        monkeypatch.setattr(Exclusive, seen, late)
+        assert storage.move_all([("s/x", "t/x")]) == set()
+        assert storage.read("t/x") == b"rows"
+
     def test_behind_one_of_many_requests_that_fails_no_more_are_begun(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 import os
 import shutil
 import stat
@@ -34,10 +35,10 @@ NUMBERS = {"denied": errno.EACCES, "broken": errno.EIO}
 
 def let_others_in(folder: Path) -> None:
     """Into this one and those above it, up to that of temporary files, which is the machine's, and is as it is."""
-    while not folder.stat().st_mode & stat.S_ISVTX:
-        folder.chmod(folder.stat().st_mode | 0o055)
-        assert folder != folder.parent
-        folder = folder.parent
+    own = list(itertools.takewhile(lambda one: not one.stat().st_mode & stat.S_ISVTX, (folder, *folder.parents)))
+    assert Path("/") not in own, "no folder of temporary files above"
+    for one in own:
+        one.chmod(one.stat().st_mode | 0o055)
 
 
 class TestLocalStorage(StorageConformance):

@@ -26,25 +26,27 @@ class LakeFiles(StagingArea):
         self._verify(files, checkpoint, staged_will_do=False)
 
     def _verify(self, files: Sequence[LakeFile], checkpoint: int, *, staged_will_do: bool) -> None:
-        named = self._sizes([file.target for file in files])
-        unnamed = [file for file in files if named[file.target] is None and staged_will_do]
-        staged = self._sizes([file.path for file in unnamed])
+        found = self._found([file.target for file in files])
+        if staged_will_do:
+            found |= self._found([file.path for file in files if file.target not in found])
+            # once more: another one may have committed, and deleted what is staged, between the two looks
+            found |= self._found([file.target for file in files if not {file.target, file.path} & found.keys()])
         missing = []
         for file in files:
-            path, size = file.target, named[file.target]
-            if size is None and staged_will_do:
-                path, size = file.path, staged[file.path]
-            if size is None:
+            path = file.target if file.target in found else file.path
+            if path not in found:
                 missing.append(file.path)
-            elif size != file.size:
-                self._refuse_changed(path, file.size, size, checkpoint)
+            elif found[path] != file.size:
+                self._refuse_changed(path, file.size, found[path], checkpoint)
         self._refuse_missing(missing, checkpoint)
 
     def publish(self, files: Sequence[LakeFile]) -> None:
         """Give every file its final name, too. The staged one stays until the commit is there: a clean-up of the table
         may take files that no commit names. Files that are gone are left to :meth:`verify_targets`."""
-        named = self._sizes([file.target for file in files])
-        self._storage.copy_all([(file.path, file.target) for file in files if named[file.target] is None])
+        found = self._found([file.target for file in files])
+        for path in sorted(found):
+            self._storage.sync(path)  # named by one who may have died before it was on disk
+        self._storage.copy_all([(file.path, file.target) for file in files if file.target not in found])
 
     def delete(self, handle_id: str) -> None:
         self._storage.delete_tree(self.place(handle_id))

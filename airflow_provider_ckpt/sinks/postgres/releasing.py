@@ -20,8 +20,6 @@ _ROW_TRIGGERS = (
 between the row that is there and the one that comes ("the newer one wins"; PostgreSQL's own for redundant updates), and
 loses none."""
 
-_EACH = sql.SQL("true")
-
 
 @dataclass(frozen=True)
 class PostgresReleasing:
@@ -65,9 +63,13 @@ class PostgresReleasing:
         """Batch after batch, in their order; of one key in one batch the last row. As many as were staged, less what
         did not come in."""
         others = [name for name in handle["columns"] if name not in self.key]
-        changed = sql.SQL(", ").join(sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in others)
+        leaves_out = self._may_leave_rows_out()
+        # of nothing but keys a row that is there is set to itself, for it counts then: it has come
+        one = sql.SQL("{0} = EXCLUDED.{0}" if others else "{0} = target.{0}")
+        changed = sql.SQL(", ").join(one.format(sql.Identifier(name)) for name in others or self.key[:1])
         statement = sql.SQL(
-            "INSERT INTO {} ({columns}) SELECT DISTINCT ON ({key}) {columns} FROM {} WHERE {part} = ANY({parts}) "
+            "INSERT INTO {} AS target ({columns}) "
+            "SELECT DISTINCT ON ({key}) {columns} FROM {} WHERE {part} = ANY({parts}) "
             "ORDER BY {key}, {part} DESC, {row} DESC ON CONFLICT ({key}) DO {action}"
         ).format(
             self._target,
@@ -77,30 +79,18 @@ class PostgresReleasing:
             part=sql.Identifier(PART),
             parts=_parts(handle),
             row=sql.Identifier(ROW),
-            action=sql.SQL("UPDATE SET {}").format(changed) if others else sql.SQL("NOTHING"),
+            action=sql.SQL("UPDATE SET {}").format(changed) if others or leaves_out else sql.SQL("NOTHING"),
         )
         came = self.connection.execute(statement).rowcount
-        every = sql.SQL("count(*)")
-        staged = self._counted(every, handle, staging)
-        if not self._may_leave_rows_out():
+        staged = self._counted(sql.SQL("count(*)"), handle, staging)
+        if not leaves_out:
             return staged
-        if others:
-            keys = sql.SQL("count(DISTINCT ({}))").format(_names(self.key))
-            return staged - (self._counted(keys, handle, staging) - came)
-        # of nothing but keys those that were there already have not come
-        return staged - self._counted(every, handle, staging, self._is_absent(staging))
+        keys = sql.SQL("count(DISTINCT ({}))").format(_names(self.key))
+        return staged - (self._counted(keys, handle, staging) - came)
 
-    def _is_absent(self, staging: sql.Identifier) -> sql.Composable:
-        same = sql.SQL(" AND ").join(
-            sql.SQL("target.{0} = {1}.{0}").format(sql.Identifier(name), staging) for name in self.key
-        )
-        return sql.SQL("NOT EXISTS (SELECT FROM {} target WHERE {})").format(self._target, same)
-
-    def _counted(
-        self, what: sql.Composable, handle: Handle, staging: sql.Identifier, which: sql.Composable = _EACH
-    ) -> int:
-        asked = sql.SQL("SELECT {} FROM {} WHERE {} = ANY({}) AND {}").format(
-            what, staging, sql.Identifier(PART), _parts(handle), which
+    def _counted(self, what: sql.Composable, handle: Handle, staging: sql.Identifier) -> int:
+        asked = sql.SQL("SELECT {} FROM {} WHERE {} = ANY({})").format(
+            what, staging, sql.Identifier(PART), _parts(handle)
         )
         found = self.connection.execute(asked).fetchone()
         return 0 if found is None else int(found[0])

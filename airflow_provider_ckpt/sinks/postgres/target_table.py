@@ -49,19 +49,20 @@ WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.
 """
 """Of a domain what it is made of in the end, maybe by way of other domains; so of the elements of an array."""
 _KEYS = """
-SELECT array_agg(a.attname::text) FROM pg_catalog.pg_index i
-JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])
-WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
-GROUP BY i.indexrelid
-HAVING NOT bool_or(EXISTS (
+SELECT array_agg(a.attname::text), i.indimmediate AND NOT bool_or(EXISTS (
   SELECT FROM pg_catalog.pg_collation c
   CROSS JOIN (SELECT i.indcollation[array_position(i.indkey::int2[], a.attnum)] AS of_index) one
   WHERE one.of_index <> a.attcollation AND c.oid IN (one.of_index, a.attcollation) AND NOT c.collisdeterministic
 ))
+FROM pg_catalog.pg_index i
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])
+WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+GROUP BY i.indexrelid, i.indimmediate
 """
-"""Both arrays count from 0. Not one whose collation takes other texts for the same than that of the column: ON CONFLICT
-would go by the one, and the rows of a batch be told apart by the other. To all deterministic ones the same are the
-same bytes."""
+"""Columns of an index, and whether ON CONFLICT may go by it (it goes by all that there are of its columns). Not by one
+that is checked at the end of the transaction, and not by one whose collation takes other texts for the same than the
+column's, by which the rows of a batch are told apart; to all deterministic ones the same are the same bytes. Both
+arrays count from 0."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,9 @@ def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTa
         return None
     oid, kind, hides_rows, is_logged, is_elsewhere, *may = found
     columns = {row[0]: TargetColumn(*row[1:]) for row in connection.execute(_COLUMNS, {"table": oid})}
-    keys = frozenset(frozenset(row[0]) for row in connection.execute(_KEYS, (oid,)))
-    names = ("SELECT", "INSERT", "UPDATE", "DELETE")
-    allowed = frozenset(one for one, is_allowed in zip(names, may, strict=True) if is_allowed)
-    return TargetTable(kind, hides_rows, is_logged, is_elsewhere, allowed, columns, keys)
+    keys, unfit = set[frozenset[str]](), set[frozenset[str]]()
+    for names, is_fit in connection.execute(_KEYS, (oid,)):
+        (keys if is_fit else unfit).add(frozenset(names))
+    rights = ("SELECT", "INSERT", "UPDATE", "DELETE")
+    allowed = frozenset(one for one, is_allowed in zip(rights, may, strict=True) if is_allowed)
+    return TargetTable(kind, hides_rows, is_logged, is_elsewhere, allowed, columns, frozenset(keys - unfit))

@@ -1,0 +1,80 @@
+"""The staged files of a lake get their names: by one who is killed in the middle, by two at once."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
+from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
+from airflow_provider_ckpt.sinks.lake.lake_files import LakeFiles
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.support.syscalls import recorded, refusing
+
+FILES = [LakeFile(f"staged/{number}", 4, 1, f"day={number % 2}/{number}") for number in range(4)]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LakeFiles:
+    for file in FILES:
+        (tmp_path / file.path).parent.mkdir(exist_ok=True)
+        (tmp_path / file.path).write_bytes(b"rows")
+    return LakeFiles(open_storage(tmp_path), SinkContext("job", "lake"))
+
+
+def test_names_that_one_made_who_died_are_on_disk_before_the_commit(files: LakeFiles, tmp_path: Path) -> None:
+    """He has linked some, in a folder that he made, and flushed nothing."""
+    (tmp_path / "day=1").mkdir()
+    os.link(tmp_path / "staged/1", tmp_path / "day=1/1")
+    with recorded(tmp_path) as calls:
+        files.publish(FILES)
+    files.verify_targets(FILES, 1)
+    last = {name: max(n for n, call in enumerate(calls) if call == f"fsync {name}") for name in ("day=1/1", "day=1")}
+    made = [n for n, call in enumerate(calls) if call.startswith(("link", "mkdir"))]
+    assert last["day=1"] > max(made)
+    assert "fsync ." in calls
+    assert calls.index("fsync day=1/1") < calls.index("fsync day=1")
+
+
+def test_without_links_no_name_stands_for_half_a_file(
+    files: LakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the copy: whoever looks next would take the table's file for one that somebody has changed."""
+
+    def killed(origin: str, goal: str) -> None:
+        Path(goal).write_bytes(b"ro")
+        raise KeyboardInterrupt
+
+    with refusing(tmp_path, errno.EPERM, "link"):
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr("shutil.copyfile", killed)
+            files.publish(FILES)
+        files.verify_staged(FILES, 1)
+        files.publish(FILES)
+    files.verify_targets(FILES, 1)
+
+
+def test_what_another_one_has_committed_between_two_looks_is_there(
+    files: LakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, looks = LakeFiles._size, list[str]()
+
+    def size(self: LakeFiles, path: str) -> int | None:
+        if len(looks) == len(FILES):  # this one has found none of the names
+            files.publish(FILES)
+            for file in FILES:
+                (tmp_path / file.path).unlink()
+        looks.append(path)
+        return real(self, path)
+
+    other = LakeFiles(open_storage(tmp_path), SinkContext("job", "lake"))
+    with monkeypatch.context() as patched:
+        patched.setattr(other, "_size", size.__get__(other))
+        other.verify_staged(FILES, 1)
+    (tmp_path / FILES[0].target).unlink()
+    with pytest.raises(StagedFilesMissingError):
+        other.verify_staged(FILES, 1)

@@ -1,0 +1,63 @@
+"""State is cut into another number of parts by Spark's ``repartition`` (R21): what is set for it, for it alone."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt.spark.task.state_cut import WHILE_CUT, cut_anew
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.spark.harness import World
+
+(COUNTED,) = WHILE_CUT
+
+
+def test_a_cut_looks_up_no_key_and_the_query_that_goes_on_counts_them(spark: SparkSession, world: World) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    world.put("in", "a", [{"id": number} for number in range(30)])
+    folder = SparkFolder(open_storage(world.base), "v/1")
+    assert run(spark, world, folder) == dict.fromkeys(range(30), 1)
+    assert keys_of(world) == 30
+
+    assert cut_anew(spark, folder, 3)
+    assert keys_of(world) == -3, "each of three parts says that it does not know"
+    assert spark.conf.get(COUNTED, None) is None
+
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    world.put("in", "b", [{"id": number} for number in range(20, 40)])
+    progress: list[Any] = []
+    assert run(spark, world, folder, progress) == {number: 1 + (number < 30) for number in range(20, 40)}
+    assert progress[-1]["stateOperators"][0]["numRowsTotal"] == keys_of(world) == 40
+
+
+def run(spark: SparkSession, world: World, folder: SparkFolder, progress: list[Any] | None = None) -> dict[int, int]:
+    """The counts by id that it gives."""
+    found: dict[int, int] = {}
+
+    def collect(frame: DataFrame, batch_id: int) -> None:
+        found.update((row["id"], row["n"]) for row in frame.collect())
+
+    stream = spark.readStream.name("live").schema("id long").parquet(world.path("in"))
+    writer = stream.groupBy("id").agg(F.count("*").alias("n")).writeStream.outputMode("update")
+    writer = writer.option("checkpointLocation", folder.location).foreachBatch(collect)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    if progress is not None:
+        progress.append(query.lastProgress)
+    return found
+
+
+def keys_of(world: World) -> int:
+    """By the newest snapshot of each part."""
+    total = 0
+    for part in (world.base / "v/1/state/0").iterdir():
+        snapshots = sorted(part.glob("*.zip"), key=lambda path: int(path.name.partition("_")[0]))
+        if snapshots:
+            with zipfile.ZipFile(snapshots[-1]) as snapshot:
+                total += json.loads(snapshot.read("metadata").decode().splitlines()[1])["numKeys"]
+    return total
