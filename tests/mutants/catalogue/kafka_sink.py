@@ -39,9 +39,20 @@ KAFKA_SINK = (
         "ledger-made-again-is-an-empty-one",
         "R9",
         "sinks/kafka/ledger.py",
-        "        if found.id != known:",
+        "        if any(one != found.id for one in known):",
         "        if False:",
         (f"{_RELEASE}::test_a_ledger_that_is_gone_is_not_taken_for_one_in_which_nothing_is_released",),
         "all that was released is released once more",
+    ),
+    Mutant(
+        "ledger-of-one-handle-is-that-of-all",
+        "R9",
+        "sinks/kafka/ledger.py",
+        "        if any(one != found.id for one in known):",
+        "        if all(one != found.id for one in known):",
+        (
+            f"{_RELEASE}::test_a_ledger_that_was_made_again_is_not_that_of_a_batch_of_another_subtask_that_was_staged_before",
+        ),
+        "a batch that was released as the earlier ledger said is released once more",
     ),
 )
