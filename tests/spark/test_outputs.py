@@ -90,7 +90,9 @@ class Odd(BoundSink):
         (lambda request: None, "what is of type NoneType"),
         (lambda request: {"rows": 1}, 'an object whose "id" is not that of the request'),
         (lambda request: {"id": request.id, "rows": 1, "at": date(2026, 1, 2)}, "no JSON .*date is not JSON"),
-        (lambda request: {"id": request.id, "rows": float("nan")}, "no JSON"),
+        (lambda request: {"id": request.id, "rows": 1, "at": float("nan")}, "no JSON"),
+        (lambda request: {"id": request.id}, '"rows" is no whole number'),
+        (lambda request: {"id": request.id, "rows": "5"}, '"rows" is no whole number'),
     ],
 )
 def test_a_handle_that_no_log_can_hold_is_told_by_the_name_of_its_sink(
