@@ -13,7 +13,7 @@ KAFKA_SINK = (
         "R9",
         _SINK,
         "        if self._transactions is None:\n",
-        "        self._catch_up(since, ledger)\n        if self._transactions is None:\n",
+        "        self._catch_up(since, ledgers)\n        if self._transactions is None:\n",
         (f"{_RELEASE}::test_r9_what_was_being_committed_when_the_ledger_was_looked_at_is_not_written_again",),
         "the transaction before ends behind the look at the ledger, and its rows come twice",
     ),
