@@ -24,7 +24,7 @@ def _handle_problem(answer: object, request: StageRequest) -> str | None:
         return f"what is of type {type(answer).__name__}"
     if answer.get("id") != request.id:
         return 'an object whose "id" is not that of the request'
-    if type(answer.get("rows")) is not int:
+    if type(answer.get("rows")) is not int:  # a gate is told how many there are, and sums them up
         return 'an object whose "rows" is no whole number'
     try:
         json.dumps(dict(answer), allow_nan=False)

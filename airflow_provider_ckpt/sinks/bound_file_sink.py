@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from airflow_provider_ckpt.sinks.blank_lines import BLANK_LINE
 from airflow_provider_ckpt.sinks.errors import (
+    BlankLineError,
     ForeignReleaseError,
     InvalidSinkError,
-    NullLineError,
     StagedFilesMissingError,
     StagedRowCountError,
 )
 from airflow_provider_ckpt.sinks.file_names import format_of, is_data_file, sink_folder
-from airflow_provider_ckpt.sinks.file_writer import NULL_LINE, FileWriter
+from airflow_provider_ckpt.sinks.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
 from airflow_provider_ckpt.sinks.occupancy import Mode, Occupancy
@@ -117,16 +118,14 @@ class BoundFileSink(BoundSink):
         return self._staged.handle(request, rows, since, files)
 
     def _write(self, frame: DataFrame, request: StageRequest, uri: str) -> None:
-        column = self._writer.only_column(frame)
-        if column is None:
-            self._writer.write(frame, uri)
-            return
+        blank = self._writer.blank_lines(frame)
         try:
-            self._writer.write(self._writer.without_null_lines(frame, column), uri)
+            self._writer.write(frame if blank is None else blank.refused(frame), uri)
         except Exception as error:
-            if not says(error, NULL_LINE):
+            if blank is None or not says(error, BLANK_LINE):
                 raise
-            raise NullLineError(sink=self._context.uid, handle=request.id, column=column) from error
+            columns = ", ".join(map(repr, blank.columns))
+            raise BlankLineError(sink=self._context.uid, handle=request.id, columns=columns) from error
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         staged = [handle for handle in map(self._staged.checked, handles) if handle["files"]]

@@ -108,10 +108,10 @@ class ForeignReleaseError(TerminalError):
     )
 
 
-class NullLineError(TerminalError):
+class BlankLineError(TerminalError):
     template = (
-        "sink {sink}: a row of batch {handle} holds nothing (null) in {column!r}, the only column in the lines of "
-        "its CSV files, and Spark leaves such a line out: the row would be lost. Nothing of the batch was staged: "
+        "sink {sink}: a row of batch {handle} holds nothing (null, or a blank text) in {columns}, so that its line of "
+        "CSV is blank, and Spark leaves such a line out: the row would be lost. Nothing of the batch was staged: "
         "leave such rows out, or put a text in the place of the null (coalesce), and go on with --resume-failed; a new "
         "job may say options={{'nullValue': …}}"
     )

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_ckpt.sinks.blank_lines import BlankLines, is_blank
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -17,10 +19,8 @@ _WRITER_OPTIONS = {
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-
-
-NULL_LINE = "CKPT_CSV_NULL_LINE"
-"""What a row fails with that would be no line."""
+_TRIMS = ("ignoreleadingwhitespace", "ignoretrailingwhitespace")
+_ESCAPED = {r"\t": "\t", r"\r": "\r", r"\b": "\b", r"\f": "\f", r"\u0000": "\0"}
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,25 @@ class FileWriter:
             writer = writer.partitionBy(*self.partition_by)
         writer.save(uri)
 
-    def only_column(self, frame: DataFrame) -> str | None:
-        """The column of which a null would be an empty line, which Spark's CSV writer leaves out; None if there is
-        none."""
-        if self.format != "csv" or self._option("nullvalue", ""):
+    def blank_lines(self, frame: DataFrame) -> BlankLines | None:
+        """None: no row becomes one."""
+        if self.format != "csv":
             return None
         folders = {name.casefold() for name in self.partition_by}
-        names = [name for name in frame.columns if name.casefold() not in folders]
-        return names[0] if len(names) == 1 else None
-
-    def without_null_lines(self, frame: DataFrame, column: str) -> DataFrame:
-        """Whoever reads it fails at a value of the only column that would be an empty line."""
-        quoted = {name: "`" + name.replace("`", "``") + "`" for name in frame.columns}
-        kept = quoted[column]
-        empty = f"{kept} IS NULL"
-        if self._option("emptyvalue", '""') == "":
-            empty += f" OR CAST({kept} AS STRING) = ''"
-        checked = f"CASE WHEN {empty} THEN raise_error('{NULL_LINE}') ELSE {kept} END AS {kept}"
-        return frame.selectExpr(*(checked if name == column else quoted[name] for name in frame.columns))
+        kept = [one for one in frame.schema if one.name.casefold() not in folders]
+        between = _unescaped(self._option("sep", self._option("delimiter", ",")))
+        if not kept or (len(kept) > 1 and not is_blank(between)):
+            return None
+        trims = any(self._option(name, "true").lower() == "true" for name in _TRIMS)
+        quotes = self._option("quoteall", "false").lower() == "true"
+        found = BlankLines(
+            {one.name: _is_text(one.dataType.simpleString()) for one in kept},
+            null=is_blank(self._option("nullvalue", "")),
+            empty=is_blank(self._option("emptyvalue", '""')) and not quotes,
+            blanks=not trims and not quotes,
+            quoted=between if len(between) == 1 and is_blank(between) else "",
+        )
+        return found if found.exist else None
 
     def _option(self, name: str, default: str) -> str:
         """``name`` in lower case: Spark compares without case."""
@@ -66,3 +67,14 @@ class FileWriter:
         that no file at all means that the executors write elsewhere; partitioned output has no such file."""
         encrypted = any(option.startswith("parquet.encryption.") for option in self.options)
         return self.format == "parquet" and not self.partition_by and not encrypted
+
+
+def _unescaped(separator: str) -> str:
+    """As Spark takes it: as it is, or spelled in ASCII."""
+    for spelled, meant in _ESCAPED.items():
+        separator = separator.replace(spelled, meant)
+    return separator
+
+
+def _is_text(kind: str) -> bool:
+    return kind.startswith(("string", "char", "varchar", "binary"))

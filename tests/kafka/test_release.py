@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,7 @@ from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
 from airflow_provider_ckpt.testing.released_rows import SCHEMA, expected, ids_of
 from airflow_provider_ckpt.testing.staging import stage
 from tests.kafka.broker import Broker
+from tests.kafka.releasing import staged_outside
 from tests.kafka.target import RowSink, Topic
 from tests.kafka.topics import Topics
 
@@ -178,6 +180,52 @@ def test_a_ledger_that_has_lost_records_is_refused(
     with pytest.raises(KafkaLedgerLostError, match="begins at offset 1, and those from 0 on are needed"):
         target.bind().release([first, second], 2)
     assert target.read() == expected(ids_of(1))
+
+
+def test_a_ledger_that_was_made_again_is_not_that_of_a_batch_of_another_subtask_that_was_staged_before(
+    spark: SparkSession, target: Topic, sink: RowSink, topics: Topics
+) -> None:
+    """The first handle of a release is of one subtask, and may be of the new ledger; that of the next is not."""
+    before = staged(spark, sink, 1)
+    sink.release([before], 1)
+    topics.delete(ledger_of(target))
+    sink.prepare()
+    after = staged(spark, sink, 2)
+    place = target.path / "_ckpt/orders/lake/staging" / before["id"]  # as if the releaser had died before it cleared
+    place.mkdir(parents=True)
+    for file, of_after in zip(before["files"], after["files"], strict=False):
+        shutil.copy(place.parent / after["id"] / of_after["path"], place / file["path"])
+    for handles in ([after, before], [before, after]):
+        with pytest.raises(KafkaLedgerLostError, match="was deleted and made again"):
+            target.bind().release(handles, 2)
+    process = target.bind()
+    assert process.release([after], 2) == {"rows": 2}
+    with pytest.raises(KafkaLedgerLostError, match="was deleted and made again"):
+        process.release([before], 3)
+    assert target.read() == expected(ids_of(1, 2))
+
+
+def test_a_release_of_more_batches_than_one_record_can_name(topics: Topics, tmp_path: Path) -> None:
+    """A sink that waits for its gate, or for the end of its job, and whose topic takes small records only."""
+    name = topics.make(1, max_message_bytes="900")
+    target = Topic(topics, tmp_path / "staging")
+    target.name = name
+    sink = target.bind()
+    sink.prepare()
+    one = staged_outside(topics.servers, name, target.path, 1, range(1))
+    place = target.path / "_ckpt/orders/lake/staging"
+    handles = [{**one, "id": f"0001-02-509376df-{number}-{number:032x}"} for number in range(1000)]
+    for handle in handles:
+        shutil.copytree(place / one["id"], place / handle["id"])
+    assert sink.release(handles, 7) == {"rows": 1000}
+    assert len(topics.messages(name)) == 1000
+    records = topics.messages(ledger_of(target))
+    assert len(records) > 1
+    assert all(len(record.value()) < 50_000 for record in records)
+    assert target.bind().last_released() == 7
+    assert target.bind().release(handles, 7) == {"rows": 1000}
+    assert target.bind().release(handles, 8) == {"rows": 0}
+    assert len(topics.messages(name)) == 1000
 
 
 def test_a_ledger_that_would_lose_records_is_refused(target: Topic, sink: RowSink, topics: Topics) -> None:

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.errors import (
+    BlankLineError,
     ForeignReleaseError,
     IllegalStageRequestError,
     InvalidSinkError,
-    NullLineError,
     PartitionValueTooLongError,
     StagedElsewhereError,
     StagedFilesMissingError,
@@ -440,7 +440,7 @@ def test_a_null_that_would_be_no_line_of_csv_is_not_lost(
 ) -> None:
     sink = bind(tmp_path, format="csv", partition_by=["Day"], options=options)
     rows = spark.createDataFrame([(None, 1), ("x", 1)], "`a ``b` string, day int")
-    with pytest.raises(NullLineError, match="the only column in the lines"):
+    with pytest.raises(BlankLineError, match="its line of CSV is blank"):
         stage(sink, rows, 1)
     kept = stage(sink, spark.createDataFrame([("x", None), ("", 1)], "`a ``b` string, day int"), 2)
     assert sink.release([kept], 1)["rows"] == spark.read.csv(str(tmp_path), header=bool(options.get("header"))).count()
@@ -448,8 +448,53 @@ def test_a_null_that_would_be_no_line_of_csv_is_not_lost(
 
 def test_neither_is_an_empty_text_that_is_written_as_nothing(spark: SparkSession, tmp_path: Path) -> None:
     sink = bind(tmp_path, format="csv", options={"emptyValue": ""})
-    with pytest.raises(NullLineError):
+    with pytest.raises(BlankLineError):
         stage(sink, spark.createDataFrame([("",)], "a string"), 1)
+
+
+_KEPT = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
+
+
+@pytest.mark.parametrize(
+    ("row", "options"),
+    [
+        ((None, None), {"sep": "\t"}),
+        ((None, None), {"delimiter": r"\t", "header": True}),
+        ((None, None), {"sep": " ", "nullValue": " "}),
+        ((None, ""), {"sep": "\t", "emptyValue": ""}),
+        ((" ", None), {"sep": "\t", **_KEPT}),
+        ((" ",), _KEPT),
+        ((" ",), {"emptyValue": ""}),
+        ((None,), {"nullValue": "\t"}),
+    ],
+)
+def test_a_line_of_csv_that_is_blank_is_not_lost(
+    spark: SparkSession, tmp_path: Path, row: tuple[str | None, ...], options: dict[str, Any]
+) -> None:
+    sink = bind(tmp_path, format="csv", options=options)
+    columns = ", ".join(f"c{number} string" for number, _ in enumerate(row))
+    with pytest.raises(BlankLineError, match="its line of CSV is blank"):
+        stage(sink, spark.createDataFrame([row], columns), 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "options"),
+    [
+        ((None, None), {"sep": "\t", "nullValue": "-"}),
+        ((None, ""), {"sep": "\t"}),
+        ((None, " "), {"sep": "\t"}),
+        ((" ", " "), _KEPT),
+        (("\t", None), {"sep": "\t", **_KEPT}),
+        ((" ",), {**_KEPT, "quoteAll": True}),
+    ],
+)
+def test_a_line_of_csv_that_is_not_blank_is_written(
+    spark: SparkSession, tmp_path: Path, row: tuple[str | None, ...], options: dict[str, Any]
+) -> None:
+    sink = bind(tmp_path, format="csv", options=options)
+    columns = ", ".join(f"c{number} string" for number, _ in enumerate(row))
+    sink.release([stage(sink, spark.createDataFrame([row], columns), 1)], 1)
+    assert spark.read.csv(str(tmp_path), schema=columns, sep=options.get("sep", ",")).count() == 1
 
 
 @pytest.mark.parametrize(("columns", "options"), [("a int", {"nullValue": "-"}), ("a int, b int", {})])

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.sinks.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.kafka.calls import ReleaserFenced
 from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
 from airflow_provider_ckpt.sinks.kafka.errors import KafkaTargetError, KafkaUnavailableError
-from airflow_provider_ckpt.sinks.kafka.ledger import Ledger, LedgerRecord, released_ids
+from airflow_provider_ckpt.sinks.kafka.ledger import Ledger, LedgerRecord, records_of, released_ids
 from airflow_provider_ckpt.sinks.kafka.rows import TopicLimits
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.kafka.transactions import Transactions
@@ -29,11 +29,11 @@ _DEFAULT_LIMIT = 1_048_588
 
 class BoundKafkaSink(BoundSink):
     """Release is: settle what is under way, read the ledger, see that every staged file is whole, then one transaction
-    with all rows and a record in the ledger. Why a crash or a second releaser between any two steps does no harm:
+    with all rows and their records in the ledger. Why a crash or a second releaser between any two steps does no harm:
 
     1. ``init_transactions`` fences every older releaser and settles its transaction: one that is open was aborted, one
        that was being committed is complete. What the ledger says *after* that is final.
-    2. Rows and ledger record are one transaction: readers of committed records see both or neither.
+    2. Rows and ledger records are one transaction: readers of committed records see both or neither.
     3. A handle says where the ledger ended when it was staged. Whether it was released since is told by the records
        from there on; a ledger that is gone, or ends in front of it, is an error and never "nothing released".
     4. After any failure the producer is thrown away: what became of its transaction is asked anew (1), never guessed.
@@ -49,6 +49,8 @@ class BoundKafkaSink(BoundSink):
         self._records: list[LedgerRecord] = []
         """Of the ledger, from the lowest offset that a handle has asked for since ``_transactions`` were settled."""
         self._known_since = -1
+        self._known_of: frozenset[str] = frozenset()
+        """The ledger's id, as the handles say that it is."""
         self._at_staging: tuple[str, int] | None = None
         """The ledger's id, and an offset that it had reached when nothing that is staged later was released."""
         self._limits: TopicLimits | None = None
@@ -174,25 +176,27 @@ class BoundKafkaSink(BoundSink):
 
     def _settled(self, staged: Sequence[Handle]) -> Transactions:
         """Transactions of which none is under way, with the ledger read behind that."""
-        since, ledger = min(handle["since_offset"] for handle in staged), staged[0]["ledger"]
+        since = min(handle["since_offset"] for handle in staged)
+        ledgers = frozenset(handle["ledger"] for handle in staged)
         if self._transactions is None:
             limits = self._limits or self._check_topic()
             self._transactions = self._client.transactions(self._transactional_id, limits.largest)
-        self._catch_up(since, ledger)
+        self._catch_up(since, ledgers)
         return self._transactions
 
-    def _catch_up(self, since: int, ledger: str) -> None:
-        if self._known_since < 0 or since < self._known_since:
-            self._records = self._ledger.since(since, ledger)
-            self._known_since = since
+    def _catch_up(self, since: int, ledgers: frozenset[str]) -> None:
+        if self._known_since < 0 or since < self._known_since or ledgers != self._known_of:
+            self._records = self._ledger.since(since, ledgers)
+            self._known_since, self._known_of = since, ledgers
 
     def _write(self, transactions: Transactions, waiting: Sequence[Handle], checkpoint: int) -> int:
         transactions.begin()
         rows = sum(transactions.send(self._topic, self._staging.messages(one, checkpoint)) for one in waiting)
-        record = LedgerRecord(checkpoint, rows, tuple(handle["id"] for handle in waiting))
-        transactions.record(self._ledger.name, record.encoded(self._context))
+        records = records_of(checkpoint, rows, [handle["id"] for handle in waiting])
+        for record in records:
+            transactions.record(self._ledger.name, record.encoded(self._context))
         transactions.commit()
-        self._records = [*self._records, record]
+        self._records = [*self._records, *records]
         return rows
 
     def _clear(self, staged: Sequence[Handle]) -> None:

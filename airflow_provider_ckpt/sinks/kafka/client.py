@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 ANSWER_WITHIN = 30.0
 """Seconds."""
 _POLL = 0.1
+_RECORDS = 1_000_000
+"""Bytes that the client itself lets pass: a record of the ledger may be larger than any that the topic takes."""
 _LONGEST = "transaction.max.timeout.ms"
 
 
@@ -180,7 +182,7 @@ class KafkaClient:
             "batch.size": min(1_000_000, largest),
             "queue.buffering.max.messages": WAITING + 100_000,
             "queue.buffering.max.kbytes": 262_144,
-            "message.max.bytes": max(1000, largest),
+            "message.max.bytes": max(_RECORDS, largest),
             **self._settings,
             "transactional.id": transactional_id,
             "transaction.timeout.ms": int(self.timeout * 1000),

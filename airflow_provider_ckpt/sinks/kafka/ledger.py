@@ -1,4 +1,5 @@
-"""What a Kafka sink has released: a topic of its own for each job, sink and target, a record a release.
+"""What a Kafka sink has released: a topic of its own for each job, sink and target, a record a release, several if
+it is of many batches.
 
 A record is written in the transaction that writes the rows, so it is there exactly if they are (R9). The topic has one
 partition, keeps all that is written to it, and belongs to one sink alone: in a shared one another job's open
@@ -8,7 +9,7 @@ transaction would hide our own committed record.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.model.errors import UnknownFormError
@@ -24,10 +25,14 @@ VERSION = 1
 SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """Nothing is ever deleted: a release that comes late may hold batches of several older ones."""
 _TAIL = 64
+_IDS = 16_384
+"""Bytes of the ids in one record, about: it has to be one that brokers take, also those that allow little."""
 
 
 @dataclass(frozen=True)
 class LedgerRecord:
+    """``rows``: of the whole release, in each of its records."""
+
     checkpoint: int
     rows: int
     ids: tuple[str, ...]
@@ -52,6 +57,19 @@ class LedgerRecord:
             read_field(body, "rows", reader(int)),
             tuple(read_field(body, "ids", reader(list[str]))),
         )
+
+
+def records_of(checkpoint: int, rows: int, ids: Iterable[str]) -> list[LedgerRecord]:
+    """Of one release. A sink that waits for its gate, or for the end, releases more batches at once than one record can
+    name."""
+    found, width = [list[str]()], 0
+    for one in ids:
+        if width + len(one) > _IDS:
+            found.append([])
+            width = 0
+        found[-1].append(one)
+        width += len(one)
+    return [LedgerRecord(checkpoint, rows, tuple(some)) for some in found]
 
 
 def ledger_name(context: SinkContext, topic: str) -> str:
@@ -108,14 +126,15 @@ class Ledger:
             found = self._read(start, high)
         return found[-1] if found else None
 
-    def since(self, offset: int, known: str) -> list[LedgerRecord]:
+    def since(self, offset: int, known: Collection[str]) -> list[LedgerRecord]:
         """Records of the releases behind the offset, in order; if there is none, the newest one before. ``known``: the
-        id of the ledger in which it is an offset. Raises KafkaLedgerLostError: taken for a shorter one, a ledger that
+        ids of the ledgers that handles name, of which there is to be one: of those that were staged for an earlier one
+        nobody can tell whether they were released. Raises KafkaLedgerLostError: taken for a shorter one, a ledger that
         is gone would have rows written twice."""
         found = self._client.topic(self.name)
         if found is None:
             raise self._lost("is gone")
-        if found.id != known:
+        if any(one != found.id for one in known):
             raise self._lost("was deleted and made again")
         low, high = self._client.bounds(self.name)
         if low > offset:
