@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import Any
 
 from airflow_provider_ckpt.sinks.errors import UnreadableFooterError
+from airflow_provider_ckpt.storage.at_once import each_at_once
 from airflow_provider_ckpt.storage.storage import Storage
 
 _MAGIC = b"PAR1"
@@ -23,10 +23,7 @@ def parquet_rows(storage: Storage, files: Collection[tuple[str, int]]) -> int:
 
 def read_footers(storage: Storage, files: Collection[tuple[str, int]]) -> list[Any]:
     """The ``pyarrow.parquet.FileMetaData`` of each. Raises as :func:`parquet_rows`."""
-    if len(files) == 1:
-        return [_footer(storage, path, size) for path, size in files]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(lambda file: _footer(storage, *file), files))
+    return each_at_once(lambda file: _footer(storage, *file), list(files), _THREADS)
 
 
 def _footer(storage: Storage, path: str, size: int) -> Any:

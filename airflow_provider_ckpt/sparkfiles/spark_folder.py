@@ -49,7 +49,7 @@ class SparkFolder:
         """
         done: set[str] = set()
         for part in _COPY_ORDER:
-            names = [name for name in self._parts(other, part) if name not in done and not _is_temporary(name)]
+            names = [name for name in self._parts(other, part) if name not in done and not _is_left_behind(name)]
             done |= self._copy(other, names)
         return len(done)
 
@@ -245,6 +245,8 @@ class SparkFolder:
         return self.storage.read(f"{self.path}/{name}").decode().splitlines()
 
 
-def _is_temporary(name: str) -> bool:
+def _is_left_behind(name: str) -> bool:
+    """Of a copy: what is temporary, and a sum of what is written anew there (Spark 4.2 makes none of these)."""
     leaf = name.rpartition("/")[2]
-    return leaf.startswith(".") or leaf.endswith(".tmp")
+    of_rewritten = leaf.endswith(".crc") and _NAMES_SCHEMAS.match(name) is not None
+    return leaf.startswith(".") or leaf.endswith(".tmp") or of_rewritten

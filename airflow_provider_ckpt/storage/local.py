@@ -140,7 +140,8 @@ class LocalStorage(Storage):
     def copy_all(self, copies: Pairs) -> set[str]:
         named = {self._full(source): source for source, _ in copies}
         with translated("copy", self.uri, write=True):
-            missing = local_batches.copy_all([(self._full(source), self._full(target)) for source, target in copies])
+            pairs = [(self._full(source), self._full(target)) for source, target in copies]
+            missing = local_batches.copy_all(pairs, self._top)
         return {named[origin] for origin in missing}
 
     def move(self, source: str, target: str) -> None:

@@ -14,11 +14,12 @@ from airflow_provider_ckpt.storage.paths import Pairs
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
-def copy_all(copies: Pairs) -> set[str]:
+def copy_all(copies: Pairs, top: str) -> set[str]:
     """Links (copies where there are none). Returns the origins that were not there. Everything is flushed at the end,
-    when one flush of the file system takes up all the links."""
+    when one flush of the file system takes up all the links: up to ``top``, as a folder that is there may be one that
+    somebody has made who died before he came to its flush."""
     missing: set[str] = set()
-    folders = _Folders()
+    folders = _Folders(top)
     for origin, goal in copies:
         folders.make(os.path.dirname(goal))
         if not _copy(origin, goal):
@@ -91,9 +92,11 @@ def _rename(origin: str, goal: str) -> bool:
 
 
 class _Folders:
-    """Made without a flush each; ``changed``: those that have got a name."""
+    """Made without a flush each; ``changed``: those that have got a name, or may have. ``top`` is above all, and is
+    there, as something is copied from below it."""
 
-    def __init__(self) -> None:
+    def __init__(self, top: str) -> None:
+        self._top = top
         self.changed: set[str] = set()
 
     def make(self, folder: str) -> None:
@@ -101,5 +104,7 @@ class _Folders:
             return
         for missing in reversed(posix.missing_folders(folder)):
             posix.make_name(missing)
-            self.changed.add(os.path.dirname(missing))
-        self.changed.add(folder)
+        while folder not in self.changed:
+            self.changed.add(folder)
+            if folder != self._top:
+                folder = os.path.dirname(folder)

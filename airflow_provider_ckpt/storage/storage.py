@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from airflow_provider_ckpt.storage.at_once import each_at_once
 from airflow_provider_ckpt.storage.errors import (
@@ -98,16 +99,7 @@ class Storage(ABC):
         Much cheaper than one after the other, on a local disk (a thousand links are one flush) and far away (several
         at a time). Raises what :meth:`copy` raises; some are copied then, and some not.
         """
-
-        def copied(pair: tuple[str, str]) -> bool:
-            try:
-                self.copy(*pair)
-            except ObjectNotFoundError:
-                return False
-            return True
-
-        done = each_at_once(copied, copies, self.requests_at_once)
-        return {source for (source, _), is_there in zip(copies, done, strict=True) if not is_there}
+        return self._absent(self.copy, copies)
 
     def sync(self, path: str) -> None:  # noqa: B027 - an object store has nothing to do
         """Make durable what another program (Spark) wrote below ``path``, and the names that lead there.
@@ -181,16 +173,20 @@ class Storage(ABC):
         A crash, or an error, may leave some with their old names, with both, or with the new one: the next call
         finishes. Raises MoveConflictError.
         """
+        return self._absent(self.move, moves)
 
-        def moved(pair: tuple[str, str]) -> bool:
+    def _absent(self, act: Callable[[str, str], None], pairs: Pairs) -> set[str]:
+        """``act`` on each of ``pairs``; the sources of which it says that they are not there."""
+
+        def is_there(pair: tuple[str, str]) -> bool:
             try:
-                self.move(*pair)
+                act(*pair)
             except ObjectNotFoundError:
                 return False
             return True
 
-        done = each_at_once(moved, moves, self.requests_at_once)
-        return {source for (source, _), is_there in zip(moves, done, strict=True) if not is_there}
+        done = each_at_once(is_there, pairs, self.requests_at_once)
+        return {source for (source, _), was_there in zip(pairs, done, strict=True) if not was_there}
 
     def full_uri(self, path: str = "") -> str:
         """The URI of an object, as fsspec reads it (with the same storage options)."""

@@ -121,10 +121,12 @@ def test_what_spark_sums_up_of_its_state_is_copied_too(tmp_path: Path) -> None:
     storage = made(open_storage(f"memory://{tmp_path}"))
     told = '{"algorithm":"CRC32C","value":-714439632,"mainFileSize":1300}'
     storage.create(f"v/{FIRST}/state/0/0/1.zip.crc", told.encode())
+    storage.create(f"v/{FIRST}/{SCHEMA}.crc", told.encode())  # of what the copy has other paths in
     storage.create(f"v/{FIRST}/state/0/0/2.zip.tmp", b"half")
     storage.create(f"v/{FIRST}/state/0/0/.2.zip.crc.tmp", b"half")
     folder = life(storage, SECOND)
     assert storage.read(f"{folder.path}/state/0/0/1.zip.crc") == told.encode()
+    assert not storage.exists(f"{folder.path}/{SCHEMA}.crc")
     assert not storage.exists(f"{folder.path}/state/0/0/2.zip.tmp")
 
 

@@ -127,7 +127,16 @@ def test_copies_of_what_spark_wrote_are_on_disk_with_their_names_and_folders(sto
         *("mkdir d/new/k", "link s/k/y d/new/k/y", "link s/k/z d/new/k/z"),
     ]
     assert calls[5:8] == ["fsync d/new/x", "fsync d/new/k/y", "fsync d/new/k/z"]
-    assert sorted(calls[8:]) == ["fsync d", "fsync d/new", "fsync d/new/k"]
+    assert sorted(calls[8:]) == ["fsync .", "fsync d", "fsync d/new", "fsync d/new/k"]
+
+
+def test_copies_into_a_folder_that_one_made_who_died_are_on_disk_with_its_name(storage: Storage, root: Path) -> None:
+    spark_wrote(root, "s/x")
+    (root / "d/new").mkdir(parents=True)  # and flushed nothing
+    with recorded(root) as calls:
+        assert storage.copy_all([("s/x", "d/new/k/x")]) == set()
+    assert calls[:3] == ["mkdir d/new/k", "link s/x d/new/k/x", "fsync d/new/k/x"]
+    assert sorted(calls[3:]) == ["fsync .", "fsync d", "fsync d/new", "fsync d/new/k"]
 
 
 def test_copies_over_what_is_there_are_seen_whole(storage: Storage, root: Path) -> None:
@@ -135,14 +144,16 @@ def test_copies_over_what_is_there_are_seen_whole(storage: Storage, root: Path) 
     spark_wrote(root, "s/x", "d/x")
     with recorded(root) as calls:
         assert storage.copy_all([("s/x", "d/x")]) == set()
-    assert calls == ["link s/x d/.tmp", "replace d/.tmp d/x", "fsync d/x", "fsync d"]
+    assert calls[:3] == ["link s/x d/.tmp", "replace d/.tmp d/x", "fsync d/x"]
+    assert sorted(calls[3:]) == ["fsync .", "fsync d"]
 
 
 def test_copies_without_links_are_on_disk(storage: Storage, root: Path) -> None:
     spark_wrote(root, "s/x", "s/y")
     with recorded(root) as calls, refusing(root, errno.EMLINK, "link"):
         assert storage.copy_all([("s/x", "d/x"), ("s/y", "d/y")]) == set()
-    assert calls == ["replace d/.tmp d/x", "replace d/.tmp d/y", "fsync d/x", "fsync d/y", "fsync d"]
+    assert calls[:4] == ["replace d/.tmp d/x", "replace d/.tmp d/y", "fsync d/x", "fsync d/y"]
+    assert sorted(calls[4:]) == ["fsync .", "fsync d"]
     assert (root / "d/x").read_bytes() == (root / "d/y").read_bytes() == b"rows"
 
 

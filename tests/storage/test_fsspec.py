@@ -114,7 +114,7 @@ class TestFsspecStorage(StorageConformance):
     def test_many_requests_of_a_store_far_away_are_under_way_at_once(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A folder of state has thousands of files: one after the other they take minutes."""
+        """A folder of state has thousands of files: one after the other their answers add up."""
         storage.requests_at_once = 4
         names = [str(number) for number in range(8)]
         for name in names:

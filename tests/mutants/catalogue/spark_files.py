@@ -75,7 +75,7 @@ _FOLDERS = (
         "temporary-files-copied",
         "R8",
         "sparkfiles/spark_folder.py",
-        " if name not in done and not _is_temporary(name)]",
+        " if name not in done and not _is_left_behind(name)]",
         " if name not in done]",
         ("tests/spark/test_folder.py::test_a_copy_leaves_temporary_files_behind",),
         "half-written state of the driver before is taken over",

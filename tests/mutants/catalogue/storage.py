@@ -102,13 +102,13 @@ _FSYNCS = (
         "an attempt's folder lacks a file that its marker vouches for",
     ),
     Mutant(
-        "fsync-of-new-folders-of-many-copies",
+        "fsync-of-folders-that-another-one-made",
         "R8",
         "storage/local_batches.py",
-        "            self.changed.add(os.path.dirname(missing))",
-        "            pass",
-        _DURABLE,
-        "an attempt's folder lacks a folder of state that its marker vouches for",
+        "            if folder != self._top:\n                folder = os.path.dirname(folder)\n",
+        "",
+        (f"{_DURABLE[0]}::test_copies_into_a_folder_that_one_made_who_died_are_on_disk_with_its_name",),
+        "a commit names a file in a folder whose name a loss of power takes: it was made by one who died meanwhile",
     ),
     Mutant(
         "fsync-of-moved-bytes",
