@@ -9,7 +9,7 @@ import pytest
 import airflow_provider_ckpt
 
 ROOT = Path(airflow_provider_ckpt.__file__).parents[1]
-HEAVY = ("airflow", "pyspark", "fsspec", "pyarrow", "pandas", "pendulum", "psycopg", "sqlalchemy", "pymysql")
+HEAVY = ("airflow", "pyspark", "fsspec", "pyarrow", "pandas", "pendulum", "psycopg", "pgpq", "sqlalchemy", "pymysql")
 
 
 def loaded_after(code: str) -> set[str]:

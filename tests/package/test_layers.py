@@ -50,6 +50,7 @@ HEAVY = {
     "pyspark": {"spark", "testing"},
     "py4j": {"spark"},
     "fsspec": {"storage"},
+    "pgpq": {"sinks"},
     "psycopg": {"sinks"},
     "sqlalchemy": {"sinks"},
     "pymysql": {"sinks"},

@@ -13,8 +13,9 @@ from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import SETTLE, Database, is_passing
+from airflow_provider_ckpt.sinks.postgres.known_rows import known_rows
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable
-from airflow_provider_ckpt.sinks.postgres.type_fit import as_written, made_for
+from airflow_provider_ckpt.sinks.postgres.type_fit import as_written, as_written_in_binary, made_for
 from airflow_provider_ckpt.sinks.sink import StageRequest
 
 if TYPE_CHECKING:
@@ -69,10 +70,19 @@ def copy_rows(
     """(part, rows) of each partition that Spark counts; reads the frame once (R18). Raises RowsRefusedError,
     DatabaseUnreachableError, and what the frame fails with."""
     names = [name for name, _ in columns]
-    written = frame.selectExpr(*(as_written(name, kind, target.columns[name].type) for name, kind in columns))
-    command = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(staging, _names([*names, *own]))
-    statements = [*SETTLE, command.as_string(None)]
-    run = copier(database.parameters("ckpt stage"), statements, database.patience, numbers_rows=ROW in own)
+    typed = [(name, kind, target.columns[name].type) for name, kind in columns]
+    binary = [one for column in typed if (one := as_written_in_binary(*column)) is not None]
+    is_binary = len(binary) == len(typed)
+    written = frame.selectExpr(*([one for one, _ in binary] if is_binary else [as_written(*one) for one in typed]))
+    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, _names([*names, *own])).as_string(None)
+    run = copier(
+        database.parameters("ckpt stage"),
+        [*SETTLE, copy],
+        database.patience,
+        arrow_types=[arrow for _, arrow in binary] if is_binary else None,
+        known=known_rows(),
+        numbers_rows=ROW in own,
+    )
     answers: list[dict[str, Any]] = request.over_partitions(written, run)
     failed = [one["error"] for one in answers if "error" in one]
     for error in failed:

@@ -47,6 +47,15 @@ _MADE = {
     "timestamp": "timestamp with time zone",
     "timestamp_ntz": "timestamp without time zone",
 }
+_ARROW = {
+    "boolean": ("boolean", "bool"),
+    "real": ("float", "float"),
+    "double precision": ("double", "double"),
+    "date": ("date", "date32[day]"),
+    "bytea": ("binary", "binary"),
+}
+"""Column → the only type of Spark, and Arrow's, whose values its binary form takes as they are."""
+_INTEGERS = {"smallint": "int16", "integer": "int32", "bigint": "int64"}
 JSON = ("json", "jsonb")
 
 
@@ -110,6 +119,23 @@ def as_written(name: str, kind: Any, column: str) -> str:
     if found is not None:
         return f"{_not_cut(quoted(name), kind, found[1])} AS {quoted(name)}"
     return quoted(name)
+
+
+def as_written_in_binary(name: str, kind: Any, column: str) -> tuple[str, str] | None:
+    """The same of what is written in PostgreSQL's binary form, which has a layout for each type of column, and the type
+    that Arrow then has (as it begins: of a decimal without its digits); None if it has to be a text. Columns that are
+    wider than Spark's type are cast to before, as far as that changes no value."""
+    value = quoted(name)
+    if column in _ARROW and kind == _ARROW[column][0]:
+        return value, _ARROW[column][1]
+    if _TIMESTAMP.fullmatch(column):
+        return value, "timestamp[us]"
+    if column in _INTEGERS:
+        return f"CAST({value} AS {column}) AS {value}", _INTEGERS[column]
+    if _NUMERIC.fullmatch(column) and (digits := digits_of(kind)) is not None:
+        return f"CAST({value} AS DECIMAL({digits[0]},{digits[1]})) AS {value}", "decimal128("
+    is_plain = column in ("text", "character varying") or (_AT_MOST.fullmatch(column) and not column.endswith("[]"))
+    return (as_written(name, kind, column), "string") if is_plain and is_text(kind) else None
 
 
 def _not_cut(value: str, kind: Any, most: str, depth: int = 0) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import cloudpickle
 
 from airflow_provider_ckpt.sinks.postgres import copying
+from airflow_provider_ckpt.sinks.postgres.known_rows import known_rows
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
 
@@ -32,7 +34,8 @@ batch = pyarrow.RecordBatch.from_pydict({{"tags": [["a", None]]}})
 
 def on_an_executor(tmp_path: Path, absent: set[str], act: str) -> subprocess.CompletedProcess[str]:
     cloudpickle.register_pickle_by_value(copying)  # type: ignore[no-untyped-call]  # as the driver does
-    function = copying.copier({"host": "256.0.0.1"}, ["SELECT 1", "COPY"], 60, numbers_rows=False)
+    settings: Any = {"arrow_types": ["list"], "known": known_rows(), "numbers_rows": False}
+    function = copying.copier({"host": "256.0.0.1"}, ["SELECT 1", "COPY"], 60, **settings)
     (tmp_path / "function").write_bytes(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
     code = _EXECUTOR.format(absent=absent, act=act)
     command = [sys.executable, "-c", code, str(tmp_path / "function")]

@@ -235,7 +235,8 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(world: World) -> None:
     sink, proxy = world.table().new(), LosingProxy(world.server.port, b"COMMIT\0")
 
     def through(frame: Rows, function: Any) -> list[Any]:
-        function.__closure__[0].cell_contents["port"] = proxy.port  # the conninfo that executors are sent
+        sent = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+        sent["conninfo"].cell_contents["port"] = proxy.port
         return in_this_process(frame, function)
 
     with pytest.raises(DatabaseUnreachableError, match="stage a batch from an executor"):

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.sinks.postgres.address import Address
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import Database
+from airflow_provider_ckpt.sinks.postgres.known_rows import known_rows
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext
 from tests.sinks.freezing import IN_TIME, once_before
 from tests.sinks.postgres.world import Rows, World, rows_of, staged
@@ -76,11 +77,13 @@ def test_an_executor_gives_it_up_too(world: World) -> None:
         yield from Rows([]).batches(rows_of(1))
         cold.enter_context(world.server.frozen())
 
-    statements = [f'COPY "{world.schema}".orders (id, city, part, row) FROM STDIN (FORMAT csv)']
+    copy = f'COPY "{world.schema}".orders (id, city, part, row) FROM STDIN'
     world.run(f'ALTER TABLE "{world.schema}".orders ADD part bigint, ADD row bigint')
     with cold:
         begun = time.monotonic()
-        told = copier(psycopg.conninfo.conninfo_to_dict(world.url), statements, 1, numbers_rows=True)(7, batches())
+        conninfo = psycopg.conninfo.conninfo_to_dict(world.url)
+        run = copier(conninfo, [copy], 1, arrow_types=["int32", "string"], known=known_rows(), numbers_rows=True)
+        told = run(7, batches())
         assert time.monotonic() - begun < IN_TIME
     assert (told["rows"], told["error"]["sqlstate"]) == (0, None)
     wait_until(lambda: world.rows() == [], "nothing of it is there")

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.testing.staging import counted
 from tests.support.postgres import PostgreSQL
 
 COLUMNS = (("id", "integer"), ("city", "string"))
+_ARROW = {"integer": pyarrow.int32(), "string": pyarrow.string()}
 _NONCES, _PARTS = itertools.count(1), itertools.count(100)
 Row = tuple[Any, ...]
 
@@ -78,7 +79,10 @@ class Rows:
     def batches(self, rows: Sequence[Row]) -> Iterator[pyarrow.RecordBatch]:
         names = [name for name, _ in self.columns]
         if rows:
-            columns = [pyarrow.array(list(values)) for values in zip(*rows, strict=True)]
+            kinds = [_ARROW.get(str(kind)) for _, kind in self.columns]  # as Spark's cast gives it
+            columns = [
+                pyarrow.array(list(values), kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+            ]
             yield pyarrow.RecordBatch.from_arrays(columns, names=names)
 
 
