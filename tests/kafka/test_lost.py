@@ -114,6 +114,29 @@ def test_history_that_is_made_again_while_it_is_read_is_not_waited_for_for_ever(
     assert f"Topic {history} was deleted and made again" in run.cause
 
 
+def test_a_query_that_begins_again_in_its_driver_does_not_read_on_in_a_topic_that_was_made_again(
+    world: World, topics: Topics
+) -> None:
+    """The new one is longer than what was read of the old one: Spark would pass over as many of its rows."""
+    live = topics.make(1)
+    ids = topics.put(live, range(10))
+    done: list[str] = []
+
+    def hear(line: Line) -> None:
+        if not done and line["kind"] == "released" and world.released_count() == 10:
+            done.append("deleted")
+            topics.delete(live)
+        if done == ["deleted"] and line["kind"] == "subtask_restarting":
+            done.append(topics.make(1, live))
+            topics.put(live, range(1000, 1100))
+
+    job = jobs.of_live(world, topics, live, startingOffsets="earliest")
+    run = world.run(job, hear, restart_attempts=5, restart_delay=3)
+    assert (run.status, len(done), world.released_ids()) == ("FAILED", 2, sorted(ids))
+    assert run.cause is not None
+    assert f"Topic {live} was deleted and made again" in run.cause
+
+
 def test_history_whose_log_was_cut_off_behind_what_was_read_is_told_with_its_offsets(
     world: World, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
 from airflow_provider_ckpt.spark.query.kafka.errors import KafkaUnreachableError
-from airflow_provider_ckpt.spark.query.kafka.freezing import why_endless
+from airflow_provider_ckpt.spark.query.kafka.freezing import why_endless, why_made_again
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
@@ -178,8 +178,9 @@ class StreamingRunner:
             source.refuse_missing(unescaped_path(file) for file in list_files(self._context.spark, reads))
             return
         location = self._context.operators[source.uid].location
+        known = self._context.topics.get(source.uid, {})
         with suppress(KafkaUnreachableError):  # the query finds out, too, and may get over it
-            why = why_endless(self._context.spark, source.uid, location, reads.options, reads.topics, source.remaining)
+            why = why_endless(self._context.spark, source.uid, location, reads.options, known, source.remaining)
             if why is not None:
                 raise KafkaRowsGoneError(vertex=self.vertex.uid, reason=why)
 
@@ -278,10 +279,19 @@ class StreamingRunner:
             if plan.settings != self._settings:
                 self._builder = None
             built = self._current_builder().build(plan.without)
+        self._refuse_made_again(built)
         with self._lock:
             self._built = built
             reads = {*built.reads, *self._inputs.edge_sources}
             self._carry_out(self._machine.planned(reads, runs_out=self._runs_out, seen=self._seen()))
+
+    def _refuse_made_again(self, built: BuiltQuery) -> None:
+        """An attempt that begins again in the driver would read on in the new topic from the offset of the old one.
+        Raises KafkaRowsGoneError."""
+        for uid, read in built.reads.items():
+            why = why_made_again(read.topics, self._context.topics.get(uid, {}))
+            if why is not None:
+                raise KafkaRowsGoneError(vertex=self.vertex.uid, reason=why)
 
     def _run(self) -> None:
         assert self._built is not None

@@ -64,6 +64,12 @@ def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[s
     return FrozenOffsets(uid, partitions)
 
 
+def why_made_again(topics: Mapping[str, str], known: Mapping[str, str]) -> str | None:
+    """Both: name -> the id that the brokers gave it. None: none was."""
+    again = sorted(name for name in topics.keys() & known.keys() if topics[name] != known[name])
+    return f"Topic {again[0]} was deleted and made again." if again else None
+
+
 def why_endless(
     spark: SparkSession,
     uid: str,
@@ -79,9 +85,8 @@ def why_endless(
     plain = {key: value for key, value in options.items() if key.lower() != "kafka.isolation.level"}
     with KafkaAdmin(spark, uid, location, plain) as admin:
         topics = admin.topics(sorted({topic for topic, _ in remaining}))
-        for name, told in topics.items():
-            if told.id and told.id != known.get(name, told.id):
-                return f"Topic {name} was deleted and made again."
+        if (why := why_made_again({name: told.id for name, told in topics.items() if told.id}, known)) is not None:
+            return why
         ends = admin.offsets(sorted(remaining), "latest")
     for (topic, number), end in sorted(remaining.items()):
         if ends[topic, number] < end:
