@@ -33,6 +33,7 @@ RULES = (
     Rule("source", "paths", "what was read is known by path, and would be read again or not at all"),
     Rule("source", "selection", "the files of a bounded source are listed once, those left out would never be read"),
     Rule("source", "topics", "they were deleted and made again, and what was read is known by offsets of the old ones"),
+    Rule("source", "topics left out", "Spark takes what a query has begun to read and is not given any more for lost"),
     Rule("source", "splits", "what was read is known by split, or by file, and would be read again or not at all"),
     Rule("source", "parallelism", None),
     Rule("vertex", "output mode", "rows in the output would mean two things"),
@@ -148,6 +149,9 @@ def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[s
             named["topics"] = {name: one.topics[name] for name in sorted(old.topics.keys() & new.topics.keys())}
             if old.bounded and (old.selects or old.format != "kafka"):  # earlier releases recorded no topics
                 named["selection"] = dict(one.selects)
+        if not old.bounded and new.topics:  # those of a pattern are not recorded
+            fields[0]["topics left out"] = []
+            fields[1]["topics left out"] = sorted(old.topics.keys() - new.topics.keys())
     return fields[0], fields[1]
 
 

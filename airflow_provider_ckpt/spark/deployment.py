@@ -145,6 +145,7 @@ class Deployment:
             measures=bool(claimed.prepared.job.controllers),
             is_beside_job_master=True,
             executors=Executors(claimed.prepared.spark),
+            topics=self._plan.topics(),
         )
 
     def _make_factory(self) -> SparkTaskFactory:

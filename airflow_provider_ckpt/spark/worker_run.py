@@ -295,6 +295,7 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
         declared=prepared.declared,
         measures=bool(prepared.job.controllers),
         executors=Executors(prepared.spark),
+        topics=prepared.plan.topics(),
         check_declared=functools.partial(check_declared, prepared.job, prepared.options.job, state),
     )
 

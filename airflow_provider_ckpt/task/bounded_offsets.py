@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.task.lookout import Lookout
 
 
 @dataclass
@@ -13,6 +15,7 @@ class BoundedOffsets:
 
     uid: str
     remaining: Mapping[tuple[str, int], int]
+    _lookout: Lookout = field(default_factory=Lookout)
 
     def read(self, offset: str | None) -> None:
         """A batch that ends at ``offset`` (the source's own JSON) was committed. It may end behind the frozen end: the
@@ -28,3 +31,7 @@ class BoundedOffsets:
 
     def at_end(self) -> bool:
         return not self.remaining
+
+    def is_stuck(self, now: float) -> bool:
+        """Whether to see if the topics still hold rows up to the frozen ends; asked all the time."""
+        return self._lookout.is_due(len(self.remaining), now)

@@ -12,10 +12,7 @@ from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset
 from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
-
-FIRST_LOOK = 30.0
-LONGEST_PAUSE = 600.0
-"""Seconds between looks at whether the files of a source that reads nothing still exist."""
+from airflow_provider_ckpt.task.lookout import Lookout
 
 
 @dataclass
@@ -51,9 +48,7 @@ class BoundedInput:
     frozen: frozenset[str]
     late: set[str] = field(default_factory=set)
     """Files it read though they are not in the frozen list."""
-    _left: int = -1
-    _pause: float = 0.0
-    _look_at: float = 0.0
+    _lookout: Lookout = field(default_factory=Lookout)
 
     def read(self, paths: set[str]) -> None:
         self.remaining -= paths
@@ -63,15 +58,8 @@ class BoundedInput:
         return not self.remaining
 
     def is_stuck(self, now: float) -> bool:
-        """Whether to see if the remaining files still exist; asked all the time. True after ``FIRST_LOOK``
-        seconds in which nothing was read, then after pauses that double up to ``LONGEST_PAUSE``."""
-        if len(self.remaining) != self._left:
-            self._left, self._pause, self._look_at = len(self.remaining), FIRST_LOOK, now + FIRST_LOOK
-        if not self.remaining or now < self._look_at:
-            return False
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        self._look_at = now + self._pause
-        return True
+        """Whether to see if the remaining files still exist; asked all the time."""
+        return self._lookout.is_due(len(self.remaining), now)
 
     def refuse_missing(self, existing: Iterable[str]) -> None:
         """Raises SourceFilesGoneError if a remaining file is not among the normal paths given."""

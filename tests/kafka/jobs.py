@@ -34,6 +34,18 @@ def of_history(world: World, topics: Topics, topic: str, **options: str) -> Job:
     return job
 
 
+def of_live(world: World, topics: Topics, topic: str, **options: str) -> Job:
+    """A live topic alone; ``topic``: one or several, separated by commas."""
+    job = Job("kafka")
+
+    @job.source
+    def live(read: Any) -> DataFrame:
+        return read_topic(read, topics.servers, topic, **options)
+
+    job.sink("out", live, FileSink(world.path("out")))
+    return job
+
+
 def of_both(
     world: World, topics: Topics, history_topic: str, live_topic: str, chain: bool = True, **options: str
 ) -> Job:

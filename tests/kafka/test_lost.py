@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_ckpt import Job
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.spark.query.kafka.errors import (
     KafkaOptionError,
@@ -11,12 +12,14 @@ from airflow_provider_ckpt.spark.query.kafka.errors import (
     KafkaTopicMissingError,
     KafkaUnreachableError,
 )
+from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
+from airflow_provider_ckpt.task import lookout
 from tests.kafka import jobs
 from tests.kafka.broker import free_ports
-from tests.kafka.test_bounded import Interruption
+from tests.kafka.test_bounded import Interruption, interrupt
 from tests.kafka.topics import Topics
 from tests.spark.faults import HookedEntries
-from tests.spark.harness import World
+from tests.spark.harness import Line, World
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
@@ -70,6 +73,89 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one_however_long_i
     assert world.everything_under_root() == before
 
 
+@pytest.mark.parametrize("inline", [True, False])
+def test_a_bounded_topic_that_was_made_again_behind_the_first_start_is_not_taken_for_the_old_one(
+    world: World, topics: Topics, inline: bool
+) -> None:
+    """The plan of a first start calls the function of a bounded source twice."""
+    history, live = topics.make(1), topics.make(1)
+    topics.put(history, range(100))
+    both = jobs.of_both(world, topics, history, live, maxOffsetsPerTrigger="5")
+    job = both if inline else jobs.of_history(world, topics, history, maxOffsetsPerTrigger="5")
+    vertex = "rows" if inline else "history"
+    assert world.stop_in_batch(job, vertex, 3, mode="streaming").status == "STOPPED"
+    topics.delete(history)
+    topics.make(1, history)
+    topics.put(history, range(1000, 1200))
+    with pytest.raises(DefinitionChangedError, match=f"source 'history'.*topics.*{history}.*made again"):
+        world.run(job, mode="streaming")
+    assert world.released_ids() == list(range(10))
+
+
+def test_history_that_is_made_again_while_it_is_read_is_not_waited_for_for_ever(
+    world: World, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new topic is longer than what was read of the old one, so that Spark notices nothing, and shorter than what
+    there was to read."""
+    monkeypatch.setattr(lookout, "FIRST_LOOK", 1.0)
+    history = topics.make(1)
+    topics.put(history, range(100))
+    again: list[str] = []
+
+    def hear(line: Line) -> None:
+        if not again and line["kind"] == "released" and world.released_count() < 60:
+            topics.delete(history)
+            again.append(topics.make(1, history))
+            topics.put(history, range(1000, 1080))
+
+    run = world.run(jobs.of_history(world, topics, history, maxOffsetsPerTrigger="5"), hear, mode="streaming")
+    assert (run.status, bool(again)) == ("FAILED", True)
+    assert run.cause is not None
+    assert f"Topic {history} was deleted and made again" in run.cause
+
+
+def test_a_query_that_begins_again_in_its_driver_does_not_read_on_in_a_topic_that_was_made_again(
+    world: World, topics: Topics
+) -> None:
+    """The new one is longer than what was read of the old one: Spark would pass over as many of its rows."""
+    live = topics.make(1)
+    ids = topics.put(live, range(10))
+    done: list[str] = []
+
+    def hear(line: Line) -> None:
+        if not done and line["kind"] == "released" and world.released_count() == 10:
+            done.append("deleted")
+            topics.delete(live)
+        if done == ["deleted"] and line["kind"] == "subtask_restarting":
+            done.append(topics.make(1, live))
+            topics.put(live, range(1000, 1100))
+
+    job = jobs.of_live(world, topics, live, startingOffsets="earliest")
+    run = world.run(job, hear, restart_attempts=5, restart_delay=3)
+    assert (run.status, len(done), world.released_ids()) == ("FAILED", 2, sorted(ids))
+    assert run.cause is not None
+    assert f"Topic {live} was deleted and made again" in run.cause
+
+
+def test_history_whose_log_was_cut_off_behind_what_was_read_is_told_with_its_offsets(
+    world: World, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a broker may that lost what it had not written: the topic is the same one by its id."""
+    monkeypatch.setattr(lookout, "FIRST_LOOK", 1.0)
+    history = topics.make(1)
+    topics.put(history, range(50))
+    job = jobs.of_history(world, topics, history)
+    with pytest.raises(Interruption):
+        world.run(job, interrupt, mode="streaming")
+    storage, path = world.storage, "job/frozen/history.json"
+    longer = FrozenOffsets("history", (FrozenPartition(history, 0, 0, 60),))
+    storage.replace(path, longer.encoded())
+    run = world.run(job, mode="streaming")
+    assert run.status == "FAILED"
+    assert run.cause is not None
+    assert f"Partition 0 of topic {history} was to be read up to offset 60, and ends at 50" in run.cause
+
+
 def test_a_topic_that_nobody_knows_is_named_before_anything_is_written(world: World, topics: Topics) -> None:
     with pytest.raises(KafkaTopicMissingError, match=r"source 'history' .* reads nowhere, .* make it"):
         world.run(jobs.of_history(world, topics, "nowhere"), mode="streaming")
@@ -105,6 +191,61 @@ def test_options_with_which_a_bounded_source_would_read_nothing_or_have_no_end_a
 ) -> None:
     with pytest.raises(KafkaOptionError, match=told):
         world.run(jobs.of_history(world, topics, topics.make(), **options), mode="streaming")
+    assert world.everything_under_root() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"startingOffsets": "5"}, 'startingOffsets=5: it is "earliest", "latest", or a JSON object'),
+        ({"startingOffsets": "soon"}, 'startingOffsets=soon: it is "earliest", "latest", or a JSON object'),
+        ({"startingTimestamp": "noon"}, "startingTimestamp=noon: it is no number of milliseconds"),
+        ({"startingOffsetsByTimestamp": "[]"}, r"startingOffsetsByTimestamp=\[\]: it is a JSON object"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger=0: it is no number of offsets from 1 on"),
+        ({"maxOffsetsPerTrigger": "many"}, "maxOffsetsPerTrigger=many: it is no number of offsets"),
+    ],
+    ids=lambda given: "-".join(f"{k}={v}" for k, v in given.items()) if isinstance(given, dict) else "",
+)
+def test_options_that_spark_reads_in_the_query_alone_are_refused_before_it_of_a_live_source(
+    world: World, topics: Topics, options: dict[str, str], told: str
+) -> None:
+    """The query would fail with them in each try, or never read a row."""
+    with pytest.raises(KafkaOptionError, match=told):
+        world.run(jobs.of_live(world, topics, topics.make(), **options))
+    assert world.everything_under_root() == []
+
+
+@pytest.mark.parametrize("key", ["startingOffsets", "startingOffsetsByTimestamp"])
+def test_a_live_source_whose_start_does_not_name_its_partitions_ends_the_job_and_goes_on_when_it_is_mended(
+    world: World, topics: Topics, key: str
+) -> None:
+    live = topics.make(2)
+    ids = topics.put(live, range(10))
+    run = world.run(jobs.of_live(world, topics, live, **{key: f'{{"{live}":{{"0":1}}}}'}))
+    assert run.status == "FAILED"
+    assert run.cause is not None
+    assert f"{key} of its Kafka source has to name each partition" in run.cause
+    mended = jobs.of_live(world, topics, live, startingOffsets="earliest")
+    assert world.run(mended, world.drain_at(10), resume_failed=True).status == "FINISHED"
+    assert world.released_ids() == sorted(ids)
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_a_start_of_history_that_does_not_name_its_partitions_is_refused_in_either_mode(
+    world: World, topics: Topics, mode: str
+) -> None:
+    history = topics.make(2)
+    topics.put(history, range(10))
+    given = f'{{"{history}":{{"0":1}}}}'
+    with pytest.raises(KafkaOptionError, match=f"has to name each partition .* not so of {history}-1"):
+        world.run(jobs.of_history(world, topics, history, startingOffsets=given), mode=mode)
+
+
+def test_a_bounded_source_of_no_offset_in_a_batch_is_refused(world: World, topics: Topics) -> None:
+    """It would run for ever, and read nothing."""
+    job = jobs.of_history(world, topics, topics.make(), maxOffsetsPerTrigger="0")
+    with pytest.raises(KafkaOptionError, match="maxOffsetsPerTrigger=0: it is no number of offsets from 1 on"):
+        world.run(job, mode="streaming")
     assert world.everything_under_root() == []
 
 
@@ -155,3 +296,22 @@ def test_another_topic_under_the_same_job_id_is_refused(world: World, topics: To
     world.run(jobs.of_both(world, topics, history, live, maxOffsetsPerTrigger="5"), stop)
     with pytest.raises(DefinitionChangedError, match=r"source 'history'.*selection"):
         world.run(jobs.of_both(world, topics, other, live))
+
+
+def test_a_live_source_may_read_another_topic_and_none_less(world: World, topics: Topics) -> None:
+    """Spark would say that the rows of the one that was left out are lost, and so with it named again: what it has
+    planned leaves it out."""
+    one, other = topics.make(), topics.make()
+    ids = topics.put(one, range(10)) | topics.put(other, range(10, 20))
+
+    def reading(*names: str) -> Job:
+        return jobs.of_live(world, topics, ",".join(names), startingOffsets="earliest")
+
+    assert world.run(reading(one), world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
+    assert world.run(reading(one, other), world.ask("stop", lambda: world.released_count() == 20)).status == "STOPPED"
+    before = world.everything_under_root()
+    with pytest.raises(DefinitionChangedError, match=f"source 'live'.*topics left out.*{one}"):
+        world.run(reading(other))
+    assert world.everything_under_root() == before
+    assert world.run(reading(other, one), world.drain_at(20)).status == "FINISHED"
+    assert world.released_ids() == sorted(ids)

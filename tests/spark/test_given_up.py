@@ -20,7 +20,7 @@ from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLo
 from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
 from airflow_provider_ckpt.spark.query.errors import LateSourceError, ReturnedSourceError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from airflow_provider_ckpt.task import inputs
+from airflow_provider_ckpt.task import lookout
 from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import Line, World, write_rows
 from tests.spark.jobs import IDS, mixed, timed
@@ -258,7 +258,7 @@ def test_a_file_that_gets_a_later_time_is_not_read_again(world: World) -> None:
 
 def put_back(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """A run that fails because an old file of history vanished; returns what puts it back, with its old time."""
-    monkeypatch.setattr(inputs, "FIRST_LOOK", 0.5)
+    monkeypatch.setattr(lookout, "FIRST_LOOK", 0.5)
     now = time.time()
     first, aside = Path(world.path("history")) / "h1.parquet", world.base / "aside.parquet"
     write_rows(first, [{"id": 1, "k": 1}], now - 30 * DAY)
@@ -287,7 +287,7 @@ def test_an_old_file_that_is_put_back_is_read(world: World, monkeypatch: pytest.
 def test_a_time_to_stop_comes_also_while_the_job_drains(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A drain may take as long as a history that does not end: here, one whose file is gone."""
     put_back(world, monkeypatch)
-    monkeypatch.setattr(inputs, "FIRST_LOOK", 3600.0)
+    monkeypatch.setattr(lookout, "FIRST_LOOK", 3600.0)
     drain = world.ask("drain", lambda: True)
     run = world.run(mixed(world), drain, resume_failed=True, stop_after=2.0)
     assert (run.status, run.cause) == ("STOPPED", None)

@@ -112,6 +112,10 @@ def test_either_kind_of_end_is_read_back_and_a_lost_one_is_no_end(tmp_path: Path
             "SQLSTATE: 22000",
             "Partition orders-0 offset was changed from 100 to 30. This could be either 1) a user error.",
         ),
+        (
+            "Reason: Partitions Set(a-1) have been deleted.\n=== Streaming Query ===\nIdentifier: job [id = 1]",
+            "Partitions Set(a-1) have been deleted.",
+        ),
         ("Reason: Partitions Set(a-1) have been deleted. SQLSTATE: 22000", "Partitions Set(a-1) have been deleted."),
     ],
 )

@@ -35,7 +35,7 @@ from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, refuse_single_
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
-from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded
+from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_limits, refuse_start
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
@@ -71,6 +71,8 @@ class SourceCalls:
     """Of the bounded sources, once they are frozen."""
     reads: dict[str, SourceReads] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
+    _topics: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Source uid -> its topics: a plan may call a function twice, and what the last call read is recorded."""
 
     def __call__(self, operator: Operator) -> DataFrame:
         reader = self._reader(operator)
@@ -92,14 +94,22 @@ class SourceCalls:
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
         """Of the files, or topics, that are there: once, by whoever plans the job. A name that turns up later fails its
         batch."""
-        if not reads.has_end or operator.uid in self._checked:
+        if not reads.has_end:
+            return
+        if operator.uid in self._checked:
+            reads.topics = self._topics.get(operator.uid, {})
             return
         self._checked.add(operator.uid)
         if reads.is_kafka:
             if operator.bounded:
                 refuse_bounded(operator.uid, operator.location, reads.options)
+            else:
+                refuse_start(operator.uid, operator.location, reads.options)
+            if self.streaming:
+                refuse_limits(operator.uid, operator.location, reads.options)
             uid, location = operator.uid, operator.location
             reads.topics = ask_topics(self.spark, uid, location, reads.options, bounded=operator.bounded)
+            self._topics[uid] = reads.topics
             return
         refuse_unlisted(self.spark, operator.uid, operator.location, reads)
         if self.streaming:

@@ -66,6 +66,10 @@ class JobPlan:
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
 
+    def topics(self) -> dict[str, Mapping[str, str]]:
+        """Of each Kafka source that is read: name -> the id that the brokers gave it."""
+        return {uid: read.topics for uid, read in self.reads.items() if read.topics}
+
     def has_event_time(self) -> bool:
         """Whether some query follows event time, and with it the order of what the queries in front give it."""
         return any(vertex.event_time for vertex in self.definition.vertices.values())

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
-from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD
+from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD, SELECTING
 
 FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
 _GLOB = re.compile(r"[{}\[\]*?\\]")
@@ -236,9 +236,13 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         return self
 
     def _held(self) -> dict[str, str]:
-        if self._offsets is not None and self.reads.is_kafka:
+        held = super()._held()
+        if not self.reads.is_kafka:
+            return held
+        if self._offsets is not None:
             return self._offsets.reader_options(streaming=False)
-        return super()._held()
+        # nothing is read before that: whoever freezes the end says by name what is wrong with the range
+        return {key: value for key, value in held.items() if key.lower() in SELECTING}
 
     def _load(self, path: Any) -> DataFrame:
         files = self._frozen(self.reads) if self.reads.is_file else None

@@ -35,7 +35,8 @@ class RunContext:
     functions that it is given yet. ``measures``: somebody wants to know of every micro-batch how it went.
     ``is_beside_job_master``: in the same process, so that nothing is written to tell it something.
     ``check_declared``: refuses operators the functions of ``declared`` if those are not the job's (a worker's file may
-    be another one); raises. ``executors``: None where nobody changes their number."""
+    be another one); raises. ``executors``: None where nobody changes their number. ``topics``: of each Kafka source of
+    the plan, name -> the id that the brokers gave it then."""
 
     spark: SparkSession
     storage: Storage
@@ -52,6 +53,7 @@ class RunContext:
     measures: bool = False
     is_beside_job_master: bool = False
     executors: Executors | None = None
+    topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     check_declared: Callable[[Collection[str]], None] = field(default=lambda operators: None, repr=False)
 
     @property

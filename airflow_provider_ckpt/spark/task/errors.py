@@ -90,3 +90,12 @@ class KafkaRowsGoneError(TerminalError):
         "Retention has taken them, or the topic was deleted or made again. Nothing of the batch was released. A retry "
         "would find the same: run the job under another id, from what is there"
     )
+
+
+class KafkaStartUnfitError(TerminalError):
+    """Spark compares them when a live source begins, which is once. Data: vertex, key."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot begin: {key} of its Kafka source has to name each partition of the "
+        "topics that it reads, and no other. Nothing was read. Mend it, and go on with --resume-failed"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, KafkaRowsGoneError
+from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, KafkaRowsGoneError, KafkaStartUnfitError
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _COLUMN_TYPE = re.compile(
@@ -15,8 +15,12 @@ _COLUMN_TYPE = re.compile(
 )
 _ROWS_GONE = re.compile(
     r"Some data may have been lost because they are not available in Kafka any more;.*?Reason:\s*(?P<reason>.+?)"
-    r"(?=\s+with consumer group|\.?\s*SQLSTATE|\n\s*at |\n\s*\n|\Z)",
+    r"(?=\s+with consumer group|\s+=== Streaming Query ===|\.?\s*SQLSTATE|\n\s*at |\n\s*\n|\Z)",
     re.DOTALL,
+)
+_START_UNFIT = re.compile(
+    r"If (?P<key>startingOffsets) contains specific offsets, you must specify all TopicPartitions"
+    r"|Partitions specified for Kafka (?P<by_time>timestamp based )?start offsets don't match what are assigned"
 )
 
 
@@ -26,6 +30,10 @@ def hopeless(vertex: str, error: BaseException) -> CkptError | None:
     if gone is not None:
         reason = " ".join(gone["reason"].split()).rstrip(".")
         return KafkaRowsGoneError(vertex=vertex, reason=f"{reason}.")
+    unfit = _START_UNFIT.search(str(error))
+    if unfit is not None:
+        key = "startingOffsetsByTimestamp" if unfit["by_time"] else "startingOffsets"
+        return KafkaStartUnfitError(vertex=vertex, key=key)
     found = _COLUMN_TYPE.search(str(error))
     if found is None:
         return None

@@ -64,6 +64,39 @@ def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[s
     return FrozenOffsets(uid, partitions)
 
 
+def why_made_again(topics: Mapping[str, str], known: Mapping[str, str]) -> str | None:
+    """Both: name -> the id that the brokers gave it. None: none was."""
+    again = sorted(name for name in topics.keys() & known.keys() if topics[name] != known[name])
+    return f"Topic {again[0]} was deleted and made again." if again else None
+
+
+def why_endless(
+    spark: SparkSession,
+    uid: str,
+    location: str,
+    options: Mapping[str, str],
+    known: Mapping[str, str],
+    remaining: Mapping[TopicPartition, int],
+) -> str | None:
+    """Why the frozen ends of the ``remaining`` partitions can no more be come to; None: they can. Spark waits for rows
+    without a word where a topic was made again, or its log cut off, behind what was read. ``known``: the ids of the
+    topics. Rows of open transactions count as there: the source may have been frozen by another isolation level. Raises
+    KafkaTopicMissingError, and what :class:`KafkaAdmin` raises."""
+    plain = {key: value for key, value in options.items() if key.lower() != "kafka.isolation.level"}
+    with KafkaAdmin(spark, uid, location, plain) as admin:
+        topics = admin.topics(sorted({topic for topic, _ in remaining}))
+        if (why := why_made_again({name: told.id for name, told in topics.items() if told.id}, known)) is not None:
+            return why
+        ends = admin.offsets(sorted(remaining), "latest")
+    for (topic, number), end in sorted(remaining.items()):
+        if ends[topic, number] < end:
+            return (
+                f"Partition {number} of topic {topic} was to be read up to offset {end}, and ends at "
+                f"{ends[topic, number]}."
+            )
+    return None
+
+
 def _why_no_end(wanted: int, start: int, end: int) -> str | None:
     """``end``: where the partition ends now. One in front of the start would be taken for one that is reached, and the
     rows up to it may be what retention has taken."""

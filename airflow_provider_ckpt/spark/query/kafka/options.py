@@ -35,7 +35,16 @@ _WHY = {
     "endingoffsetsbytimestamp": f"where a bounded source ends is decided once, by offsets; {_BY_TIME}",
 }
 _LATEST_START = "a bounded source that begins at the end reads nothing; begin at 'earliest', or at an offset"
+_LOWEST = {"maxoffsetspertrigger": 1, "minoffsetspertrigger": 0}
+"""Of no offset in a batch nothing would ever be read, and no word said."""
 _EARLIEST_END = "a bounded source that ends at the beginning reads nothing; end at 'latest', or at an offset"
+_BY_TIMESTAMP = "startingOffsetsByTimestamp"
+_FORMS = {
+    "startingOffsets": 'it is "earliest", "latest", or a JSON object of offsets by topic and partition: '
+    '{"orders": {"0": 23}}',
+    "startingTimestamp": "it is no number of milliseconds",
+    _BY_TIMESTAMP: 'it is a JSON object of milliseconds by topic and partition: {"orders": {"0": 1735689600000}}',
+}
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,48 @@ def refuse_bounded(uid: str, location: str, options: Mapping[str, str]) -> None:
     read_range(uid, location, options)
 
 
+def refuse_limits(uid: str, location: str, options: Mapping[str, str]) -> None:
+    """Of any source of a streaming job. Raises KafkaOptionError."""
+    for key, value in options.items():
+        lowest = _LOWEST.get(key.lower())
+        if lowest is not None and not _is_number(value, lowest):
+            why = f"it is no number of offsets from {lowest} on"
+            raise KafkaOptionError(uid=uid, location=location, key=key, value=value, why=why)
+
+
+def refuse_start(uid: str, location: str, options: Mapping[str, str]) -> None:
+    """Of a live source, in a form that Spark reads when its query begins, and in each try. Raises KafkaOptionError."""
+    given = of_options(options)
+    for key, read in (("startingOffsets", _is_start), ("startingTimestamp", _is_number), (_BY_TIMESTAMP, _is_json)):
+        text = given.get(key.lower())
+        if text is not None and not read(text):
+            raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why=_FORMS[key])
+
+
+def _is_start(text: str) -> bool:
+    return text.strip().lower() in ("earliest", "latest") or _is_json(text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        _by_partition(text)
+    except (ValueError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _is_number(text: str, lowest: int = 0) -> bool:
+    try:
+        return int(text) >= lowest
+    except ValueError:
+        return False
+
+
+def _by_partition(text: str) -> dict[TopicPartition, int]:
+    """Raises ValueError, TypeError, AttributeError."""
+    return {(str(t), int(p)): int(offset) for t, one in json.loads(text).items() for p, offset in one.items()}
+
+
 def read_range(uid: str, location: str, options: Mapping[str, str]) -> KafkaRange:
     """Raises KafkaOptionError."""
     given = of_options(options)
@@ -104,7 +155,7 @@ def _offsets(
             raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why=why)
         return default
     try:
-        found = {(str(t), int(p)): int(offset) for t, one in json.loads(text).items() for p, offset in one.items()}
+        found = _by_partition(text)
     except (ValueError, TypeError, AttributeError):
         form = '"earliest"' if default == EARLIEST else '"latest"'
         why = f'it is {form}, or a JSON object of offsets by topic and partition: {{"orders": {{"0": 23}}}}'
