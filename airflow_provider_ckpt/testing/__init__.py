@@ -58,7 +58,7 @@ _MODULES = {
 }
 
 # Before they are imported: a suite's failures show values, as those of a test file do.
-_SUITES = ("batch_conformance", "group_conformance", "sink_conformance", "storage_conformance")
+_SUITES = ("batch_conformance", "group_conformance", "sink_conformance", "storage_conformance", "successor_conformance")
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 
 
