@@ -24,4 +24,4 @@ def without_spark() -> Iterator[None]:
 
 
 def _refuse(*args: Any, **kwargs: Any) -> None:
-    raise AssertionError("a release needs no Spark (R16): it is also made where there is none")
+    raise AssertionError("a sink has asked for Spark to release: that is also done where there is none")

@@ -6,7 +6,6 @@ It is a part of the suite of a sink (:class:`SinkConformance`).
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,10 +17,8 @@ from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from airflow_provider_ckpt.testing.group_conformance import GroupConformance
 from airflow_provider_ckpt.testing.no_spark import without_spark
 from airflow_provider_ckpt.testing.released_rows import at_once, expected, ids_of, steps
+from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
-
-if TYPE_CHECKING:
-    from airflow_provider_ckpt.testing.sink_conformance import SinkTarget
 
 
 class SuccessorConformance(GroupConformance):

@@ -20,7 +20,8 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest, at
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from airflow_provider_ckpt.testing.group_conformance import GroupConformance
 from airflow_provider_ckpt.testing.released_rows import Damage, Row, expected
-from airflow_provider_ckpt.testing.sink_conformance import SinkConformance, SinkTarget
+from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
+from airflow_provider_ckpt.testing.sink_target import SinkTarget
 
 Who = tuple[str, str]
 """Job and uid."""
