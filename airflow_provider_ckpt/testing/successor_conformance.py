@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.partitions.attempts import AllAttemptsBut
 from airflow_provider_ckpt.sinks.answers import checked_counts
@@ -89,21 +89,23 @@ class SuccessorConformance(GroupConformance):
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         """By one bound sink: :meth:`stage` may run in one thread while :meth:`release` runs in another."""
-        handles, batches = {1: self.staged(spark, sink, 1)}, range(1, 7)
+        handles, released, batches = {1: self.staged(spark, sink, 1)}, set[int](), range(1, 5)
         for batch in batches:
             frame = self.frame(spark, *ids_of(batch + 1))
 
-            def stage_next(following: int = batch + 1, rows: object = frame) -> None:
-                handles[following] = stage(sink, rows, following)  # type: ignore[arg-type]
+            def stage_next(following: int = batch + 1, rows: DataFrame = frame) -> None:
+                handles[following] = stage(sink, rows, following)
 
             def release(number: int = batch) -> None:
                 sink.release([handles[number]], number)
+                released.add(number)
 
             at_once([stage_next, release])
             if batch + 1 not in handles:  # it may have failed so that trying again helps
                 stage_next()
-            release()
-            assert target.rows(spark) == expected(ids_of(*range(1, batch + 1)))
+            if batch not in released:
+                release()
+        assert target.rows(spark) == expected(ids_of(*batches))
 
     @pytest.mark.parametrize("when", ["before", "after"])
     def test_r5_a_release_that_crashed_is_finished_behind_a_clean_up(
