@@ -55,7 +55,7 @@ class SinkReleases:
         """Release what was staged between the last checkpoint that the sink has and this one; what the sink counted,
         with rows that no answer has told (:class:`ReleaseCounts`). Raises GateClosed, and what the sink, or the gate,
         fails with."""
-        if uid in self._policies.final_only and not _is_final(completed):
+        if uid in self._policies.final_only and not completed.is_final:
             return {}
         if uid in self._policies.transactions:
             together = self._together[self._policies.transactions[uid]]
@@ -123,11 +123,6 @@ class SinkReleases:
             for number, record in (from_epoch(records, since.epoch) if is_final else records)
             if isinstance(record, Batch) and number < end and uid in record.handles
         ]
-
-
-def _is_final(completed: CheckpointCompleted) -> bool:
-    """Also one that was triggered as an ordinary one: the last end of data may overtake its barrier."""
-    return completed.kind == "final" or all(snapshot.finished for snapshot in completed.subtasks.values())
 
 
 def position(completed: CheckpointCompleted, subtask: SubtaskId) -> int:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
         crash_points,
     )
     from airflow_provider_ckpt.testing.group_conformance import SinkGroup
-    from airflow_provider_ckpt.testing.sink_conformance import SinkConformance, SinkTarget
+    from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
+    from airflow_provider_ckpt.testing.sink_target import SinkTarget
     from airflow_provider_ckpt.testing.staging import stage
     from airflow_provider_ckpt.testing.storage_conformance import StorageConformance
 
@@ -50,7 +51,7 @@ _MODULES = {
     "SimulatedCrash": "crash",
     "SinkConformance": "sink_conformance",
     "SinkGroup": "group_conformance",
-    "SinkTarget": "sink_conformance",
+    "SinkTarget": "sink_target",
     "StorageConformance": "storage_conformance",
     "WrappedStorage": "crash",
     "crash_points": "crash",
@@ -58,7 +59,7 @@ _MODULES = {
 }
 
 # Before they are imported: a suite's failures show values, as those of a test file do.
-_SUITES = ("batch_conformance", "group_conformance", "sink_conformance", "storage_conformance")
+_SUITES = ("batch_conformance", "group_conformance", "sink_conformance", "storage_conformance", "successor_conformance")
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 
 

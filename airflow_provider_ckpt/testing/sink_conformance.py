@@ -1,69 +1,29 @@
 """The conformance suite of two-phase-commit sinks.
 
 A sink's test class inherits :class:`SinkConformance` and overrides the fixture ``target``. Every call of
-:meth:`SinkTarget.bind` stands for another process.
+:meth:`SinkTarget.bind` stands for another process. It is none: that a sink keeps something in a global of its module,
+where no other process finds it, is nothing that the suite can notice.
 """
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
-from airflow_provider_ckpt.testing.group_conformance import NO_GROUP, GroupConformance, SinkGroup
+from airflow_provider_ckpt.testing.group_conformance import NO_GROUP, SinkGroup
 from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row, at_once, expected, ids_of, steps
+from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
+from airflow_provider_ckpt.testing.successor_conformance import SuccessorConformance
 
 
-class SinkTarget(ABC):
-    """An empty target of the sink under test, new for each test."""
-
-    @abstractmethod
-    def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundSink: ...
-
-    def shared(self) -> SinkTarget:
-        """The same target, in the mode in which sinks of several jobs add to what is there."""
-        return self
-
-    @abstractmethod
-    def damage(self, handle: Handle, how: Damage) -> None:
-        """Cut a part of what was staged to nothing, or delete it, as a disk or a stranger does."""
-
-    @abstractmethod
-    def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
-        """Stage the frame; whether every byte of it was made durable before the handle was returned."""
-
-    @abstractmethod
-    def definition(self) -> Mapping[str, Any]:
-        """What :meth:`Sink.definition` of a sink newly made for the target says."""
-
-    @abstractmethod
-    def dying(self, at: int, when: When) -> BoundSink:
-        """Another bound sink, whose process dies (SimulatedCrash) before or after its ``at``-th change of the
-        target, counted from 1."""
-
-    @abstractmethod
-    def rows(self, spark: SparkSession) -> list[Row]:
-        """What any reader of the target sees, sorted."""
-
-    @abstractmethod
-    def staged(self) -> list[str]:
-        """Ids of what is staged in the target by all jobs and sinks, sorted, by looking into it."""
-
-    def group(self) -> SinkGroup | None:
-        """Two sinks of this kind that share a transaction; None if ``Sink.not_released_with`` lets none do that."""
-        return None
-
-
-class SinkConformance(GroupConformance):
+class SinkConformance(SuccessorConformance):
     """Inherit it in a test class, and override :meth:`target`."""
 
     @pytest.fixture
@@ -80,14 +40,11 @@ class SinkConformance(GroupConformance):
     def group(self, target: SinkTarget) -> SinkGroup:
         return group_of(target)
 
-    def staged(self, spark: SparkSession, sink: BoundSink, batch_id: int, attempt: str = "a1") -> Handle:
-        """Batch *b* holds the rows 10 b and 10 b + 1."""
-        return stage(sink, self.frame(spark, *ids_of(batch_id)), batch_id, attempt)
-
     def test_staged_rows_are_invisible_until_their_checkpoint_is_released(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        assert first["rows"] == second["rows"] == 2
         assert target.rows(spark) == []
         assert sink.release([first], 1)["rows"] == 2
         assert target.rows(spark) == expected(ids_of(1))
@@ -240,7 +197,7 @@ class SinkConformance(GroupConformance):
         whole, broken = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         target.damage(broken, how)
         for process in (sink, target.bind()):
-            with pytest.raises(TerminalError, match=r"sink lake of job .orders."):
+            with pytest.raises(TerminalError):
                 process.release([whole, broken], 1)
         assert sink.last_released() == 0
         assert target.rows(spark) == []

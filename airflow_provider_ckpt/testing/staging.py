@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import count, lit
 
+from airflow_provider_ckpt.sinks.answers import checked_handle_of
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 
@@ -20,7 +21,9 @@ def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
 
 
 def stage(sink: BoundSink, frame: DataFrame, batch_id: int, attempt: str = "a1") -> Handle:
-    """The handle of one call of ``sink.stage``, with a new nonce, as a process finds it in a log."""
-    handle = sink.stage(frame, StageRequest(attempt, batch_id, uuid.uuid4().hex, counted, over_partitions))
+    """The handle of one call of ``sink.stage``, with a new nonce, as a process finds it in a log. Raises
+    SinkAnswerError for one that a run would not take."""
+    request = StageRequest(attempt, batch_id, uuid.uuid4().hex, counted, over_partitions)
+    handle = checked_handle_of("lake", sink, sink.stage(frame, request), request)
     read_back: Handle = json.loads(json.dumps(handle))
     return read_back

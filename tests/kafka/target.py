@@ -16,7 +16,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import When, WrappedStorage
 from airflow_provider_ckpt.testing.released_rows import Damage, Row
-from airflow_provider_ckpt.testing.sink_conformance import SinkTarget
+from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.kafka.faults import Death, HookedClient
 from tests.kafka.topics import Topics

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.testing.sink_conformance import SinkConformance, SinkTarget
+from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
+from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from tests.kafka.target import Topic
 from tests.kafka.topics import Topics
 

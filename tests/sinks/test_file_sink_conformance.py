@@ -14,7 +14,8 @@ from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, When, WrappedStorage
 from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row
-from airflow_provider_ckpt.testing.sink_conformance import SinkConformance, SinkTarget
+from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
+from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 
 pytestmark = pytest.mark.spark

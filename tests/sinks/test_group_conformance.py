@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, StageRequest
@@ -42,6 +43,7 @@ class Shop:
     """A database: a transaction works on a copy, and its commit is one step."""
 
     entries: dict[str, Entry] = field(default_factory=lambda: {uid: Entry() for uid in UIDS})
+    alone: dict[str, Entry] = field(default_factory=lambda: {uid: Entry() for uid in UIDS})
     staged: dict[str, list[Row]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     broken: str = ""
@@ -71,12 +73,16 @@ class Table(BoundSink):
         self.uid, self.shop, self.process = uid, shop, process
 
     def stage(self, frame: Any, request: StageRequest) -> Handle:
-        name = f"{self.uid}-{request.id}"
-        self.shop.staged[name] = frame
-        return {"id": name, "rows": len(frame)}
+        self.shop.staged[request.id] = frame
+        return {"id": request.id, "rows": len(frame)}
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        return self.release_together([Share(self, handles)], checkpoint)[0]
+        if self.shop.broken != "alone, others are known":
+            return self.release_together([Share(self, handles)], checkpoint)[0]
+        entry = self.shop.entries[self.uid]
+        counts = self._fill(self.shop.alone[self.uid], Share(self, handles), checkpoint)
+        entry.shown = sorted([*entry.shown, *self.shop.alone[self.uid].shown])
+        return counts
 
     def last_released(self) -> int:
         return self.shop.entries[self.uid].last
@@ -90,6 +96,8 @@ class Table(BoundSink):
             return [{"rows": 0} for _ in shares]
         if broken == "one ahead, all skipped" and any(one.last_released() >= checkpoint for one in tables):
             return [{"rows": self.shop.entries[one.uid].rows} for one in tables]
+        if broken == "with Spark" and SparkContext._active_spark_context is None:
+            raise RuntimeError("no session")
         if broken == "one after the other":
             return [self._release([share], checkpoint)[0] for share in shares]
         counts = self._release(shares, checkpoint)
@@ -103,7 +111,10 @@ class Table(BoundSink):
                 with suppress(threading.BrokenBarrierError):  # all have read before one writes
                     self.shop.meeting.wait(0.2)
             self.process.step(lambda: None)
-            counts = [self._fill(entries[share.sink.uid], share, checkpoint) for share in shares]  # type: ignore[attr-defined]
+            uids: Sequence[str] = [share.sink.uid for share in shares]  # type: ignore[attr-defined]
+            if self.shop.broken == "known by their places" and len(shares) > 1:
+                uids = UIDS
+            counts = [self._fill(entries[uid], share, checkpoint) for uid, share in zip(uids, shares, strict=True)]
             self.process.step(lambda: self._commit(entries, seen))
         if self.process.loses:
             raise StorageTransientError(verb="commit", uri="shop", reason="the reply was lost")
@@ -186,7 +197,10 @@ BROKEN = {
     "a repeat is nothing": {"releasing_again", "reply_was_lost"},
     "no lock": {"several_releasers_at_once"},
     "one empty, all skipped": {"one_without_handles"},
-    "one ahead, all skipped": {"released_by_itself"},
+    "one ahead, all skipped": {"was_released_by_itself"},
+    "alone, others are known": {"by_one_that_is_released_by_itself"},
+    "known by their places": {"their_order"},
+    "with Spark": {"all_of_a_group"},
     "nothing at all": {"all_of_a_group"},
 }
 """What is broken -> what of the suite has to notice it, among others."""
@@ -199,6 +213,8 @@ def test_a_sink_that_keeps_its_promises_passes(call: Call) -> None:
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_one_that_does_not_is_noticed(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if broken == "with Spark":
+        monkeypatch.setattr(SparkContext, "_active_spark_context", object())
     if broken == "nothing at all":
         monkeypatch.setattr(Table, "release_together", lambda self, shares, checkpoint: [{"rows": 2} for _ in shares])
     failed = set()

@@ -179,6 +179,39 @@ def test_of_a_sink_that_releases_at_the_end_what_was_staged_is_given_up_with_it(
     assert world.released_ids("out") == sorted(expected)
 
 
+@pytest.mark.parametrize("release", ["every_checkpoint", "final"])
+def test_one_whose_gate_holds_the_final_checkpoint_is_not_taken_out_of_the_job(world: World, release: Any) -> None:
+    """It is decided what it shows: nobody would release it any more, and the job would be FINISHED without it."""
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
+    is_open = [False]
+
+    def held() -> Job:
+        job = gated(world, is_open)
+        operators = dict(job.operators)
+        operators["down"] = replace(operators["down"], release=release)
+        return job.with_operators(operators)
+
+    drain = world.drain_at(len(expected))
+
+    def hear(line: Line) -> None:
+        drain(line)
+        state = world.state()
+        if "down" not in state.sinks_released and any(one.kind == "final" for one in state.checkpoints.values()):
+            world.request("stop")
+
+    held_and_stopped(world, held(), hear)
+    with pytest.raises(UnreleasedSinkGoneError, match=r"ckpt release"):
+        world.run(mixed(world), allow_non_restored_state=True)
+    assert world.state().status == "STOPPED"
+    with pytest.raises(ReleaseHeldError, match=r"not released in down"):
+        JobClient(world.storage, world.job_id).release(held())
+    is_open[0] = True
+    run = world.run(held())
+    assert run.status == "FINISHED"
+    for sink in ("out", "down"):
+        assert world.released_ids(sink) == sorted(expected)
+
+
 def test_an_interrupted_release_from_outside_leaves_the_job_as_it_was(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     stop = world.ask("stop", lambda: world.released_count("out") == len(expected))

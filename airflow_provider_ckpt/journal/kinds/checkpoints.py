@@ -63,6 +63,12 @@ class CheckpointCompleted(JournalEvent):
     """Earlier ones of which a release was under way, ascending: that may last longer than the history, and the release
     behind it begins at their positions."""
 
+    @property
+    def is_final(self) -> bool:
+        """It covers all data. Also one that was triggered as an ordinary one: the last end of data may overtake its
+        barrier."""
+        return self.kind == "final" or all(snapshot.finished for snapshot in self.subtasks.values())
+
     def apply(self, state: Checkpoints) -> None:
         needed = {state.last_released, *state.sinks_released.values(), *self.releasing}
         _remember(state.checkpoints, self.checkpoint, self, needed)

@@ -80,10 +80,12 @@ def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]
 def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[str]) -> None:
     """What was staged for a sink and not released yet is output, no state to be given up: nobody would release it any
     more, and the checkpoint would count as released when the others have it. One that releases at the end only has
-    released nothing so far: that it is given up is what was asked for."""
+    nothing to release before that: it is given up, as was asked for. Behind the final checkpoint it is like any."""
+    last = state.checkpoints.get(state.last_completed)
+    is_at_end = last is not None and last.is_final
     for uid in gone:
         sink = definition.sinks.get(uid)
-        if sink is None or sink.release == "final":
+        if sink is None or (sink.release == "final" and not is_at_end):
             continue
         released = max(state.last_released, state.sinks_released.get(uid, 0))
         if released < state.last_completed:

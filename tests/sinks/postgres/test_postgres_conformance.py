@@ -13,7 +13,8 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 from airflow_provider_ckpt.testing.crash import When
 from airflow_provider_ckpt.testing.group_conformance import SinkGroup
 from airflow_provider_ckpt.testing.released_rows import Damage, Row
-from airflow_provider_ckpt.testing.sink_conformance import SinkConformance, SinkTarget
+from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
+from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.sinks.postgres.world import Steps, World
 

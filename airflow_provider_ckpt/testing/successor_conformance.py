@@ -1,0 +1,181 @@
+"""What a sink has to bear of those that come after: the next driver, another subtask, the clean-up of either.
+
+It is a part of the suite of a sink (:class:`SinkConformance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.partitions.attempts import AllAttemptsBut
+from airflow_provider_ckpt.sinks.answers import checked_counts
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
+from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from airflow_provider_ckpt.testing.group_conformance import GroupConformance
+from airflow_provider_ckpt.testing.no_spark import without_spark
+from airflow_provider_ckpt.testing.released_rows import at_once, expected, ids_of, steps
+from airflow_provider_ckpt.testing.sink_target import SinkTarget
+from airflow_provider_ckpt.testing.staging import stage
+
+
+class SuccessorConformance(GroupConformance):
+    """:class:`SinkConformance` inherits it, and has the fixtures."""
+
+    def staged(self, spark: SparkSession, sink: BoundSink, batch_id: int, attempt: str = "a1") -> Handle:
+        """Batch *b* holds the rows 10 b and 10 b + 1."""
+        return stage(sink, self.frame(spark, *ids_of(batch_id)), batch_id, attempt)
+
+    def test_a_release_counts_the_rows_of_all_that_it_has_shown(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        empty, more = stage(sink, self.frame(spark), 2), stage(sink, self.frame(spark, 30, 31, 32), 3)
+        handles = [self.staged(spark, sink, 1), empty, more, self.staged(spark, sink, 4)]
+        counts = checked_counts("lake", sink, sink.release(handles, 1))
+        assert counts["rows"] == sum(handle["rows"] for handle in handles) == 7
+        assert target.rows(spark) == expected([*ids_of(1), 30, 31, 32, *ids_of(4)])
+        assert target.bind().release(handles, 1) == counts
+
+    def test_r16_a_release_needs_no_spark(self, spark: SparkSession, target: SinkTarget, sink: BoundSink) -> None:
+        first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        other = target.bind()
+        with without_spark():
+            assert sink.release([first], 1)["rows"] == 2
+            assert other.release([first, second], 2)["rows"] == 2
+            assert other.last_released() == 2
+        assert target.rows(spark) == expected(ids_of(1, 2))
+
+    def test_r9_subtasks_number_their_batches_each_for_itself(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        """A batch is known by its id. Its number another subtask has given, too, and one that is slow a lower one."""
+        given = [("a1.one", 7), ("a1.other", 7), ("a1.one", 9), ("a1.third", 5), ("a1.other", 9)]
+        one, other, ahead, behind, level = (
+            stage(sink, self.frame(spark, *ids_of(batch)), number, attempt)
+            for batch, (attempt, number) in enumerate(given, start=1)
+        )
+        assert sink.release([one, other], 1)["rows"] == 4
+        for checkpoint, handle in enumerate((ahead, behind, level), start=2):
+            assert sink.release([handle], checkpoint)["rows"] == 2
+        assert target.rows(spark) == expected(ids_of(*range(1, 6)))
+
+    def test_r9_several_releases_that_nobody_heard_of_are_skipped(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        """Each time the driver died before the journal knew, and the next one is asked for all of it once more."""
+        handles = []
+        for batch in range(1, 5):
+            handles.append(self.staged(spark, sink, batch))
+            assert target.bind().release(handles, batch)["rows"] == 2
+        assert target.rows(spark) == expected(ids_of(1, 2, 3, 4))
+
+    def test_a_target_that_is_made_ready_again_keeps_all(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        """By the next driver: before it releases what the one before has staged, and when that is released."""
+        first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        target.bind().prepare()
+        assert target.staged() == sorted([first["id"], second["id"]])
+        sink.release([first], 1)
+        target.bind().prepare()
+        assert target.rows(spark) == expected(ids_of(1))
+        assert sink.last_released() == 1
+        assert target.bind().release([first, second], 2)["rows"] == 2
+        assert target.rows(spark) == expected(ids_of(1, 2))
+
+    def test_rows_are_staged_while_others_are_released(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        """By one bound sink: :meth:`stage` may run in one thread while :meth:`release` runs in another."""
+        handles, released, batches = {1: self.staged(spark, sink, 1)}, set[int](), range(1, 5)
+        for batch in batches:
+            frame = self.frame(spark, *ids_of(batch + 1))
+
+            def stage_next(following: int = batch + 1, rows: DataFrame = frame) -> None:
+                handles[following] = stage(sink, rows, following)
+
+            def release(number: int = batch) -> None:
+                sink.release([handles[number]], number)
+                released.add(number)
+
+            at_once([stage_next, release])
+            if batch + 1 not in handles:  # it may have failed so that trying again helps
+                stage_next()
+            if batch not in released:
+                release()
+        assert target.rows(spark) == expected(ids_of(*batches))
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_r5_a_release_that_crashed_is_finished_behind_a_clean_up(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink, when: When
+    ) -> None:
+        """The next driver makes the target ready, and collects what no handle names, before it releases."""
+        for at in steps():
+            handle = self.staged(spark, sink, at)
+            crashed = _crashes(target.dying(at, when), handle, at)
+            successor = target.bind()
+            successor.prepare()
+            successor.collect_garbage({handle["id"]}, NOBODY)
+            successor.release([handle], at)
+            assert target.rows(spark) == expected(ids_of(*range(1, at + 1)))
+            if not crashed:
+                assert at > 1, "no step of the release was crashed"
+                return
+
+    def test_r5_what_is_released_is_no_garbage(self, spark: SparkSession, target: SinkTarget, sink: BoundSink) -> None:
+        """At the end of a job nothing is published that is not released, and no attempt lives."""
+        first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        sink.release([first], 1)
+        assert target.bind().collect_garbage({second["id"]}, NOBODY) == []
+        sink.release([second], 2)
+        assert target.bind().collect_garbage((), NOBODY) == []
+        assert target.bind().collect_garbage((), AllAttemptsBut({"a1"})) == []
+        assert target.rows(spark) == expected(ids_of(1, 2))
+        assert target.bind().release([first, second], 3)["rows"] == 0
+        assert target.rows(spark) == expected(ids_of(1, 2))
+
+    def test_r5_what_is_released_is_not_told_as_staged_nor_deleted(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        released, staged = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        told = sink.staged()
+        sink.release([released], 1)
+        if told is None:
+            return
+        assert list(sink.staged() or ()) == [staged["id"]]
+        sink.delete_staged([*told])  # it was told before the release
+        assert target.staged() == []
+        assert target.rows(spark) == expected(ids_of(1))
+        assert target.bind().last_released() == 1
+
+    def test_r5_garbage_of_other_jobs_is_theirs(self, spark: SparkSession, target: SinkTarget) -> None:
+        """Also of one whose sink has the same uid, and whose attempts are named alike. Of attempts can only be asked
+        whether they live."""
+        target = target.shared()
+        others = [target.bind(job, uid) for job, uid in (("orders", "lake2"), ("orders2", "lake"), ("order", "s_lake"))]
+        mine = target.bind()
+        for sink in (mine, *others):
+            sink.prepare()
+        foreign = [self.staged(spark, sink, batch) for batch, sink in enumerate(others, start=1)]
+        orphan = self.staged(spark, mine, 9)
+        assert mine.collect_garbage((), AllAttemptsBut(())) == []
+        told = mine.staged()
+        assert told is None or list(told) == [orphan["id"]]
+        assert mine.collect_garbage((), AllAttemptsBut({"a1"})) == [orphan["id"]]
+        assert target.staged() == sorted(handle["id"] for handle in foreign)
+        for sink, handle in zip(others, foreign, strict=True):
+            assert sink.release([handle], 1)["rows"] == 2
+        assert target.rows(spark) == expected(ids_of(1, 2, 3))
+
+
+NOBODY: Collection[str] = frozenset()
+
+
+def _crashes(sink: BoundSink, handle: Handle, checkpoint: int) -> bool:
+    try:
+        sink.release([handle], checkpoint)
+    except SimulatedCrash:
+        return True
+    return False
