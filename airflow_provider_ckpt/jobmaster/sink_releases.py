@@ -62,7 +62,8 @@ class SinkReleases:
             return together.carry_out(uid, completed.checkpoint, lambda: self._release_all(uid, completed, since))
         handles = self._let_pass(uid, completed, since)
         sink = self._sinks[uid]
-        return self._counts.of(uid, handles, checked_counts(uid, sink, sink.release(handles, completed.checkpoint)))
+        answer = sink.release(handles, completed.checkpoint)
+        return self._counts.of(uid, handles, checked_counts(uid, sink, answer, handles))
 
     def _release_all(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, dict[str, int]]:
         """Of all sinks that share its transaction, once the gate of each lets its rows pass."""
@@ -72,7 +73,7 @@ class SinkReleases:
         counts = checked_together(uid, sink, sink.release_together(shares, completed.checkpoint), len(shares))
         found = zip(members, shares, counts, strict=True)
         return {
-            one: self._counts.of(one, share.handles, checked_counts(one, share.sink, count))
+            one: self._counts.of(one, share.handles, checked_counts(one, share.sink, count, share.handles))
             for one, share, count in found
         }
 

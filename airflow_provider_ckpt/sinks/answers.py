@@ -33,10 +33,13 @@ def _handle_problem(answer: object, request: StageRequest) -> str | None:
     return None
 
 
-def checked_counts(uid: str, sink: BoundSink, answer: object) -> dict[str, int]:
-    """Of :meth:`BoundSink.release`. Raises SinkAnswerError: the rows may be visible, and the next call tells."""
+def checked_counts(uid: str, sink: BoundSink, answer: object, handles: Sequence[Handle]) -> dict[str, int]:
+    """Of :meth:`BoundSink.release` of such handles. Raises SinkAnswerError: the rows may be visible, and the next call
+    tells."""
     if not isinstance(answer, Mapping):
         problem = f"what is of type {type(answer).__name__}"
+    elif handles and "rows" not in answer:  # by them the next start knows whether the target has lost a release
+        problem = 'counts without "rows"'
     elif wrong := sorted(str(name) for name, count in answer.items() if type(count) is not int):
         problem = f"no whole number for {', '.join(wrong)}"
     else:

@@ -33,7 +33,7 @@ class SuccessorConformance(GroupConformance):
     ) -> None:
         empty, more = stage(sink, self.frame(spark), 2), stage(sink, self.frame(spark, 30, 31, 32), 3)
         handles = [self.staged(spark, sink, 1), empty, more, self.staged(spark, sink, 4)]
-        counts = checked_counts("lake", sink, sink.release(handles, 1))
+        counts = checked_counts("lake", sink, sink.release(handles, 1), handles)
         assert counts["rows"] == sum(handle["rows"] for handle in handles) == 7
         assert target.rows(spark) == expected([*ids_of(1), 30, 31, 32, *ids_of(4)])
         assert target.bind().release(handles, 1) == counts

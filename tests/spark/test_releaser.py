@@ -140,7 +140,11 @@ def test_the_last_checkpoint_counts_as_final_though_it_was_triggered_before_the_
 
 @pytest.mark.parametrize(
     ("answer", "told"),
-    [(None, "what is of type NoneType"), ({"rows": 1.0, "files": 2}, "no whole number for rows")],
+    [
+        (None, "what is of type NoneType"),
+        ({"rows": 1.0, "files": 2}, "no whole number for rows"),
+        ({"files": 2}, 'counts without "rows"'),
+    ],
 )
 def test_a_sink_that_does_not_say_what_it_released_is_told_by_name_and_not_asked_again(
     log: SubtaskLog, answer: object, told: str
@@ -367,6 +371,7 @@ def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -
         ("both", "release_together() what is of type str; it has to be a list of the counts of all 2 sinks"),
         ([{"rows": 1}], "release_together() what is of type list of length 1"),
         ([{"rows": 1}, {"rows": "1"}], "release() no whole number for rows"),
+        ([{"rows": 1}, {}], 'release() counts without "rows"'),
     ],
 )
 def test_a_release_of_several_that_does_not_say_what_it_released_is_told_by_name(
