@@ -69,7 +69,7 @@ class JobLifecycle:
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
-            cause = f"{self._of_the_stop()}{cause}; last completed checkpoint: {self._last_completed}"
+            cause = self._told(cause)
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
@@ -78,7 +78,7 @@ class JobLifecycle:
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)
             return
-        why = f"{self._of_the_stop()}{cause}; last completed checkpoint: {self._last_completed}; the job goes on"
+        why = f"{self._told(cause)}; the job goes on"
         requests.stop = None
         self._answer("stop", RequestOutcome.failed(why), now)
 
@@ -126,6 +126,9 @@ class JobLifecycle:
     @property
     def _last_completed(self) -> int | str:
         return self._parts.cycle.last_completed or "none"
+
+    def _told(self, cause: str) -> str:
+        return f"{self._of_the_stop()}{cause.rstrip('.')}; last completed checkpoint: {self._last_completed}"
 
     def _of_the_stop(self) -> str:
         """What a failure means for the stop that is in progress, before its cause."""
