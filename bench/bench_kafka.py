@@ -157,7 +157,9 @@ def main() -> None:
         spark = started(Path(folder) / "spark", {"spark.jars": jars})
         topic = topics.make(4)
         topics.put(topic, range(given.rows))
-        by_plain_query(spark, topics, topic, given.rows, Path(folder) / "warm")
+        # Java has to see the code of each first
+        by_plain_query(spark, topics, topic, given.rows, Path(folder) / "pwarm")
+        by_library(spark, topics, topic, given.rows, Path(folder) / "lwarm")
         times = []
         for n in rounds:
             library = by_library(spark, topics, topic, given.rows, Path(folder) / f"l{n}")
