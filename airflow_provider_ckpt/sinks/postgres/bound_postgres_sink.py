@@ -12,6 +12,7 @@ from psycopg import sql
 from airflow_provider_ckpt.sinks.database.bound_database_sink import Answers, BoundDatabaseSink
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
+from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
 from airflow_provider_ckpt.sinks.postgres.database import Database
@@ -21,7 +22,7 @@ from airflow_provider_ckpt.sinks.postgres.releasing import PostgresReleasing
 from airflow_provider_ckpt.sinks.postgres.rights import lacking_on_ledger, lacking_on_schema
 from airflow_provider_ckpt.sinks.postgres.staging import copy_rows, create_staging, create_target, own_columns
 from airflow_provider_ckpt.sinks.postgres.table_checks import problems
-from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable, read_table
+from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable, read_table, types_of
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
 
 if TYPE_CHECKING:
@@ -94,8 +95,10 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
             row = self._known(connection)
             target = self._target(connection, columns)
             create_staging(connection, staging, self._table, target, columns, own)
+            # not by the target's: somebody may have altered it between the two
+            types = types_of(connection, TableName(self._schema, name))
             self._ledger.note_staged(connection, request.id, name)
-        return row, name, copy_rows(frame, request, self._database, staging, columns, target, own, self._failures)
+        return row, name, copy_rows(frame, request, self._database, staging, columns, types, own, self._failures)
 
     def _target(self, connection: Connection, columns: Columns) -> TargetTable:
         """As it is now: somebody may have altered it since the job began."""

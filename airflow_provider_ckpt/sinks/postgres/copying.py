@@ -102,8 +102,8 @@ class _Binary:
     form = "binary"
 
     def __init__(self, columns: Sequence[Any], known: tuple[Any, bytes]) -> None:
-        """``known``: rows, and how PostgreSQL itself writes them. Raises ImportError, and ValueError if this release of
-        pgpq writes them in another way, or has none for such columns."""
+        """``known``: rows, and how PostgreSQL itself writes them. Raises ImportError, ValueError if this release of
+        pgpq writes them in another way, and whatever it raises for such columns."""
         import pgpq
         import pyarrow
 
@@ -197,8 +197,12 @@ def _form(columns: Sequence[Any], arrow_types: Sequence[str] | None, known: tupl
     # of another type the bytes of a value would be taken for those of another value
     found = [str(one.type).removeprefix("large_") for one in columns]
     if arrow_types is not None and all(map(str.startswith, found, arrow_types)):
-        with suppress(ImportError, ValueError):
+        try:
             return _Binary(columns, known)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException:  # it is missing, or another release: of its panics Rust makes what is no Exception
+            pass
     return _Text()
 
 

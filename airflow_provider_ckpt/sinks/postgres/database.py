@@ -105,7 +105,9 @@ class Database:
 
     def parameters(self, name: str) -> dict[str, Any]:
         """Of a connection; ``name``: by which ``pg_stat_activity`` shows it."""
-        return {"connect_timeout": 10, **_DEAD, **self.address.parameters, "application_name": name}
+        # in another encoding of texts, which the URL or the environment may name, they would be read as other texts
+        always = {"application_name": name, "client_encoding": "UTF8"}
+        return {"connect_timeout": 10, **_DEAD, **self.address.parameters, **always}
 
     def _check_version(self, connection: psycopg.Connection[Any], failures: Failures) -> None:
         version = connection.info.server_version

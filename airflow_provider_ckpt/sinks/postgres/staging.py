@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -63,14 +63,15 @@ def copy_rows(
     database: Database,
     staging: sql.Identifier,
     columns: Columns,
-    target: TargetTable,
+    types: Mapping[str, str],
     own: Sequence[str],
     failures: Failures,
 ) -> list[dict[str, Any]]:
-    """(part, rows) of each partition that Spark counts; reads the frame once (R18). Raises RowsRefusedError,
+    """(part, rows) of each partition that Spark counts; reads the frame once (R18). ``types``: of the columns of the
+    staging table. Raises RowsRefusedError,
     DatabaseUnreachableError, and what the frame fails with."""
     names = [name for name, _ in columns]
-    typed = [(name, kind, target.columns[name].type) for name, kind in columns]
+    typed = [(name, kind, types[name]) for name, kind in columns]
     binary = [one for column in typed if (one := as_written_in_binary(*column)) is not None]
     is_binary = len(binary) == len(typed)
     written = frame.selectExpr(*([one for one, _ in binary] if is_binary else [as_written(*one) for one in typed]))

@@ -80,6 +80,14 @@ class TargetTable:
     keys: frozenset[frozenset[str]]
 
 
+def types_of(connection: psycopg.Connection[Any], name: TableName) -> dict[str, str]:
+    """Of the columns of a table that is there."""
+    [[oid]] = connection.execute(
+        "SELECT format('%%I.%%I', %s::text, %s::text)::regclass::oid", (name.schema, name.name)
+    )
+    return {row[0]: row[1] for row in connection.execute(_COLUMNS, {"table": oid})}
+
+
 def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTable | None:
     """None: there is no such table."""
     found = connection.execute(_TABLE, (name.schema, name.name)).fetchone()

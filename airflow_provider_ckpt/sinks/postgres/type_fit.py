@@ -125,6 +125,8 @@ def as_written_in_binary(name: str, kind: Any, column: str) -> tuple[str, str] |
     """The same of what is written in PostgreSQL's binary form, which has a layout for each type of column, and the type
     that Arrow then has (as it begins: of a decimal without its digits); None if it has to be a text. Columns that are
     wider than Spark's type are cast to before, as far as that changes no value."""
+    if not isinstance(kind, str):  # also a type of the user's own: Spark casts it to nothing
+        return None
     value = quoted(name)
     if column in _ARROW and kind == _ARROW[column][0]:
         return value, _ARROW[column][1]
@@ -132,8 +134,10 @@ def as_written_in_binary(name: str, kind: Any, column: str) -> tuple[str, str] |
         return value, "timestamp[us]"
     if column in _INTEGERS:
         return f"CAST({value} AS {column}) AS {value}", _INTEGERS[column]
+    if _NUMERIC.fullmatch(column) and decimal_of(kind) is not None:
+        return value, "decimal128("
     if _NUMERIC.fullmatch(column) and (digits := digits_of(kind)) is not None:
-        return f"CAST({value} AS DECIMAL({digits[0]},{digits[1]})) AS {value}", "decimal128("
+        return f"CAST({value} AS DECIMAL({digits[0]},0)) AS {value}", "decimal128("
     is_plain = column in ("text", "character varying") or (_AT_MOST.fullmatch(column) and not column.endswith("[]"))
     return (as_written(name, kind, column), "string") if is_plain and is_text(kind) else None
 

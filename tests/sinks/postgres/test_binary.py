@@ -19,8 +19,9 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.sinks.database.errors import RowsRefusedError
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.known_rows import known_rows
+from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.postgres.type_fit import as_written_in_binary, fits
-from airflow_provider_ckpt.sinks.sink import StageRequest
+from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 from airflow_provider_ckpt.testing.staging import counted, stage
 from tests.sinks.postgres.world import World
@@ -127,9 +128,20 @@ def test_an_encoder_that_is_missing_or_wrong_is_not_used(table: Table, monkeypat
     assert wrong != expected
     assert table.copied([batch], ARROW, known=(rows, wrong)) == {"part": 7, "rows": 1, "form": "csv"}
     assert table.bytes() == as_it_should
-    monkeypatch.setitem(sys.modules, "pgpq", None)
-    assert table.copied([batch], ARROW) == {"part": 7, "rows": 1, "form": "csv"}
-    assert table.bytes() == as_it_should
+    for other in (None, Panicking()):
+        monkeypatch.setitem(sys.modules, "pgpq", other)
+        assert table.copied([batch], ARROW) == {"part": 7, "rows": 1, "form": "csv"}
+        assert table.bytes() == as_it_should
+
+
+class Panicking:
+    """A release that does not know decimals: of a panic of Rust comes an exception that is no Exception."""
+
+    class Panic(BaseException):
+        pass
+
+    def ArrowToPostgresBinaryEncoder(self, schema: pyarrow.Schema) -> None:
+        raise self.Panic
 
 
 def test_values_of_another_type_than_the_column_are_texts(table: Table) -> None:
@@ -153,6 +165,33 @@ def test_an_instant_that_postgresql_cannot_hold_is_the_rows_fault(table: Table) 
             "constraint": None,
         },
     }
+
+
+def test_values_of_a_type_of_the_users_own_and_decimals_of_thousands_are_not_cast() -> None:
+    """Spark cannot: it is told when the rows are staged."""
+    own = {"type": "udt", "class": "shop.Number", "sqlType": "integer"}
+    assert fits(own, "bigint")
+    assert as_written_in_binary("c", own, "bigint") is None
+    assert as_written_in_binary("c", "decimal(3,-2)", "numeric") == ("`c`", "decimal128(")
+
+
+def test_texts_are_those_of_a_database_of_another_encoding(spark: SparkSession, world: World) -> None:
+    latin = f"latin_{world.schema.split()[1]}"
+    world.run(f"CREATE DATABASE {latin} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    for url in (world.url.replace("/postgres", f"/{latin}"), f"{world.url}?client_encoding=LATIN1"):
+        with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
+            connection.execute(
+                "DROP TABLE IF EXISTS public.latin; CREATE TABLE public.latin (city text, cities text[])"
+            )
+            sink = PostgresSink("public.latin", url=url).bind(SinkContext("orders", "latin"))
+            sink.prepare()
+            for columns in ("'ü' AS city", "'ü' AS city, array('ü') AS cities"):  # in binary, and as text
+                handle = stage(sink, spark.sql(f"SELECT {columns}"), 1)
+                sink.release([handle], sink.last_released() + 1)
+            assert connection.execute("SELECT city, cities FROM public.latin").fetchall() == [("ü", None), ("ü", ["ü"])]
+            if latin in url:
+                with pytest.raises(RowsRefusedError, match="SQLSTATE 22P05"):
+                    stage(sink, spark.sql("SELECT '€' AS city"), 3)
 
 
 SAMPLES = {
