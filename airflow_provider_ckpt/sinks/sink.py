@@ -248,7 +248,8 @@ class BoundSink(ABC):
 
     def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
         """What :meth:`release` does, for several sinks of one job at once, in one atomic step of the target: it happens
-        in all of them or in none. ``shares``: this sink's among them, in an order that is the same in each call.
+        in all of them or in none. ``shares``: this sink's among them, in an order that is the same in each call of a
+        run; in the next one the job's file may define them in another.
         Returns counts, one for each share.
 
         Called instead of :meth:`release` for sinks that share a transaction, which :meth:`Sink.not_released_with` has

@@ -15,11 +15,14 @@ class BoundedOffsets:
 
     uid: str
     remaining: Mapping[tuple[str, int], int]
+    _offset: str | None = None
     _lookout: Lookout = field(default_factory=Lookout)
+    _found: tuple[str | None, str | None] = (None, None)
 
     def read(self, offset: str | None) -> None:
         """A batch that ends at ``offset`` (the source's own JSON) was committed. It may end behind the frozen end: the
         rows from there on are left out by the query."""
+        self._offset = offset
         body = None if offset is None else json.loads(offset)
         if not isinstance(body, dict):
             return
@@ -34,4 +37,11 @@ class BoundedOffsets:
 
     def is_stuck(self, now: float) -> bool:
         """Whether to see if the topics still hold rows up to the frozen ends; asked all the time."""
-        return self._lookout.is_due(len(self.remaining), now)
+        return self._lookout.is_due(self.remaining and (self.remaining, self._offset), now)
+
+    def is_hopeless(self, why: str | None) -> bool:
+        """``why``: what a look has found of rows that will never come. Only if the look before has found the same, and
+        nothing was read since: a broker that has just begun may know nothing of a topic that is there."""
+        found = (why, self._offset)
+        is_again, self._found = found == self._found, found
+        return why is not None and is_again

@@ -13,13 +13,13 @@ LONGEST_PAUSE = 600.0
 class Lookout:
     """Of one source."""
 
-    _left: int = -1
+    _left: object = None
     _pause: float = 0.0
     _look_at: float = 0.0
 
-    def is_due(self, left: int, now: float) -> bool:
-        """``left``: how much is still to be read; asked all the time. True after ``FIRST_LOOK`` seconds in which that
-        stayed so, then after pauses that double up to ``LONGEST_PAUSE``."""
+    def is_due(self, left: object, now: float) -> bool:
+        """``left``: what is still to be read, false if that is nothing; asked all the time. True after ``FIRST_LOOK``
+        seconds in which it stayed so, then after pauses that double up to ``LONGEST_PAUSE``."""
         if left != self._left:
             self._left, self._pause, self._look_at = left, FIRST_LOOK, now + FIRST_LOOK
         if not left or now < self._look_at:

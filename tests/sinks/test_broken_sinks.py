@@ -491,8 +491,8 @@ BROKEN: dict[type[Table], set[str]] = {
     CollectsWhatIsUnderWay: {"behind_a_clean_up"},
     ForgetsWhatItCollectsNot: {"is_no_garbage"},
     TellsOfOtherSinks: {"it_deletes_and_nothing_else", "theirs"},
-    TellsOfWhatIsReleased: {"not_told_as_staged"},
-    DeletesWhatIsReleased: {"not_told_as_staged"},
+    TellsOfWhatIsReleased: {"was_told_as_staged"},
+    DeletesWhatIsReleased: {"was_told_as_staged"},
 }
 """What is broken -> what of the suite has to notice it, among others."""
 

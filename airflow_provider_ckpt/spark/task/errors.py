@@ -97,5 +97,6 @@ class KafkaStartUnfitError(TerminalError):
 
     template = (
         "the query of vertex {vertex!r} cannot begin: {key} of its Kafka source has to name each partition of the "
-        "topics that it reads, and no other. Nothing was read. Mend it, and go on with --resume-failed"
+        "topics that it reads, and no other. Nothing was read. Mend it (the topics have to stay), and go on with "
+        "--resume-failed"
     )

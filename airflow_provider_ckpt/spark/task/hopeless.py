@@ -20,7 +20,8 @@ _ROWS_GONE = re.compile(
 )
 _START_UNFIT = re.compile(
     r"If (?P<key>startingOffsets) contains specific offsets, you must specify all TopicPartitions"
-    r"|Partitions specified for Kafka (?P<by_time>timestamp based )?start offsets don't match what are assigned"
+    # of offsets the same is said in a batch, whose range is ours
+    r"|Partitions specified for Kafka (?P<by_time>timestamp based) start offsets don't match what are assigned"
 )
 
 

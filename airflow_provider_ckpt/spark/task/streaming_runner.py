@@ -25,7 +25,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
-from airflow_provider_ckpt.spark.query.kafka.errors import KafkaUnreachableError
+from airflow_provider_ckpt.spark.query.kafka.errors import KafkaRefusedError, KafkaUnreachableError
 from airflow_provider_ckpt.spark.query.kafka.freezing import why_endless, why_made_again
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
@@ -179,9 +179,9 @@ class StreamingRunner:
             return
         location = self._context.operators[source.uid].location
         known = self._context.topics.get(source.uid, {})
-        with suppress(KafkaUnreachableError):  # the query finds out, too, and may get over it
+        with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query finds out, too, and may get over it
             why = why_endless(self._context.spark, source.uid, location, reads.options, known, source.remaining)
-            if why is not None:
+            if source.is_hopeless(why):
                 raise KafkaRowsGoneError(vertex=self.vertex.uid, reason=why)
 
     def late_files(self) -> set[str]:

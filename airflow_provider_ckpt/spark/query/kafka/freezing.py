@@ -81,19 +81,23 @@ def why_endless(
     """Why the frozen ends of the ``remaining`` partitions can no more be come to; None: they can. Spark waits for rows
     without a word where a topic was made again, or its log cut off, behind what was read. ``known``: the ids of the
     topics. Rows of open transactions count as there: the source may have been frozen by another isolation level. Raises
-    KafkaTopicMissingError, and what :class:`KafkaAdmin` raises."""
+    what :class:`KafkaAdmin` raises."""
     plain = {key: value for key, value in options.items() if key.lower() != "kafka.isolation.level"}
     with KafkaAdmin(spark, uid, location, plain) as admin:
-        topics = admin.topics(sorted({topic for topic, _ in remaining}))
-        if (why := why_made_again({name: told.id for name, told in topics.items() if told.id}, known)) is not None:
-            return why
+        for topic in sorted({topic for topic, _ in remaining}):
+            number, end = min((number, end) for (one, number), end in remaining.items() if one == topic)
+            wanted = f"Partition {number} of it was to be read up to offset {end}."
+            try:
+                told = admin.topics([topic])[topic]
+            except KafkaTopicMissingError:
+                return f"Topic {topic} is gone. {wanted}"
+            if told.id and (why := why_made_again({topic: told.id}, known)) is not None:
+                return f"{why} {wanted}"
         ends = admin.offsets(sorted(remaining), "latest")
     for (topic, number), end in sorted(remaining.items()):
         if ends[topic, number] < end:
-            return (
-                f"Partition {number} of topic {topic} was to be read up to offset {end}, and ends at "
-                f"{ends[topic, number]}."
-            )
+            found = ends[topic, number]
+            return f"Partition {number} of topic {topic} was to be read up to offset {end}, and ends at {found}."
     return None
 
 
