@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_ckpt.task import lookout
+from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 from airflow_provider_ckpt.task.inputs import BoundedInput
 from airflow_provider_ckpt.task.lookout import FIRST_LOOK, LONGEST_PAUSE
@@ -36,6 +38,31 @@ def test_progress_puts_the_look_off_and_a_source_at_its_end_is_never_looked_at()
     assert one.is_stuck(2 * FIRST_LOOK)
     one.read({"b"})
     assert not any(one.is_stuck(float(now)) for now in range(100, 3000))
+
+
+def topic() -> BoundedOffsets:
+    return BoundedOffsets("history", {("orders", 0): 100, ("orders", 1): 5})
+
+
+def test_rows_of_one_partition_put_the_look_off_too() -> None:
+    one = topic()
+    for now in range(0, 600, 20):
+        assert not one.is_stuck(float(now))
+        one.read(json.dumps({"orders": {"0": now // 10 + 1, "1": 1}}))
+    assert not one.is_stuck(600.0)
+    assert one.is_stuck(600.0 + FIRST_LOOK)
+    one.read(json.dumps({"orders": {"0": 100, "1": 5}}))
+    assert one.at_end()
+    assert not any(one.is_stuck(float(now)) for now in range(700, 3000))
+
+
+def test_what_one_look_has_found_is_no_end_yet() -> None:
+    """A broker that has just begun says of a topic that is there that it knows none."""
+    one, gone = topic(), "Topic orders is gone."
+    assert [one.is_hopeless(why) for why in (gone, None, gone, "It ends at 7.", gone)] == [False] * 5
+    one.read(json.dumps({"orders": {"0": 1}}))
+    assert not one.is_hopeless(gone), "rows have come since"
+    assert one.is_hopeless(gone)
 
 
 def test_a_missing_file_is_named_and_files_that_are_there_are_waited_for() -> None:
