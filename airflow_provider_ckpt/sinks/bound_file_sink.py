@@ -12,6 +12,7 @@ from airflow_provider_ckpt.sinks.errors import (
     InvalidSinkError,
     StagedFilesMissingError,
     StagedRowCountError,
+    WriterOptionsError,
 )
 from airflow_provider_ckpt.sinks.file_names import format_of, is_data_file, sink_folder
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
@@ -122,10 +123,15 @@ class BoundFileSink(BoundSink):
         try:
             self._writer.write(frame if blank is None else blank.refused(frame), uri)
         except Exception as error:
-            if blank is None or not says(error, BLANK_LINE):
-                raise
-            columns = ", ".join(map(repr, blank.columns))
-            raise BlankLineError(sink=self._context.uid, handle=request.id, columns=columns) from error
+            if blank is not None and says(error, BLANK_LINE):
+                columns = ", ".join(map(repr, blank.columns))
+                raise BlankLineError(sink=self._context.uid, handle=request.id, columns=columns) from error
+            if unfit := self._writer.unfit_options(frame, uri):
+                named = ", ".join(map(repr, unfit))
+                raise WriterOptionsError(
+                    sink=self._context.uid, job=self._context.job_id, format=self._writer.format, options=named
+                ) from error
+            raise
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         staged = [handle for handle in map(self._staged.checked, handles) if handle["files"]]

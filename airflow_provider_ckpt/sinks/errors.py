@@ -117,6 +117,17 @@ class BlankLineError(TerminalError):
     )
 
 
+class WriterOptionsError(TerminalError):
+    """Without their values, which may be secrets. Data: sink, job, format, options (names)."""
+
+    template = (
+        "sink {sink!r} of job {job!r}: Spark's writer of {format} does not take what is given for its options "
+        "{options}, and fails without any rows, too. Nothing of the batch was staged. Mend them and go on with "
+        "--resume-failed; one that decides how files are read (header, sep, …) cannot change in a job that has begun: "
+        "run it under another id"
+    )
+
+
 class PartitionValueTooLongError(TerminalError):
     """Data: sink, job, handle, column, bytes (of the folder's name)."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_ckpt.sinks.blank_lines import BlankLines, is_blank
@@ -36,6 +36,23 @@ class FileWriter:
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
         writer.save(uri)
+
+    def unfit_options(self, frame: DataFrame, uri: str) -> list[str]:
+        """After a failure: those that Spark's writer does not take, whatever the rows are. Tried without rows, in
+        folders of ``uri``: what Spark raises of them is of many kinds. Empty: they are not the cause."""
+
+        def fails(trial: str, options: Mapping[str, Any]) -> bool:
+            try:
+                nothing = frame.sparkSession.createDataFrame([], frame.schema)
+                replace(self, options=options).write(nothing, f"{uri}/~trial-{trial}")
+            except Exception:
+                return True
+            return False
+
+        if not self.options or not fails("all", self.options) or fails("none", {}):
+            return []
+        alone = [name for n, (name, value) in enumerate(self.options.items()) if fails(str(n), {name: value})]
+        return alone or list(self.options)
 
     def blank_lines(self, frame: DataFrame) -> BlankLines | None:
         """None: no row becomes one."""

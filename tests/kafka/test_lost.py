@@ -201,6 +201,7 @@ def test_options_with_which_a_bounded_source_would_read_nothing_or_have_no_end_a
         ({"startingOffsets": "soon"}, 'startingOffsets=soon: it is "earliest", "latest", or a JSON object'),
         ({"startingTimestamp": "noon"}, "startingTimestamp=noon: it is no number of milliseconds"),
         ({"startingOffsetsByTimestamp": "[]"}, r"startingOffsetsByTimestamp=\[\]: it is a JSON object"),
+        ({"kafka.isolation.level": "READ_COMMITTED"}, "READ_COMMITTED: it is read_uncommitted or read_committed, in"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger=0: it is no number of offsets from 1 on"),
         ({"maxOffsetsPerTrigger": "many"}, "maxOffsetsPerTrigger=many: it is no number of offsets"),
     ],

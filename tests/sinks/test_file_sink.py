@@ -22,6 +22,7 @@ from airflow_provider_ckpt.sinks.errors import (
     StagedFilesMissingError,
     StagedRowCountError,
     UnknownHandleError,
+    WriterOptionsError,
 )
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.manifests import read_manifests, released_files
@@ -444,6 +445,30 @@ def test_a_null_that_would_be_no_line_of_csv_is_not_lost(
         stage(sink, rows, 1)
     kept = stage(sink, spark.createDataFrame([("x", None), ("", 1)], "`a ``b` string, day int"), 2)
     assert sink.release([kept], 1)["rows"] == spark.read.csv(str(tmp_path), header=bool(options.get("header"))).count()
+
+
+@pytest.mark.parametrize(
+    ("written", "options", "told"),
+    [
+        ("csv", {"sep": ";", "header": "maybe"}, "options 'header'"),
+        ("csv", {"compression": "zzz"}, "options 'compression'"),
+        ("parquet", {"maxRecordsPerFile": "x"}, "options 'maxRecordsPerFile'"),
+        ("orc", {"compression": "zlib", "orc.stripe.size": "x"}, "options 'orc.stripe.size'"),
+    ],
+)
+def test_an_option_that_spark_s_writer_does_not_take_is_told_by_its_name(
+    spark: SparkSession, tmp_path: Path, written: Any, options: dict[str, Any], told: str
+) -> None:
+    """Each try would end alike."""
+    sink = bind(tmp_path, format=written, options=options)
+    with pytest.raises(WriterOptionsError, match=told):
+        stage(sink, spark.createDataFrame([(1, "a")], "id int, city string"), 1)
+
+
+def test_options_are_not_blamed_for_what_rows_fail_with(spark: SparkSession, tmp_path: Path) -> None:
+    sink = bind(tmp_path, options={"compression": "zstd"})
+    with pytest.raises(Exception, match="no such city"):
+        stage(sink, spark.sql("SELECT raise_error('no such city') city"), 1)
 
 
 def test_neither_is_an_empty_text_that_is_written_as_nothing(spark: SparkSession, tmp_path: Path) -> None:

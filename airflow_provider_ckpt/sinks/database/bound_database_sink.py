@@ -135,6 +135,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             "table": str(self._table),
             "staged": staged,
             "columns": [column for column, _ in columns],
+            "types": [kind for _, kind in columns],
             "parts": [one["part"] for one in answers if one["rows"]],
             "ledger": row.born,
             "since": row.last,
@@ -192,7 +193,29 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     def _share(self, connection: C, staged: Sequence[Handle], checkpoint: int) -> ShareRelease[C]:
         releasing, replaces = self._releasing(connection), self._settings.mode == "replace"
-        return ShareRelease(connection, self._ledger, self._failures, releasing, staged, checkpoint, replaces=replaces)
+
+        def problems(waiting: Sequence[Handle]) -> Iterable[Problem]:
+            return self._problems_now(connection, waiting)
+
+        return ShareRelease(
+            connection,
+            self._ledger,
+            self._failures,
+            releasing,
+            staged,
+            checkpoint,
+            replaces=replaces,
+            problems=problems,
+        )
+
+    def _problems_now(self, connection: C, waiting: Sequence[Handle]) -> Iterable[Problem]:
+        """Of the table, for the rows of these handles. One of an earlier version of this package has no types."""
+        seen: list[Columns] = []
+        for handle in waiting:
+            columns = list(zip(handle["columns"], handle.get("types", ()), strict=False))
+            if columns and columns not in seen:
+                seen.append(columns)
+                yield from self._problems(connection, columns) or ()
 
     def last_released(self) -> int:
         with self._transaction("read its ledger") as connection:

@@ -67,6 +67,9 @@ class Releasing(Protocol):
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
         """Those whose staging table is gone."""
 
+    def hold(self) -> None:
+        """The target, so that nobody alters it before the end of the transaction."""
+
     def empty(self) -> None:
         """The target."""
 

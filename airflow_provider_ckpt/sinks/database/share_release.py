@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic
 
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, Releasing
 from airflow_provider_ckpt.sinks.database.ledger_rules import Decision, LedgerRow, LedgerRules
+from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sink import Handle
 
 REMEMBERED = 100
@@ -29,10 +30,12 @@ class ShareRelease(Generic[C]):
         checkpoint: int,
         *,
         replaces: bool,
+        problems: Callable[[Sequence[Handle]], Iterable[Problem]],
     ) -> None:
-        """``staged``: with rows, checked."""
+        """``staged``: with rows, checked. ``problems``: of the table as it is now, for such rows."""
         self._connection, self._ledger, self._failures, self._releasing = connection, ledger, failures, releasing
         self._staged, self._checkpoint, self._replaces = staged, checkpoint, replaces
+        self._problems = problems
         self._row: LedgerRow | None = None
         self._decision = Decision()
 
@@ -46,6 +49,14 @@ class ShareRelease(Generic[C]):
         waiting = self._decision.waiting
         for handle in self._releasing.without_table(waiting) if waiting else ():
             raise self._failures.missing(handle, self._checkpoint, 0)
+        if waiting:
+            self._refuse_altered(waiting)
+
+    def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
+        """A database rounds and cuts in silence what comes into a narrower column, and passes rows through a view."""
+        self._releasing.hold()
+        for problem, _ in self._problems(waiting):
+            raise self._failures.release_refused(self._checkpoint)(problem)
 
     def _locked(self) -> LedgerRow | None:
         seen = self._ledger.row(self._connection)

@@ -42,6 +42,9 @@ class PostgresReleasing:
         gone = {row[0] for row in self.connection.execute(asked, ([one["staged"] for one in handles], self.schema))}
         return [handle for handle in handles if handle["staged"] in gone]
 
+    def hold(self) -> None:
+        self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 0").format(self._target))
+
     def empty(self) -> None:
         """Not by TRUNCATE: a query that began before would find no rows."""
         self.connection.execute(sql.SQL("DELETE FROM {}").format(self._target))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, literal, select
 from sqlalchemy.sql.dml import Insert
 
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
@@ -29,6 +29,9 @@ class SqlReleasing:
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
         there = self.dialect.sizes(self.connection, self.settings.schema, [one["staged"] for one in handles])
         return [handle for handle in handles if handle["staged"] not in there]
+
+    def hold(self) -> None:
+        self.connection.execute(select(literal(1)).select_from(known_table(self.settings.table, [])).limit(0))
 
     def empty(self) -> None:
         """Not by TRUNCATE, which commits."""

@@ -35,7 +35,7 @@ from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, refuse_single_
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
-from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_limits, refuse_start
+from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_level, refuse_limits, refuse_start
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
@@ -101,6 +101,7 @@ class SourceCalls:
             return
         self._checked.add(operator.uid)
         if reads.is_kafka:
+            refuse_level(operator.uid, operator.location, reads.options)
             if operator.bounded:
                 refuse_bounded(operator.uid, operator.location, reads.options)
             else:

@@ -99,6 +99,15 @@ DATABASES = (
         "a crash of the server takes a release back that was told",
     ),
     Mutant(
+        "altered-table-takes-rows",
+        "R9",
+        "sinks/database/share_release.py",
+        "            self._refuse_altered(waiting)",
+        "            pass",
+        (f"{_RULES}::test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended",),
+        "the server cuts and rounds values in silence, or puts rows where no reader of the table sees them",
+    ),
+    Mutant(
         "staged-rows-not-counted",
         "R5",
         "sinks/database/share_release.py",

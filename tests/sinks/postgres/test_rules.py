@@ -325,7 +325,7 @@ def test_a_handle_of_the_first_version_is_released(world: World) -> None:
     given = {**golden, "ledger": born, "table": f'"{world.schema}".orders'}
     assert sink.release([given], 12) == {"rows": 2}
     assert world.rows() == [(1, "a"), (2, "b")]
-    assert staged(sink, 1).keys() == golden.keys()
+    assert staged(sink, 1).keys() == golden.keys() | {"types"}
 
 
 @pytest.mark.parametrize(
@@ -410,6 +410,50 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
     world.table()
     sink.release([staged(sink, 3)], 1)
     assert world.rows() == rows_of(3)
+
+
+@pytest.mark.parametrize(
+    ("alter", "mend", "told"),
+    [
+        (
+            "ALTER {orders} ALTER city TYPE name",
+            "ALTER {orders} ALTER city TYPE text",
+            "column 'city' is string in the",
+        ),
+        (
+            "ALTER {orders} RENAME TO kept; CREATE VIEW {shop}.orders AS SELECT * FROM {shop}.kept WHERE id < 0",
+            "DROP VIEW {shop}.orders; ALTER TABLE {shop}.kept RENAME TO orders",
+            "it is a view",
+        ),
+        ("ALTER {orders} SET UNLOGGED", "ALTER {orders} SET LOGGED", "UNLOGGED"),
+        ("ALTER {orders} ADD day date NOT NULL", "ALTER {orders} DROP day", "its column 'day' is NOT NULL"),
+    ],
+)
+def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended(
+    world: World, alter: str, mend: str, told: str
+) -> None:
+    """The server itself would cut the text, and pass the rows through the view, without a word."""
+    sink = world.table().new()
+    long = [(1, "x" * 80), (2, "y")]
+    handle = stage(sink, Rows([long]), 1)
+    places = {"orders": f'TABLE "{world.schema}".orders', "shop": f'"{world.schema}"'}
+    for statement in alter.format(**places).split("; "):
+        world.run(statement)
+    with pytest.raises(ReleaseRefusedError, match=told):
+        sink.release([handle], 1)
+    assert sink.last_released() == 0
+    for statement in mend.format(**places).split("; "):
+        world.run(statement)
+    assert sink.release([handle], 1) == {"rows": 2}
+    assert world.rows() == long
+
+
+def test_a_table_that_holds_more_than_when_rows_were_staged_takes_them(world: World) -> None:
+    sink = world.table("id int NOT NULL, city varchar(9)").new()
+    handle = staged(sink, 1)
+    world.run(f'ALTER TABLE "{world.schema}".orders ALTER id TYPE bigint, ALTER city TYPE text')
+    assert sink.release([handle], 1) == {"rows": 2}
+    assert world.rows() == rows_of(1)
 
 
 def test_columns_that_are_added_with_a_default_or_may_be_null_are_no_drift(world: World) -> None:

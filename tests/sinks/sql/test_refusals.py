@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -299,6 +300,57 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
     maria.table()
     sink.release([staged(sink, 3)], 1)
     assert maria.rows() == rows_of(3)
+
+
+@pytest.mark.parametrize(
+    ("alter", "mend", "told"),
+    [
+        ("MODIFY amount decimal(9, 1)", "MODIFY amount decimal(9, 4)", "and decimal(9,1) in the table"),
+        ("ENGINE=MyISAM", "ENGINE=InnoDB", "its engine is MyISAM"),
+        ("ADD day date NOT NULL", "DROP day", "its column 'day' is NOT NULL"),
+    ],
+)
+def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended(
+    maria: MariaDBWorld, alter: str, mend: str, told: str
+) -> None:
+    """The server itself would round without a word."""
+    columns = (("id", "integer"), ("amount", "decimal(9,4)"))
+    sink = maria.table("id int NOT NULL, amount decimal(9, 4)").bind()
+    sink.prepare()
+    handle = stage(sink, Rows([[(1, Decimal("1.2345"))]], columns), 1)
+    maria.run(f"ALTER TABLE {maria.schema}orders {alter}")
+    with pytest.raises(ReleaseRefusedError, match=re.escape(told)):
+        sink.release([handle], 1)
+    assert maria.rows() == []
+    maria.run(f"ALTER TABLE {maria.schema}orders {mend}")
+    assert sink.release([handle], 1) == {"rows": 1}
+    assert maria.rows() == [(1, Decimal("1.2345"))]
+
+
+def test_a_table_that_was_made_again_with_another_affinity_takes_nothing(lite: SQLiteWorld) -> None:
+    """SQLite would keep '0010' as 10."""
+    sink = lite.table("id int, city text").new()
+    handle = stage(sink, Rows([[(1, "0010")]]), 1)
+    lite.run("DROP TABLE orders")
+    lite.table("id int, city int")
+    with pytest.raises(ReleaseRefusedError, match="column 'city' is string in the job and INT in the table"):
+        sink.release([handle], 1)
+    lite.run("DROP TABLE orders")
+    lite.table("id int, city text")
+    assert sink.release([handle], 1) == {"rows": 1}
+    assert lite.rows() == [(1, "0010")]
+
+
+def test_a_view_in_the_place_of_a_table_shows_nothing(maria: MariaDBWorld) -> None:
+    """Rows could go through it to where nobody looks for them."""
+    sink = maria.table().new()
+    handle = staged(sink, 1)
+    kept = f"{maria.schema}kept"
+    maria.run(f"RENAME TABLE {maria.schema}orders TO {kept}")
+    maria.run(f"CREATE VIEW {maria.schema}orders AS SELECT * FROM {kept} WHERE id < 0")
+    with pytest.raises(ReleaseRefusedError, match="it is a view"):
+        sink.release([handle], 1)
+    assert maria.rows("kept") == []
 
 
 def test_inserts_are_as_large_as_the_server_takes_and_one_row_that_is_larger_is_refused(maria: MariaDBWorld) -> None:

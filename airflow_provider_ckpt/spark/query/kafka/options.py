@@ -37,6 +37,8 @@ _WHY = {
 _LATEST_START = "a bounded source that begins at the end reads nothing; begin at 'earliest', or at an offset"
 _LOWEST = {"maxoffsetspertrigger": 1, "minoffsetspertrigger": 0}
 """Of no offset in a batch nothing would ever be read, and no word said."""
+_LEVEL = "kafka.isolation.level"
+_LEVELS = ("read_uncommitted", "read_committed")
 _EARLIEST_END = "a bounded source that ends at the beginning reads nothing; end at 'latest', or at an offset"
 _BY_TIMESTAMP = "startingOffsetsByTimestamp"
 _FORMS = {
@@ -91,6 +93,15 @@ def refuse_limits(uid: str, location: str, options: Mapping[str, str]) -> None:
         lowest = _LOWEST.get(key.lower())
         if lowest is not None and not _is_number(value, lowest):
             why = f"it is no number of offsets from {lowest} on"
+            raise KafkaOptionError(uid=uid, location=location, key=key, value=value, why=why)
+
+
+def refuse_level(uid: str, location: str, options: Mapping[str, str]) -> None:
+    """Of any source. Kafka's client knows a level by its exact letters, and fails in each try. Raises
+    KafkaOptionError."""
+    for key, value in options.items():
+        if key.lower() == _LEVEL and value not in _LEVELS:
+            why = f"it is {' or '.join(_LEVELS)}, in small letters"
             raise KafkaOptionError(uid=uid, location=location, key=key, value=value, why=why)
 
 
