@@ -139,7 +139,7 @@ class SuccessorConformance(GroupConformance):
     def test_r5_what_is_released_outlives_that_it_was_told_as_staged(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        released, staged = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
+        released, _ = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         told = sink.staged()
         sink.release([released], 1)
         if told is None:
