@@ -46,6 +46,9 @@ class WrappedTable(LakeTable):
     def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         return self.inner.as_held(columns)
 
+    def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
+        return self.inner.promoted(columns, snapshot)
+
     def released(self, name: str) -> str:
         return self.inner.released(name)
 

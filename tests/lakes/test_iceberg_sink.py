@@ -16,6 +16,7 @@ from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError,
 from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     as_iceberg_has_them,
     iceberg_schema,
+    promoted,
     required_field,
     spark_columns,
 )
@@ -383,6 +384,36 @@ def test_partitions_that_changed_after_staging_keep_the_rows(warehouse: Warehous
         warehouse.bind().release([handle], 3)
     assert warehouse.bind().last_released() == 0
     assert sorted(warehouse.bind().staged() or {}) == [handle["id"]]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"mode": "overwrite"}, {"mode": "upsert", "key": ["id"]}], ids=["append", "overwrite", "upsert"]
+)
+def test_a_column_that_was_widened_after_staging_takes_the_rows(warehouse: Warehouse, settings: dict[str, Any]) -> None:
+    """To narrow it again is nothing that Iceberg does: the rows would never be released."""
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    first, second = stage(sink, [(1, "a"), (-7, "b")], 1), stage(sink, [(1, "z")], 2)
+    with warehouse.table().update_schema() as update:
+        update.update_column("id", field_type=LongType())
+    assert warehouse.bind(**settings).release([first], 3)["rows"] == 2
+    shown = [(-7, "b"), (1, "a")]
+    assert warehouse.rows() == shown
+    assert warehouse.table().scan(row_filter="id == -7").to_arrow().num_rows == 1
+    warehouse.bind(**settings).release([second], 4)
+    kept = shown[:1] if settings.get("mode") == "upsert" else shown
+    assert warehouse.rows() == sorted([*kept, (1, "z")])
+
+
+def test_which_types_are_widened_to_which() -> None:
+    def is_taken(mine: str, its: str) -> bool:
+        return promoted([Column("c", mine, True)], [Column("c", its, True)]) == (Column("c", its, True),)
+
+    widened = [("integer", "long"), ("float", "double"), ("decimal(9,2)", "decimal(18,2)")]
+    assert all(is_taken(mine, its) for mine, its in widened)
+    others = [("long", "integer"), ("integer", "double"), ("decimal(9,2)", "decimal(18,3)"), ("date", "timestamp_ntz")]
+    assert not any(is_taken(mine, its) for mine, its in [*others, ("decimal(18,2)", "decimal(9,2)")])
+    assert promoted([Column("c", "integer", True)], []) == (Column("c", "integer", True),)
 
 
 # ---- settings and secrets

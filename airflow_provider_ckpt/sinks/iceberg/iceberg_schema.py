@@ -65,6 +65,25 @@ def _widened(kind: Any) -> Any:
     return found
 
 
+def promoted(columns: Sequence[Column], table: Sequence[Column]) -> tuple[Column, ...]:
+    """With the table's types where these have been widened since: nobody can take that back, and readers read the files
+    of before (Iceberg's spec, "Schema Evolution")."""
+    its = {one.name: one.type for one in table}
+    return tuple(
+        Column(one.name, its[one.name] if _is_promoted(one.type, its.get(one.name)) else one.type, one.nullable)
+        for one in columns
+    )
+
+
+def _is_promoted(mine: Any, its: Any) -> bool:
+    if (mine, its) in (("integer", "long"), ("float", "double")):
+        return True
+    digits = [_DECIMAL.fullmatch(one) if isinstance(one, str) else None for one in (mine, its)]
+    if digits[0] is None or digits[1] is None:
+        return False
+    return digits[0][2] == digits[1][2] and int(digits[0][1]) < int(digits[1][1])
+
+
 def required_field(columns: Sequence[Column]) -> str | None:
     """The first field, nested ones too, that may not be null. The keys of maps never are."""
     for one in columns:

@@ -11,6 +11,7 @@ from airflow_provider_ckpt.sinks.iceberg import partitions
 from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     as_iceberg_has_them,
     iceberg_schema,
+    promoted,
     required_field,
     spark_columns,
 )
@@ -120,6 +121,9 @@ class IcebergLakeTable(LakeTable):
 
     def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         return as_iceberg_has_them(columns)
+
+    def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
+        return promoted(columns, snapshot.columns)
 
     def refusal(self, snapshot: Snapshot, change: Change) -> str | None:
         table = snapshot.handle

@@ -121,7 +121,7 @@ class RollForward:
         """Raises TableDriftedError if the table does not take rows of that kind as it is now."""
         problem = self._table.refusal(snapshot, intent.change)
         if problem is None:
-            problem = misfit(columns, snapshot.columns, may_lack=True)
+            problem = misfit(self._table.promoted(columns, snapshot), snapshot.columns, may_lack=True)
         if problem is None and tuple(partition_by) != snapshot.partition_by:
             problem = f"it is partitioned by {list(snapshot.partition_by)} now, and was by {list(partition_by)}"
         if problem is not None:

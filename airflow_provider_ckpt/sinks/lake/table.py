@@ -64,6 +64,10 @@ class LakeTable(ABC):
         """Columns of rows, in the types in which the table holds them."""
         return tuple(columns)
 
+    def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
+        """Columns of staged rows, in the types in which the table reads their files since its own were widened."""
+        return tuple(columns)
+
     @abstractmethod
     def refusal(self, snapshot: Snapshot, change: Change) -> str | None:
         """What the table asks for and this sink does not do: a feature, a constraint. None: nothing."""
