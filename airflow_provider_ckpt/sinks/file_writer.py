@@ -49,7 +49,8 @@ class FileWriter:
                 return True
             return False
 
-        if not self.options or not fails("all", self.options) or fails("none", {}):
+        # a storage that fails in one of these moments must not end the job for good on the options' account
+        if not self.options or not fails("all", self.options) or fails("none", {}) or not fails("again", self.options):
             return []
         alone = [name for n, (name, value) in enumerate(self.options.items()) if fails(str(n), {name: value})]
         return alone or list(self.options)

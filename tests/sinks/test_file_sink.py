@@ -25,6 +25,7 @@ from airflow_provider_ckpt.sinks.errors import (
     WriterOptionsError,
 )
 from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.manifests import read_manifests, released_files
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest, attempt_of
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
@@ -469,6 +470,22 @@ def test_options_are_not_blamed_for_what_rows_fail_with(spark: SparkSession, tmp
     sink = bind(tmp_path, options={"compression": "zstd"})
     with pytest.raises(Exception, match="no such city"):
         stage(sink, spark.sql("SELECT raise_error('no such city') city"), 1)
+
+
+def test_nor_for_a_storage_that_fails_for_a_moment(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails the batch and the first trial, and is back behind that."""
+    write, failing = FileWriter.write, iter([True, True])
+
+    def written(self: FileWriter, frame: DataFrame, uri: str) -> None:
+        if next(failing, False):
+            raise OSError("no route to the storage")
+        write(self, frame, uri)
+
+    monkeypatch.setattr(FileWriter, "write", written)
+    with pytest.raises(OSError, match="no route"):
+        stage(bind(tmp_path, options={"compression": "zstd"}), spark.sql("SELECT 1 AS id"), 1)
 
 
 def test_neither_is_an_empty_text_that_is_written_as_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.job.gate import Gate
 from airflow_provider_ckpt.journal.errors import JournalUnwritableError
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.partitions.records import Batch, Open
@@ -27,7 +28,7 @@ from tests.support.waiting import wait_until
 IDS = "id long, k long"
 
 
-def counting(world: World) -> Job:
+def counting(world: World, gate: Gate | None = None) -> Job:
     """A feed; its rows marked, and counted by key, in queries of their own."""
     job = Job("counting")
 
@@ -43,8 +44,8 @@ def counting(world: World) -> Job:
     def counts(rows: DataFrame) -> DataFrame:
         return rows.groupBy("k").agg(F.count("*").alias("n"), F.max("id").alias("last"))
 
-    job.sink("out", marked, FileSink(world.path("out")))
-    job.sink("counted", counts, FileSink(world.path("counted")))
+    job.sink("out", marked, FileSink(world.path("out")), gate=gate)
+    job.sink("counted", counts, FileSink(world.path("counted")), gate=gate)
     return job
 
 

@@ -1,0 +1,63 @@
+"""Queries are changed while a gate holds what they have staged: it is shown once, all of it, when the gate opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt import PendingRelease
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.partitions.records import Batch
+from tests.spark.harness import World
+from tests.spark.test_reconfiguring import Script, another, check, counting, cut_into
+from tests.support.waiting import wait_until
+
+CHANGES = ["logic", "cut", "both"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CHANGES)
+def test_what_is_held_when_queries_are_changed_is_shown_once(world: World, kind: str) -> None:
+    world.put_ids("live", 2, 10)
+    door, told = Path(world.path("gate")) / "open", list[RequestOutcome]()
+
+    def is_open(pending: PendingRelease) -> bool:
+        return door.exists()
+
+    def staged(rows: int) -> None:
+        def are_there() -> bool:
+            batches = [one for _, one in world.records("marked") if isinstance(one, Batch)]
+            found: list[int] = [one.handles["out"]["rows"] for one in batches if "out" in one.handles]
+            return sum(found) >= rows
+
+        wait_until(are_there, "staged rows")
+        behind = world.state().last_completed
+        wait_until(lambda: world.state().last_completed > behind + 1, "checkpoints that cover them")
+
+    def work(script: Script) -> None:
+        staged(20)
+        change = Reconfiguration()
+        if kind != "cut":
+            change = change.assign_execution_logic("marked", another(world, "v2"))
+        if kind != "logic":
+            change = change.assign_workload("counts", state_partitions=3)
+        told.append(script.change(change))
+        world.put_ids("live", 1, 10, start=20)
+        staged(30)
+
+    with Script(world, work):
+        run = world.run(counting(world, is_open))
+    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    assert world.released_count() == 0
+
+    door.touch()
+    with Script(world, lambda script: script.put(30)):
+        run = world.run(counting(world, is_open))
+    assert run.status == "STOPPED", run.cause
+    check(world, 40)
+    by = {row["id"]: row["by"] for row in world.released()}
+    assert {by[i] for i in range(20)} == {"one"}
+    assert {by[i] for i in range(20, 40)} == {"one" if kind == "cut" else "two"}
+    assert kind == "logic" or cut_into(world) == 3
