@@ -15,7 +15,7 @@ MAX_UNRELEASED = 16
 """So many completed checkpoints may wait for their release in every sink before no new one is taken: a job of which
 nothing is released slows down. One sink of several, or one that a gate holds, slows nobody down."""
 
-SOONER = 0.25
+SOONER = 0.5
 """Of the interval, that a checkpoint may come before its time."""
 LONGEST_SOONER = 1.0
 """Seconds, however long the interval is: each checkpoint is a commit in every sink."""

@@ -91,7 +91,7 @@ class RunOptions:
         default=30.0,
         metadata=about(
             kinds.POSITIVE_DURATION,
-            "from one checkpoint's start to the next one's; up to a quarter of it sooner behind live rows",
+            "from one checkpoint's start to the next one's; up to half of it sooner behind live rows",
         ),
     )
     min_pause: float = field(

@@ -185,7 +185,8 @@ class RunningQuery:
     def _launch(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
         context, publisher = self._context, self._publisher
         uid = publisher.vertex.uid
-        settings = publisher.publication.plan.settings or VertexSettings()
+        plan = publisher.publication.plan
+        settings = plan.settings or VertexSettings()
         pool = add_pool(context.spark, uid, settings.pool_weight)
         context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
         if context.executors is not None:
@@ -193,7 +194,9 @@ class RunningQuery:
         failure = self._end.failure
         self._failed = (None, None) if failure is None else (self._query, failure)
         self._end.begin()
-        with starting(context.spark, settings.state_partitions if built.stateful else None):
+        state_partitions = settings.state_partitions if built.stateful else None
+        is_consumer = not set(publisher.vertex.sources) - plan.without
+        with starting(context.spark, state_partitions, is_consumer=is_consumer):
             query = (
                 built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
                 .outputMode(built.output_mode)
