@@ -65,9 +65,9 @@ class CheckpointCycle:
         self._snapshots: dict[SubtaskId, Snapshot] = dict(restored.snapshots)
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
-        self._published_at: float | None = None
-        """When rows of a live source were published last. Those that a checkpoint covers are too old to hasten the next
-        one."""
+        self._published_at: dict[SubtaskId, float] = {}
+        """When rows of live sources were published last that no barrier lies behind: those that a checkpoint covers
+        hasten the next one no more, however late its barrier came."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -80,9 +80,9 @@ class CheckpointCycle:
     def start_interval(self, now: float) -> None:
         self._interval_from = now
 
-    def note_published(self, now: float) -> None:
+    def note_published(self, subtask: SubtaskId, now: float) -> None:
         """Of a live source. The last batch counts: that of one that is not nearly due has time."""
-        self._published_at = now
+        self._published_at[subtask] = now
 
     def want_for(self, end: End) -> None:
         """Somebody waits for a checkpoint that begins after this end: it is taken at once."""
@@ -109,7 +109,7 @@ class CheckpointCycle:
     def _regular(self, begun: float) -> float:
         """An interval behind the one before; sooner if rows would else wait for it that are there now."""
         due = begun + self._options.interval
-        sooner = self._published_at
+        sooner = max(self._published_at.values(), default=None)
         return due if sooner is None or sooner < due - self._options.sooner else sooner
 
     def refusal(self) -> CheckpointFailureReason | None:
@@ -156,6 +156,7 @@ class CheckpointCycle:
         """Raises CutViolatedError; the checkpoint is pending then, to be aborted."""
         assert self.pending is not None
         self.pending.acknowledge(subtask, snapshot)
+        self._published_at.pop(subtask, None)  # what it told before lies before its barrier
         return self._complete(now)
 
     def finished(self, subtask: SubtaskId, now: float) -> Completed | None:

@@ -247,7 +247,7 @@ class Coordinator:
             case QueryMeasured():
                 self._controlling.measured(message)
             case BatchPublished():
-                self._parts.cycle.note_published(now)
+                self._parts.cycle.note_published(message.subtask, now)
             case ReleaseDone():
                 self._awaited(self._releasing.done(message, now))
             case ReleaseFailed():

@@ -24,6 +24,9 @@ _THEIRS = re.compile(
 """Whoever has chosen what classes are shared keeps that. A file of settings may say it, too, and is not read here."""
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For the JVM that makes spark-submit's command line and ends: half a second of it was its optimizing compiler's."""
+_VERIFIED = "-XX:+VerifySharedSpaces"
+"""Else a JVM takes an archive without a look at its checksums, and dies of one that a disk has damaged (SIGSEGV), as
+does each driver after it."""
 
 
 def jvm_environ(environ: Mapping[str, str], given: Iterable[str] = (), submit: str | None = None) -> dict[str, str]:
@@ -57,7 +60,9 @@ def _archive_options(environ: Mapping[str, str], given: Iterable[str], submit: s
     except OSError as error:
         log.info("The driver starts without a class archive: %s", error)
         return []
-    return [] if archive is None or found is None else [*quiet_options(archive), f'"-XX:SharedArchiveFile={found}"']
+    if archive is None or found is None:
+        return []
+    return [*quiet_options(archive), _VERIFIED, f'"-XX:SharedArchiveFile={found}"']
 
 
 def quiet_options(archive: ClassArchive) -> list[str]:

@@ -41,7 +41,7 @@ def made(archive: ClassArchive, environ: dict[str, str], monkeypatch: pytest.Mon
 
 
 def test_a_driver_in_client_mode_starts_with_the_archive(made: Path) -> None:
-    shared = f'-Xshare:auto -Xlog:cds*=off "-XX:SharedArchiveFile={made}"'
+    shared = f'-Xshare:auto -Xlog:cds*=off -XX:+VerifySharedSpaces "-XX:SharedArchiveFile={made}"'
     assert environment()["SPARK_SUBMIT_OPTS"] == shared
     assert environment(env_vars={"A": "b", "SPARK_SUBMIT_OPTS": "-Da=b"})["SPARK_SUBMIT_OPTS"] == f"{shared} -Da=b"
 

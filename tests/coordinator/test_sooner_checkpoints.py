@@ -55,6 +55,15 @@ def test_a_batch_that_it_covers_hastens_the_next_one_no_more() -> None:
     assert triggered(h, 1.9)
 
 
+def test_nor_does_one_that_came_before_a_late_barrier() -> None:
+    h = Harness(interval=1.0)
+    assert triggered(h, 1.0)
+    published(h, 1.6)
+    h.now = 1.65
+    assert events(CheckpointTriggered, h.ack()) == []
+    assert triggered(h, 2.0)
+
+
 def test_the_pause_behind_the_one_before_is_kept() -> None:
     h = Harness(interval=1.0, min_pause=0.9)
     published(h, 0.8)

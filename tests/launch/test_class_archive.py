@@ -30,7 +30,7 @@ def test_a_driver_starts_with_the_archive_and_keeps_the_options_of_its_user(
 ) -> None:
     path = made(archive)
     added = jvm_environ({**environ, "SPARK_SUBMIT_OPTS": "-Da=b", "SPARK_LAUNCHER_OPTS": "-Dc=d"})
-    shared = f'-Xshare:auto -Xlog:cds*=off "-XX:SharedArchiveFile={path}"'
+    shared = f'-Xshare:auto -Xlog:cds*=off -XX:+VerifySharedSpaces "-XX:SharedArchiveFile={path}"'
     assert added == {"SPARK_SUBMIT_OPTS": f"{shared} -Da=b"}
 
 

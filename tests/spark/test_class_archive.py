@@ -65,14 +65,19 @@ def test_a_driver_loads_them_from_the_jars_if_it_is_switched_off(made: Path, tmp
     assert ".jar" in source
 
 
-@pytest.mark.parametrize("of", ["nothing", "text", "another jvm"])
+@pytest.mark.parametrize("of", ["nothing", "text", "another jvm", "damage"])
 def test_a_driver_whose_archive_is_of_no_use_runs_and_says_nothing_of_it(made: Path, tmp_path: Path, of: str) -> None:
     """As long as it should be, in the right place, and yet not what the JVM needs."""
     folder = tmp_path / "archives"
     folder.mkdir(mode=0o755)
     archive = class_archive({**os.environ, "CKPT_CLASS_ARCHIVE": str(folder)})
     assert archive is not None
-    content = {"nothing": b"", "text": b"no archive" * 1000, "another jvm": _of_another_jvm(made)}[of]
+    content = {
+        "nothing": b"",
+        "text": b"no archive" * 1000,
+        "another jvm": _of_another_jvm(made),
+        "damage": _damaged(made),
+    }[of]
     (folder / f"{archive.stem}.{len(content)}.jsa").write_bytes(content)
     assert archive.find() is not None
     printed, source = _loaded(folder, tmp_path / "log")
@@ -86,6 +91,13 @@ def _of_another_jvm(made: Path) -> bytes:
         content = file.read()
     at = content.index(b"OpenJDK")
     return content[:at] + b"ClosedJ" + content[at + 7 :]
+
+
+def _damaged(made: Path) -> bytes:
+    """A part of it is zeros, as a disk may leave it."""
+    content = made.read_bytes()
+    start, end = len(content) // 100, len(content) // 3
+    return content[:start] + bytes(end - start) + content[end:]
 
 
 def test_a_session_that_is_there_already_leaves_the_environment_alone(

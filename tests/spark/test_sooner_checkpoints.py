@@ -15,7 +15,7 @@ def test_the_coordinator_hears_of_the_batches_of_live_sources(
 ) -> None:
     """Apart, history is bounded, and the other query gets its barrier through the partition."""
     heard: list[float] = []
-    monkeypatch.setattr(CheckpointCycle, "note_published", lambda self, now: heard.append(now))
+    monkeypatch.setattr(CheckpointCycle, "note_published", lambda self, subtask, now: heard.append(now))
     expected = world.put_ids("history", 3, 5) | world.put_ids("live", 2, 4, 1000)
     run = world.run(mixed(world, chain=chain), world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
