@@ -128,7 +128,8 @@ class Trials:
         self._context.check_declared([uid for uid in before.logic if uid not in settings.logic])
         builder = make_builder(settings)
         other = builder.build(plan.without)
-        check_fits(self._vertex.uid, now, other)
+        is_read = bool(self._context.graph.outputs(self._vertex.uid))
+        check_fits(self._vertex.uid, now, other, is_read=is_read)
         # what it has by now is not asked for: the file source that a limit was given for may have ended since
         if _limits(settings) != _limits(before):
             self._check_limits(other)
