@@ -7,7 +7,8 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -34,7 +35,8 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 log = logging.getLogger(__name__)
 
 LAST_TRIAL = 10.0
-"""Seconds that a trial gets when its attempt is over: the function it calls is a user's, and may never return."""
+"""Seconds that a trial gets when its attempt is over, or the next one is to begin: the function it calls is a user's,
+and may never return."""
 
 MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
 
@@ -83,7 +85,7 @@ class Trials:
 
         def run() -> None:
             try:
-                with self._one_at_a_time:
+                with self._turn():
                     digests = self._try(number, plan, now, before or VertexSettings(), make_builder)
             except Exception as error:
                 tell(ReconfigurationUnfit(*task_id, number, _cause(error)))
@@ -119,6 +121,17 @@ class Trials:
                 log.warning("%s has not ended within %g s, and is left behind", thread.name, LAST_TRIAL)
 
     # ---- the threads
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """A function that never returns would have whatever is asked for behind it blamed for taking too long."""
+        if not self._one_at_a_time.acquire(timeout=LAST_TRIAL):
+            problem = "what was tried before has not returned yet: ask again, or stop the job and ask its next run"
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+        try:
+            yield
+        finally:
+            self._one_at_a_time.release()
 
     def _try(
         self, number: int, plan: VertexPlan, now: BuiltQuery, before: VertexSettings, make_builder: MakeBuilder
