@@ -87,7 +87,7 @@ class Trials:
             try:
                 with self._turn():
                     digests = self._try(number, plan, now, before or VertexSettings(), make_builder)
-            except Exception as error:
+            except BaseException as error:  # a file may raise KeyboardInterrupt, and this thread is nobody else's
                 tell(ReconfigurationUnfit(*task_id, number, _cause(error)))
             else:
                 tell(ReconfigurationPrepared(*task_id, number, digests))
@@ -229,5 +229,5 @@ def _limits(settings: VertexSettings) -> tuple[int | None, int | None]:
     return settings.max_bytes_per_batch, settings.max_files_per_batch
 
 
-def _cause(error: Exception) -> str:
+def _cause(error: BaseException) -> str:
     return str(error) if isinstance(error, CkptError) else find_cause(error).message
