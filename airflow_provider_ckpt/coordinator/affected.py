@@ -36,7 +36,9 @@ def _vertex_of(graph: JobGraph, uid: str) -> JobVertex:
         if uid in vertex.operators:
             return vertex
     known = ", ".join(uid for vertex in graph.vertices for uid in vertex.operators)
-    raise ReconfigurationRefusedError(why=f"{uid} is no operator of the job; there are: {known or 'none'}")
+    if not known:
+        raise ReconfigurationRefusedError(why="no run of the job has got as far as a plan: there is nothing to change")
+    raise ReconfigurationRefusedError(why=f"{uid} is no operator of the job; there are: {known}")
 
 
 def _refuse_unfit(vertex: JobVertex, change: VertexSettings) -> None:

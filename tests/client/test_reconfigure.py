@@ -197,6 +197,12 @@ def test_a_driver_that_was_lost_before_it_has_not(driver: Journal, tmp_path: Pat
     assert not one.runs_with(sixteen())
 
 
+def test_a_job_that_was_never_planned_has_nothing_to_change(tmp_path: Path) -> None:
+    Journal(open_root(open_storage(str(tmp_path))), "orders").claim("t", identify(), 1.0)
+    with pytest.raises(NotReconfigurableError, match="no run of the job has got as far as a plan"):
+        client(tmp_path).preview(sixteen())
+
+
 def test_an_answer_that_does_not_come_in_time_is_told_as_that(driver: Journal, tmp_path: Path) -> None:
     one = client(tmp_path)
     with pytest.raises(NotReconfiguredError, match="does not run with what was asked for yet"):

@@ -209,13 +209,14 @@ def cut_into(world: World) -> int | None:
             "it keeps state, and did not",
         ),
         ({"marked": 'raise ValueError("no such thing")'}, "ValueError: no such thing"),
+        ({"marked": 'raise KeyboardInterrupt("not now")'}, "KeyboardInterrupt: not now"),
         ({"marked": "return rows +"}, "SyntaxError"),
         (
             {"counts": 'return rows.groupBy("k").agg(F.count("*").alias("n"), F.last("id").alias("last"))'},
             "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
         ),
     ],
-    ids=["types", "columns", "state", "raises", "syntax", "state schema"],
+    ids=["types", "columns", "state", "raises", "interrupts", "syntax", "state schema"],
 )
 def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, version: dict[str, str], why: str) -> None:
     world.put_ids("live", 1, 10)

@@ -239,3 +239,32 @@ def test_a_function_that_never_returns_keeps_the_job_from_nothing(
     assert run.status == "STOPPED", run.cause
     assert "had not made its new query within 3 s" in told[0].detail
     check(world, 30)
+
+
+@pytest.mark.slow
+def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "LAST_TRIAL", 0.2)
+    gate, told = Path(world.path("gate")) / "open", list[RequestOutcome]()
+    waits = f"import os, time\n                while not os.path.exists('{gate}'): time.sleep(0.05)\n"
+    waits += '                return rows.withColumn("by", F.lit("two"))'
+    world.put_ids("live", 1, 10)
+
+    def work(script: Script) -> None:
+        script.put(10)
+        try:
+            for name, marked in (("v2", waits), ("v3", "")):
+                change = Reconfiguration().assign_execution_logic("marked", another(world, name, marked=marked))
+                told.append(script.change(change))
+        finally:
+            gate.touch()
+        wait_until(lambda: script.change(change).took_place, "a change behind it")
+        script.put(20)
+
+    with Script(world, work):
+        run = world.run(counting(world), checkpoint_timeout=3)
+    assert run.status == "STOPPED", run.cause
+    assert "had not made its new query within 3 s" in told[0].detail
+    assert "what was tried before has not returned yet" in told[1].detail
+    check(world, 30)

@@ -67,6 +67,12 @@ def has_watermark(frame: DataFrame) -> bool:
     return any(node.nodeName() == WATERMARK for node in _walk(_root(frame)))
 
 
+def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
+    """(column, delay) of each watermark of the plan, the delay in Spark's words."""
+    nodes = [node for node in _walk(_root(frame)) if node.nodeName() == WATERMARK]
+    return [(str(node.eventTime().name()), str(node.delay().toString())) for node in nodes]
+
+
 def is_stateful(frame: DataFrame) -> bool:
     """Whether a streaming query of the frame keeps something from one micro-batch to the next: aggregations,
     de-duplication, limits, arbitrary state, joins of two streams, and every operator that is not known to keep nothing.

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 from airflow_provider_ckpt.job.definition import plain_path, selecting
-from airflow_provider_ckpt.spark.query.analysed_plan import refusal
+from airflow_provider_ckpt.model.definition import EventTime
+from airflow_provider_ckpt.spark.query.analysed_plan import refusal, streaming_leaves, watermark_over_union, watermarks
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery
-from airflow_provider_ckpt.spark.query.edge_schema import plain
+from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain
 from airflow_provider_ckpt.spark.query.errors import UnfitQueryError
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.unions import shape
 
 
-def check_fits(vertex: str, now: BuiltQuery, other: BuiltQuery) -> None:
-    """``other`` in the place of ``now``. Raises UnfitQueryError. State that does not fit shows when it is tried."""
-    for problem in _problems(now, other):
+def check_fits(vertex: str, now: BuiltQuery, other: BuiltQuery, *, is_read: bool = False) -> None:
+    """``other`` in the place of ``now``. Raises UnfitQueryError. State that does not fit shows when it is tried.
+    ``is_read``: by other queries, out of its result partition."""
+    for problem in chain(_problems(now, other), _problems_of_event_time(now, other, is_read=is_read)):
         raise UnfitQueryError(vertex=vertex, problem=problem)
 
 
@@ -35,6 +39,24 @@ def _problems(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
     cause = refusal(other.frame, other.output_mode)
     if cause is not None:
         yield cause.rstrip(".")
+
+
+def _problems_of_event_time(now: BuiltQuery, other: BuiltQuery, *, is_read: bool) -> Iterator[str]:
+    """Spark goes on from the event time of now, and so do those who read its output: they would drop rows as late."""
+    had, has = Counter(watermarks(now.frame)), Counter(watermarks(other.frame))
+    if has - had:
+        yield f"it has another watermark: {', '.join(f'{column}, {delay}' for column, delay in has - had)}"
+    if had - has and streaming_leaves(now.frame) == streaming_leaves(other.frame):  # else a source has ended
+        yield f"it has a watermark less: {', '.join(f'{column}, {delay}' for column, delay in had - has)}"
+    if watermark_over_union(other.frame) and not watermark_over_union(now.frame):
+        yield "its watermark is set behind a union, and was not"
+    before, after = event_time(now.schema), event_time(other.schema)
+    if is_read and before != after:
+        yield f"its output follows the event time of {_column(after)}, and those who read it go by {_column(before)}"
+
+
+def _column(mark: EventTime | None) -> str:
+    return "no column" if mark is None else f"{mark.column!r}, {mark.delay_ms} ms"
 
 
 def _identity(reads: SourceReads) -> tuple[object, ...]:

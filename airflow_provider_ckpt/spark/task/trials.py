@@ -7,7 +7,8 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -34,7 +35,8 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 log = logging.getLogger(__name__)
 
 LAST_TRIAL = 10.0
-"""Seconds that a trial gets when its attempt is over: the function it calls is a user's, and may never return."""
+"""Seconds that a trial gets when its attempt is over, or the next one is to begin: the function it calls is a user's,
+and may never return."""
 
 MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
 
@@ -83,9 +85,9 @@ class Trials:
 
         def run() -> None:
             try:
-                with self._one_at_a_time:
+                with self._turn():
                     digests = self._try(number, plan, now, before or VertexSettings(), make_builder)
-            except Exception as error:
+            except BaseException as error:  # a file may raise KeyboardInterrupt, and this thread is nobody else's
                 tell(ReconfigurationUnfit(*task_id, number, _cause(error)))
             else:
                 tell(ReconfigurationPrepared(*task_id, number, digests))
@@ -120,6 +122,17 @@ class Trials:
 
     # ---- the threads
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """A function that never returns would have whatever is asked for behind it blamed for taking too long."""
+        if not self._one_at_a_time.acquire(timeout=LAST_TRIAL):
+            problem = "what was tried before has not returned yet: ask again, or stop the job and ask its next run"
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+        try:
+            yield
+        finally:
+            self._one_at_a_time.release()
+
     def _try(
         self, number: int, plan: VertexPlan, now: BuiltQuery, before: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
@@ -128,7 +141,8 @@ class Trials:
         self._context.check_declared([uid for uid in before.logic if uid not in settings.logic])
         builder = make_builder(settings)
         other = builder.build(plan.without)
-        check_fits(self._vertex.uid, now, other)
+        is_read = bool(self._context.graph.outputs(self._vertex.uid))
+        check_fits(self._vertex.uid, now, other, is_read=is_read)
         # what it has by now is not asked for: the file source that a limit was given for may have ended since
         if _limits(settings) != _limits(before):
             self._check_limits(other)
@@ -215,5 +229,5 @@ def _limits(settings: VertexSettings) -> tuple[int | None, int | None]:
     return settings.max_bytes_per_batch, settings.max_files_per_batch
 
 
-def _cause(error: Exception) -> str:
+def _cause(error: BaseException) -> str:
     return str(error) if isinstance(error, CkptError) else find_cause(error).message

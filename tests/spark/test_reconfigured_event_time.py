@@ -1,0 +1,108 @@
+"""A query is given a function that follows another event time than those who read it go by, or than Spark goes on from:
+rows would be late that are not, and the next run would be refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from tests.spark.harness import World
+from tests.spark.jobs import IDS, timed, windows
+from tests.spark.test_reconfiguring import Script
+from tests.support.waiting import wait_until
+
+
+def marking(world: World) -> Job:
+    """A feed gets its event time in a query of its own; another one counts in windows."""
+    job = Job("marking")
+
+    @job.source(max_files_per_trigger=1)
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs=[live], chain=False)
+    def marked(rows: DataFrame) -> DataFrame:
+        return timed(rows).withColumn("other", F.timestamp_seconds("k")).withWatermark("ts", "1 second")
+
+    @job.transform(inputs=[marked], chain=False)
+    def counts(rows: DataFrame) -> DataFrame:
+        counted = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
+        return counted.select(F.unix_seconds("window.start").alias("id"), "n")
+
+    job.sink("out", counts, FileSink(world.path("out")))
+    return job
+
+
+def version(world: World, name: str, sources: str, function: str) -> str:
+    path = Path(world.path("versions")) / f"{name}.py"
+    head = "from pyspark.sql import functions as F\nfrom airflow_provider_ckpt import Job\njob = Job('v2')\n"
+    path.write_text(f"{head}{sources}\n{function}\n")
+    return f"{path}:job"
+
+
+def test_a_function_that_marks_another_event_time_is_refused(world: World) -> None:
+    live = "@job.source\ndef live(read):\n    return read"
+    timed_by = "F.timestamp_seconds"
+    told: list[RequestOutcome] = []
+    marks = [
+        '.withWatermark("other", "1 second")',
+        '.withWatermark("ts", "1 hour")',
+        f'.withWatermark("ts", "1 second").withColumn("ts", {timed_by}("id"))',
+    ]
+    world.put_ids("live", 2, 10)
+
+    def work(script: Script) -> None:
+        wait_until(lambda: world.released_count() >= 1, "a window")
+        for number, mark in enumerate(marks):
+            columns = f'.withColumn("ts", {timed_by}("id")).withColumn("other", {timed_by}("k"))'
+            function = f"@job.transform(inputs=[live], chain=False)\ndef marked(rows):\n    return rows{columns}{mark}"
+            reference = version(world, f"v{number}", live, function)
+            told.append(script.change(Reconfiguration().assign_execution_logic("marked", reference)))
+        world.put_ids("live", 1, 10, 20)
+        wait_until(lambda: world.released_count() >= 2, "the next window")
+        world.request("drain")
+
+    with Script(world, work, end="nothing"):
+        run = world.run(marking(world))
+    assert run.status == "FINISHED", run.cause
+    assert world.released_ids() == [0, 10, 20]
+    assert world.state().settings == {}
+    assert [one.detail.partition("the one that runs: ")[2].partition(";")[0] for one in told] == [
+        "it has another watermark: other, 1 seconds",
+        "it has another watermark: ts, 1 hours",
+        "its output follows the event time of no column, and those who read it go by 'ts', 1000 ms",
+    ]
+
+
+def test_a_watermark_behind_the_union_is_refused(world: World) -> None:
+    sources = "\n".join(
+        f"@job.source(bounded={ends}, watermark=('ts', '1 second'))\ndef {uid}(read):\n    return read"
+        for uid, ends in (("history", True), ("live", False))
+    )
+    counted = 'groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))'
+    function = (
+        "@job.transform(inputs=[history, live])\ndef counts(rows):\n"
+        f'    counted = rows.withWatermark("ts", "1 second").{counted}\n'
+        '    return counted.select(F.unix_seconds("window.start").alias("id"), "n")'
+    )
+    world.put_ids("history", 2, 10)
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        reference = version(world, "v2", sources, function)
+        told.append(script.change(Reconfiguration().assign_execution_logic("counts", reference)))
+        world.put_ids("live", 1, 10, 100)
+        wait_until(lambda: world.read_up_to("counts", "live") == 0, "read")
+        world.request("drain")
+
+    with Script(world, work, end="nothing"):
+        run = world.run(windows(world))
+    assert run.status == "FINISHED", (run.cause, told)
+    assert "another watermark" in told[0].detail
+    assert world.released_ids() == [0, 10, 100]
