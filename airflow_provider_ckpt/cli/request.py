@@ -50,8 +50,9 @@ def _add_reconfigure(commands: argparse._SubParsersAction[argparse.ArgumentParse
         nargs="+",
         help="settings: " + ", ".join((*WORKLOAD, *RESOURCES, LOGIC)),
     )
-    parser.add_argument("--plan", action="store_true", help="say what would be affected, and ask nobody")
-    parser.add_argument(
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--plan", action="store_true", help="say what would be affected, and ask nobody")
+    either.add_argument(
         "--next-run",
         action="store_true",
         help="of a job that nobody runs: its next run has those functions; for settings of `logic` only",

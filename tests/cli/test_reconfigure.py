@@ -134,6 +134,13 @@ def test_functions_are_assigned_while_nobody_runs_the_job(
     assert Journal(storage, "orders").refresh().settings == {"daily": VertexSettings(logic={"live": "v2.py:job"})}
 
 
+def test_a_plan_of_what_the_next_run_would_have_is_not_asked_for(running: Journal, empty_root: str) -> None:
+    streaming(running)
+    with pytest.raises(SystemExit) as ended:
+        main(["reconfigure", "orders", "daily.logic=declared", "--root", empty_root, "--plan", "--next-run"])
+    assert ended.value.code == 2
+
+
 PARTS = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), bounded=True, parallelism=2, splits=True)
 
 

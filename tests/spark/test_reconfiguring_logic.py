@@ -316,3 +316,22 @@ def _is_in_batch(world: World) -> bool:
         if planned - committed:
             return True
     return False
+
+
+def test_a_function_over_state_is_tried_on_what_a_micro_batch_has_left_and_not_before(world: World) -> None:
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        change = Reconfiguration().assign_execution_logic("counts", another(world, "v2"))
+        told.append(script.change(change))
+        script.put(0)
+        told.append(script.change(change))
+        script.put(10)
+
+    world.path("live")
+    with Script(world, work):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    assert "no micro-batch of it is committed yet" in told[0].detail
+    assert told[1].result.value == "completed", told[1]
+    check(world, 20)

@@ -150,6 +150,8 @@ class Trials:
             self._check_state(other)
         if settings.executors is not None and settings.executors != before.executors:
             self._check_executors()
+        if other.stateful and (settings.logic, settings.digests) != (before.logic, before.digests):
+            self._check_committed()
         if other.stateful and not self._is_stopped:
             self._start_on_copy(number, settings, other)
         self._tried = TriedQuery(settings, plan.without, builder, other)
@@ -170,6 +172,12 @@ class Trials:
         executors = self._context.executors
         problem = None if executors is None else executors.problem()
         if problem is not None:
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+
+    def _check_committed(self) -> None:
+        """Before that there is nothing to try it on: what Spark refuses when a query starts would end the job."""
+        if self._folder.newest_commit() is None:
+            problem = "no micro-batch of it is committed yet, so there is nothing to try another function on; ask again"
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_state(self, other: BuiltQuery) -> None:
