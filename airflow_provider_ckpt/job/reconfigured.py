@@ -61,8 +61,15 @@ def read_anew(operators: Operators, settings: VertexSettings, logic: Logic) -> V
     found = dict(settings.digests)
     for uid, reference in settings.logic.items():
         if uid in operators and uid not in found:
-            found[uid] = loaded(uid, reference, lambda: logic.read(reference))  # noqa: B023
+            found[uid] = _read(uid, reference, logic)
     return replace(settings, digests=found)
+
+
+def _read(uid: str, reference: str, logic: Logic) -> str:
+    try:
+        return logic.read(reference)
+    except InvalidInputError as error:
+        raise UnfitLogicError(uid=uid, reference=reference, problem=f"cannot be loaded. {error}") from error
 
 
 def loaded(uid: str, reference: str, load: Callable[[], T]) -> T:

@@ -54,6 +54,7 @@ def test_a_function_that_marks_another_event_time_is_refused(world: World) -> No
         '.withWatermark("other", "1 second")',
         '.withWatermark("ts", "1 hour")',
         f'.withWatermark("ts", "1 second").withColumn("ts", {timed_by}("id"))',
+        "",
     ]
     world.put_ids("live", 2, 10)
 
@@ -77,6 +78,7 @@ def test_a_function_that_marks_another_event_time_is_refused(world: World) -> No
         "it has another watermark: other, 1 seconds",
         "it has another watermark: ts, 1 hours",
         "its output follows the event time of no column, and those who read it go by 'ts', 1000 ms",
+        "it has no event time any more",
     ]
 
 

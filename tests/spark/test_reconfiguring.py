@@ -235,6 +235,7 @@ def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, version: dict[s
     (outcome,) = told
     assert outcome.result.value == "failed"
     assert why in outcome.detail
+    assert "while the job ran" not in outcome.detail, "nobody was given it"
     assert outcome.detail.endswith("the job goes on as it was")
     check(world, 30)
     assert world.state().settings == {}

@@ -318,6 +318,7 @@ def _is_in_batch(world: World) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_function_over_state_is_tried_on_what_a_micro_batch_has_left_and_not_before(world: World) -> None:
     told: list[RequestOutcome] = []
 

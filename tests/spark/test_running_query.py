@@ -105,8 +105,8 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
         publish_committed=lambda: False,
         log=SimpleNamespace(state=SimpleNamespace(last_batch=None)),
         folder=SimpleNamespace(location=""),
-        vertex=SimpleNamespace(uid="vertex"),
-        publication=SimpleNamespace(plan=SimpleNamespace(settings=None)),
+        vertex=SimpleNamespace(uid="vertex", sources=("live",)),
+        publication=SimpleNamespace(plan=SimpleNamespace(settings=None, without=frozenset())),
     )
     context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1, executors=None)
     query = RunningQuery(context, publisher, lambda: None)

@@ -30,6 +30,15 @@ COORDINATOR = (
         "a job with an interval of ten minutes commits in every sink behind each micro-batch",
     ),
     Mutant(
+        "a-checkpoint-behind-a-late-barrier",
+        "R15",
+        "coordinator/checkpoint_cycle.py",
+        "        self._published_at.pop(subtask, None)  # what it told before lies before its barrier\n",
+        "",
+        _SOONER,
+        "a storage that was slow to take a barrier is given the next checkpoint at once, with nothing new in it",
+    ),
+    Mutant(
         "slow-release-forgotten",
         "R7",
         "journal/kinds/checkpoints.py",

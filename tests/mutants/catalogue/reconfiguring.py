@@ -110,6 +110,15 @@ RECONFIGURING = (
         "queries that start later cut their state as the one that was changed",
     ),
     Mutant(
+        "another-watermark-taken",
+        "R21",
+        "spark/query/fitness.py",
+        "    if has - had:\n",
+        "    if False:\n",
+        ("tests/spark/test_reconfigured_event_time.py",),
+        "those who read a query's output go by the event time of before, and rows of it are late",
+    ),
+    Mutant(
         "settings-of-one-that-starts-beside",
         "R21",
         "spark/task/session_settings.py",
