@@ -14,6 +14,8 @@ FACTOR = 2
 SLACK = 4
 """It shrinks at a quarter of what it has: then it has twice as much as it needs, and does not grow again at once."""
 Range = tuple[int, int]
+_Change = tuple[str, int, str]
+"""Setting, value, why."""
 
 
 class KeepUp(Controller):
@@ -25,6 +27,8 @@ class KeepUp(Controller):
     * ``state_partitions``: doubled when the micro-batches of so many looks took longer than their interval, and no
       limit is in the way.
     * ``parallelism`` of a source with splits: doubled when what is left would take longer than ``within``.
+
+    Where both would help and one is refused, or comes to nothing, the other one is changed.
 
     Halved again when ``idle_looks`` looks in a row found it with a quarter of that, or with nothing to do. One look
     that says otherwise begins to count anew; one that says nothing, since a micro-batch is under way, does not count.
@@ -62,6 +66,7 @@ class KeepUp(Controller):
         self._behind = 0
         self._idle: dict[str, int] = {}
         self._began: tuple[float, int, int] | None = None
+        self._asked: dict[str, int] = {}
 
     @property
     def name(self) -> str:
@@ -81,32 +86,38 @@ class KeepUp(Controller):
             return None
         busy = sum(max(one.duration, one.interval) for one in query.batches) * 2 >= elapsed
         full, late = busy and self._is_full(query), bool(query.batches) and all(one.is_late for one in query.batches)
-        for setting in self._counts(behind=full or late, slack=self._slack(query)):
-            if (less := self._less(query, setting)) is not None:
-                return less
+        slack = self._counts(behind=full or late, slack=self._slack(query))
+        if (less := self._first([change for one in slack for change in self._less(query, one)])) is not None:
+            return less
         if self._behind < self._looks:
             return None
-        return self._more(query, full=full, late=late)
+        return self._first(self._more(query, full=full, late=late))
 
-    def _more(self, query: QueryMetrics, *, full: bool, late: bool) -> Reconfiguration | None:
+    def _more(self, query: QueryMetrics, *, full: bool, late: bool) -> list[_Change]:
+        found = []
         if full and self._limit is not None:
             now, most = self._now(query, self._limit), self._of(self._limit)[1]
             if now < most:
-                return self._change(self._limit, min(most, now * FACTOR), "each micro-batch is as large as it may be")
+                found.append((self._limit, min(most, now * FACTOR), "each micro-batch is as large as it may be"))
         if late and self._bounds["state_partitions"] is not None:
             now, most = self._now(query, "state_partitions"), self._of("state_partitions")[1]
             if now < most:
                 took = f"micro-batches take {query.batch_time:.1f} s, and one is to begin every {_interval(query):g} s"
-                return self._change("state_partitions", min(most, now * FACTOR), took)
-        return None
+                found.append(("state_partitions", min(most, now * FACTOR), took))
+        return found
 
-    def _less(self, query: QueryMetrics, setting: str) -> Reconfiguration | None:
+    def _less(self, query: QueryMetrics, setting: str) -> list[_Change]:
         if getattr(query.settings, setting) is None:
-            return None  # as the job declares it
+            return []  # as the job declares it
         now, least = self._now(query, setting), self._of(setting)[0]
         if now <= least:
-            return None
-        return self._change(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")
+            return []
+        return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
+
+    def _first(self, wanted: list[_Change]) -> Reconfiguration | None:
+        """What it asked for last of a setting, and wants again, has come to nothing: another setting goes first."""
+        first = min(wanted, key=lambda one: self._asked.get(one[0]) == one[1], default=None)
+        return None if first is None else self._change(*first)
 
     def _is_full(self, query: QueryMetrics) -> bool:
         """Whether each micro-batch was as large as it may be. Spark takes no file that would exceed a limit of bytes,
@@ -177,6 +188,7 @@ class KeepUp(Controller):
 
     def _change(self, setting: str, value: int, why: str) -> Reconfiguration:
         self._behind, self._idle, self._began = 0, {}, None
+        self._asked[setting] = value
         return Reconfiguration(why).assign_workload(self.uid, **{setting: value})
 
     def _of(self, setting: str) -> Range:

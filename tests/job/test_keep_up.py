@@ -203,6 +203,33 @@ def test_batches_that_take_longer_than_their_interval_get_more_parts_of_the_stat
     assert query.backlog < 30
 
 
+def test_where_the_limit_is_refused_the_parts_of_the_state_are_changed() -> None:
+    """Each micro-batch is full and late, and no change of the limit ever comes to be."""
+    policy = KeepUp("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), looks=1)
+    full = BatchProgress(1, 5.0, 1.0, 2, 2, 2 * MIB, state_partitions=4)
+    settings: dict[str, Any] = {}
+    asked = []
+    for now in range(4):
+        wanted = policy.on_metrics(float(now), metrics(full, **settings))
+        assert wanted is not None
+        (change,) = wanted.changes["q"].named().items()
+        asked.append(change)
+        if change[0] == "state_partitions":
+            settings.update([change])
+    assert asked == [("max_files_per_batch", 4), ("state_partitions", 8), ("state_partitions", 16), asked[0]]
+
+
+def test_where_the_parts_are_not_taken_back_the_limit_is() -> None:
+    policy = KeepUp("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), idle_looks=1)
+    quick = BatchProgress(1, 0.1, 1.0, 1, 1, MIB, state_partitions=8)
+    asked = []
+    for now in range(2):
+        wanted = policy.on_metrics(float(now), metrics(quick, max_files_per_batch=8, state_partitions=8))
+        assert wanted is not None
+        asked += list(wanted.changes["q"].named())
+    assert asked == ["state_partitions", "max_files_per_batch"]
+
+
 def test_the_number_of_parts_that_was_seen_counts_and_not_the_bound() -> None:
     policy = KeepUp("q", state_partitions=(4, 32), looks=1)
     asked = policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 1.0, 1, state_partitions=12)))
