@@ -190,8 +190,8 @@ class Retention:
         if head <= self._heads.get(subtask, 0):
             return  # what holds it has not moved, and a truncation reads the whole log
         path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
-        LogTruncation(self._storage, path, self._journal.check_fenced).truncate(head)
-        self._logs[subtask].forget(head)
+        kept = LogTruncation(self._storage, path, self._journal.check_fenced).truncate(head, unreleased)
+        self._logs[subtask].forget(head, kept)
         self._heads[subtask] = head
 
     def _purge(self, subtask: SubtaskId, kept: list[Snapshot]) -> None:

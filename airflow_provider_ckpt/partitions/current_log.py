@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_state import Numbered
@@ -31,8 +31,8 @@ class CurrentLog:
         log = self._logs.get(self._subtask)
         return log is not None and log.has_ended
 
-    def forget(self, head: int) -> None:
-        self._logs[self._subtask].forget(head)
+    def forget(self, head: int, kept: Container[int]) -> None:
+        self._logs[self._subtask].forget(head, kept)
 
     def records(self, start: int = 0) -> list[Numbered]:
         log = self._logs.get(self._subtask)

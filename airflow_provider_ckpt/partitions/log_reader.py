@@ -6,6 +6,7 @@ In the writer's own process the :class:`SubtaskLog` is one: it shows what it has
 from __future__ import annotations
 
 import threading
+from collections.abc import Container
 from typing import Protocol
 
 from airflow_provider_ckpt.partitions.log_state import LogState, Numbered, fold, from_number, without_forgotten
@@ -29,8 +30,9 @@ class LogReader(Protocol):
     def records(self, start: int = 0) -> list[Numbered]:
         """The live records with number >= ``start``, in order, those that have come since included."""
 
-    def forget(self, head: int) -> None:
-        """Entries below ``head`` were truncated (:class:`LogTruncation`): keep them in memory no longer."""
+    def forget(self, head: int, kept: Container[int]) -> None:
+        """Entries below ``head`` were truncated (:class:`LogTruncation`), but for the numbers ``kept``: they are in
+        memory no longer."""
 
 
 class TailingLogReader:
@@ -63,17 +65,22 @@ class TailingLogReader:
             self._read_on()
             return from_number(self._records, start)
 
-    def forget(self, head: int) -> None:
+    def forget(self, head: int, kept: Container[int]) -> None:
         with self._lock:
-            self._records = without_forgotten(self._records, head)
+            self._records = without_forgotten(self._records, head, kept)
+            self._head = max(self._head, head)
 
     def _read_on(self) -> None:
+        is_first = not self._entries.loaded
         self._records += numbered(self._entries.tail())
+        if is_first:
+            self._head = self._entries.head  # what is gone below it was not read
         while self._entries.is_cut_short:  # the next call raises, or has more
             self._records += numbered(self._entries.tail())
         if self._entries.head > self._head:  # by whoever truncates, who may be elsewhere
+            kept = self._entries.kept_now()
             self._head = self._entries.head
-            self._records = without_forgotten(self._records, self._head)
+            self._records = without_forgotten(self._records, self._head, kept)
 
     def _state(self) -> LogState:
         return fold(self.records())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.snapshot import Snapshot
@@ -111,19 +111,29 @@ def from_epoch(records: list[Numbered], epoch: int) -> list[Numbered]:
     return [] if start is None else from_number(records, start)
 
 
-def folded_below(records: Iterable[Numbered], head: int) -> list[int]:
-    """Numbers of the live entries below ``head`` that the log is folded from at any position from there on (R7): the
-    last batch, and the ends. Whoever truncates the log leaves them, however long ago they were: an idle subtask only
-    puts barriers, and one that goes back to a checkpoint knows its last batch from them."""
-    before = [(number, record) for number, record in live(records) if number < head]
+def is_awaited(record: Record) -> bool:
+    """Somebody besides the subtask itself wants it: who reads its output, or releases it."""
+    return isinstance(record, (Batch, EndOfData, EndOfPartition))
+
+
+def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | None) -> list[int]:
+    """Numbers of the live entries below ``head`` that whoever truncates the log leaves (R7), however long ago they
+    were.
+
+    What the log is folded from at any position from there on: the last batch, and the ends. An idle subtask only puts
+    barriers, and one that goes back to a checkpoint knows its last batch from them. And the batches from
+    ``unreleased_from`` on: a sink has still to release them."""
+    before = [(number, record) for number, record in live(records) if number < head and is_awaited(record)]
     batches = [number for number, record in before if isinstance(record, Batch)]
-    return batches[-1:] + [number for number, record in before if isinstance(record, (EndOfData, EndOfPartition))]
+    ends = [number for number, record in before if not isinstance(record, Batch)]
+    unreleased = [] if unreleased_from is None else [number for number in batches if number >= unreleased_from]
+    return sorted({*batches[-1:], *ends, *unreleased})
 
 
-def without_forgotten(records: list[Numbered], head: int) -> list[Numbered]:
-    """What is left of them when the log was truncated at ``head``: Open records stay (R3)."""
-    folded = frozenset(folded_below(records, head))
-    return [one for one in records if one[0] >= head or one[0] in folded or isinstance(one[1], Open)]
+def without_forgotten(records: list[Numbered], head: int, kept: Container[int]) -> list[Numbered]:
+    """What is left of them when the log was truncated at ``head``, and those numbers were kept: Open records stay
+    (R3)."""
+    return [one for one in records if one[0] >= head or one[0] in kept or isinstance(one[1], Open)]
 
 
 def fold(records: Iterable[Numbered]) -> LogState:

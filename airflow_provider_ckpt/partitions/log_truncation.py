@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_provider_ckpt.partitions.log_state import folded_below
+from airflow_provider_ckpt.partitions.log_state import kept_below
 from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -17,14 +17,14 @@ class LogTruncation:
     def __init__(self, storage: Storage, path: str, check_fenced: Callable[[], None]) -> None:
         self._storage, self._path, self._check_fenced = storage, path, check_fenced
 
-    def truncate(self, head: int) -> None:
+    def truncate(self, head: int, unreleased_from: int | None) -> frozenset[int]:
         """Delete the entries below ``head``; Open records stay, and until the next truncation what the others add up
-        to (:func:`.folded_below`). Each time the log is read for it from its head on,
-        two requests a pack and one for each other entry: that is what says which are to stay.
+        to, and what no sink has released yet (:func:`.kept_below`). Each time the log is read for it from its head on,
+        two requests a pack and one for each other entry: that is what says which are to stay. Returns their numbers.
 
         Raises FencedError, NoSuchHeadError if ``head`` is beyond the log, and the errors of the storage.
         """
         entries = subtask_entries(self._storage, self._path)
         records = numbered(entries.load())
         self._check_fenced()
-        entries.truncate(head, besides=folded_below(records, head))
+        return entries.truncate(head, besides=kept_below(records, head, unreleased_from))

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from posixpath import dirname
 
-from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.records import Batch, EndOfData, EndOfPartition, Record
+from airflow_provider_ckpt.partitions.log_state import Numbered, is_awaited
+from airflow_provider_ckpt.partitions.records import Batch
+
+WORTH_KEEPING = 3
+"""The head passes what is not released yet if that is so many times fewer entries than are got rid of by it: what is
+kept below the head is read entry by entry, and what is behind it by the pack."""
 
 
 def log_head(
@@ -21,24 +25,28 @@ def log_head(
     ``retained``: the subtask's own positions in the retained checkpoints. ``unreleased_from``: entries from
     here on may hold handles that are not released; None if the subtask has no sinks. ``consumers``: for each
     consumer its input position in the oldest retained checkpoint, 0 if it has not started. The latter two hold batches
-    and ends, and not the barriers of an idle subtask that follow what was read and released. What the log is folded
-    from stays besides, wherever it is (:func:`.folded_below`); so does the batch at the edge of a consumer's position.
+    and ends, and not the barriers of an idle subtask that follow what was read and released. Nor do a few batches that
+    nobody may release, as a gate is shut, hold the barriers of weeks: the head passes them, and whoever truncates
+    leaves them below it. What the log is folded from stays besides, wherever it is, and so do they
+    (:func:`.kept_below`); so does the batch at the edge of a consumer's position.
     """
-    start = held_from(unreleased_from, consumers)
+    known, read_from = list(records), held_from(None, consumers)
+    awaited = [number for number, one in known if is_awaited(one)]
     bounds = [*retained]
-    if start is not None:
-        bounds += [number for number, one in records if number >= start and _is_awaited(one)]
-    return max(0, min(bounds))
+    if read_from is not None:
+        bounds += [number for number in awaited if number >= read_from]
+    head = max(0, min(bounds))
+    if unreleased_from is None:
+        return head
+    unreleased = [number for number in awaited if unreleased_from <= number < head]
+    others = sum(unreleased_from <= number < head for number, _ in known) - len(unreleased)
+    return head if others >= WORTH_KEEPING * len(unreleased) else unreleased[0]
 
 
 def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | None:
     """The position from which on others than the subtask itself may still want something; None: nobody does."""
     starts = [*consumers, *(() if unreleased_from is None else (unreleased_from,))]
     return min(starts, default=None)
-
-
-def _is_awaited(record: Record) -> bool:
-    return isinstance(record, (Batch, EndOfData, EndOfPartition))
 
 
 def data_head(consumers: Iterable[int]) -> tuple[int, ...]:

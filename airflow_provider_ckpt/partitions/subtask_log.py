@@ -6,6 +6,7 @@ Appends share one lock, so a barrier is always the fold of exactly what precedes
 from __future__ import annotations
 
 import threading
+from collections.abc import Container
 
 from airflow_provider_ckpt.errors import CkptError, TransientError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -182,7 +183,7 @@ class SubtaskLog:
     def _forget_truncated(self) -> None:
         """Who truncates the log may be another process, which does not tell the writer."""
         self._log.check_head()
-        self.forget(self._log.head)
+        self.forget(self._log.head, self._log.kept_now())
         self._ask_at = len(self._records) + FORGET_EVERY
 
     def records(self, start: int = 0) -> list[Numbered]:
@@ -190,10 +191,10 @@ class SubtaskLog:
         with self._lock:
             return from_number(self._records, start)
 
-    def forget(self, head: int) -> None:
+    def forget(self, head: int, kept: Container[int]) -> None:
         """As :meth:`LogReader.forget`."""
         with self._lock:
-            self._records = without_forgotten(self._records, head)
+            self._records = without_forgotten(self._records, head, kept)
             self.state.forget(head)
 
     def _append(self, record: Record) -> int:

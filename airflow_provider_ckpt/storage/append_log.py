@@ -277,8 +277,9 @@ class AppendLog:
 
     # ---- truncation
 
-    def truncate(self, head: int, keep: KeepRule | None = None, besides: Collection[int] = ()) -> None:
-        """Move the head up to ``head`` (a no-op if it is there or beyond) and delete what lies below.
+    def truncate(self, head: int, keep: KeepRule | None = None, besides: Collection[int] = ()) -> frozenset[int]:
+        """Move the head up to ``head`` (a no-op if it is there or beyond) and delete what lies below; the numbers below
+        the head that stay.
 
         Entries for which ``keep`` is true are never deleted; those of the numbers ``besides`` stay until the next
         truncation. A crash in between leaves entries below the
@@ -300,6 +301,11 @@ class AppendLog:
             self._head = max(self._head, listing.head)
         # not under the lock: a thousand deletions in an object store take a minute, and writers must not wait
         self._files.delete_below_head(listing)
+        return frozenset(listing.kept_below)
+
+    def kept_now(self) -> frozenset[int]:
+        """The numbers below the head, wherever that is by now, that stay (two requests)."""
+        return frozenset(self._files.list().kept_below)
 
     # ---- bookkeeping
 

@@ -63,6 +63,6 @@ def test_a_tail_that_was_truncated_beyond_what_was_read_is_no_end(writer: Subtas
     tail.records()
     for number in range(4):
         writer.publish(Batch(number, {}))
-    LogTruncation(open_storage(tmp_path), "log", lambda: None).truncate(4)
+    LogTruncation(open_storage(tmp_path), "log", lambda: None).truncate(4, None)
     with pytest.raises(BelowHeadError):
         tail.records()

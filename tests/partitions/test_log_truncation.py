@@ -39,8 +39,10 @@ def writer(storage: Storage) -> SubtaskLog:
     return log
 
 
-def truncate(storage: Storage, head: int, check_fenced: Callable[[], None] = lambda: None) -> None:
-    LogTruncation(storage, "log", check_fenced).truncate(head)
+def truncate(
+    storage: Storage, head: int, check_fenced: Callable[[], None] = lambda: None, unreleased: int | None = None
+) -> frozenset[int]:
+    return LogTruncation(storage, "log", check_fenced).truncate(head, unreleased)
 
 
 def batches(log: LogReader) -> list[int]:
@@ -69,11 +71,28 @@ def test_the_writer_appends_on_behind_a_head_that_somebody_else_has_moved(writer
 def test_who_is_told_forgets_what_is_gone_and_nothing_else(writer: SubtaskLog, storage: Storage, far: bool) -> None:
     log: LogReader = TailingLogReader(storage, "log") if far else writer
     assert batches(log) == [0, 1, 2, 3, 4, 5]
-    truncate(storage, 4)
-    log.forget(4)
+    log.forget(4, truncate(storage, 4))
     writer.publish(batch(6))
     assert log.records() == loaded(storage).records()
     assert batches(log) == [2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["writer", "reader elsewhere"])
+def test_r7_what_is_not_released_stays_with_who_is_not_told(
+    writer: SubtaskLog, storage: Storage, far: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sees by itself that the head has moved, and what it may not forget."""
+    monkeypatch.setattr(writer, "_ask_at", 1)
+    log: LogReader = TailingLogReader(storage, "log") if far else writer
+    last = idle(writer, 20)
+    assert batches(log) == [0, 1, 2, 3, 4, 5]
+    assert truncate(storage, last, unreleased=3) == {0, 3, 4, 5, 6}
+    writer.check_fenced()
+    for _ in range(20):  # a reader elsewhere looks for the head now and then
+        log.records()
+    assert batches(log) == batches(loaded(storage)) == [2, 3, 4, 5]
+    assert truncate(storage, idle(writer, 5), unreleased=None) == {0, 6}
+    assert batches(loaded(storage)) == [5]
 
 
 def idle(writer: SubtaskLog, checkpoints: int) -> int:

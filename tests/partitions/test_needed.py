@@ -37,9 +37,18 @@ def head(records: list[Numbered], retained: int, *consumers: int, unreleased: in
 
 def test_r7_unreleased_handles_pin_their_entries() -> None:
     records = log_of(4, 7)
-    assert head(records, 20, unreleased=5) == 7
-    assert head(records, 20, unreleased=4) == head(records, 20, unreleased=0) == 4
+    assert head(records, 8, unreleased=5) == 7
+    assert head(records, 10, unreleased=4) == head(records, 8, unreleased=2) == 4
     assert head(records, 20) == 20
+
+
+def test_r7_unreleased_handles_do_not_pin_the_barriers_of_weeks() -> None:
+    """They stay below the head, entry by entry, where there are many barriers for each."""
+    records = log_of(4, 7)
+    assert [head(records, n, unreleased=4) for n in (8, 11, 12, 20)] == [4, 4, 12, 20]
+    assert head(records, 20, 7, unreleased=0) == 7  # what a consumer has not read holds the head
+    gone = [one for one in records if one[0] in (4, 7) or one[0] >= 12]
+    assert [head(gone, n, unreleased=4) for n in (13, 17, 18)] == [4, 4, 18]  # not at each checkpoint
 
 
 def test_r7_the_oldest_retained_checkpoint_and_every_consumer_hold_the_log() -> None:

@@ -55,8 +55,8 @@ def loaded(storage: Storage) -> SubtaskLog:
     return log
 
 
-def truncate(storage: Storage, head: int) -> None:
-    LogTruncation(storage, "log", lambda: None).truncate(head)
+def truncate(storage: Storage, head: int) -> frozenset[int]:
+    return LogTruncation(storage, "log", lambda: None).truncate(head, None)
 
 
 def batches(log: SubtaskLog) -> list[int]:
@@ -214,8 +214,7 @@ def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
     successor = opened(storage, epoch=2)
     for number in range(1, 20):
         successor.publish(batch(number))
-    truncate(storage, 18)
-    successor.forget(18)
+    successor.forget(18, truncate(storage, 18))
     with pytest.raises(LogFencedError):
         zombie.publish(batch(1))
     reader = loaded(storage)
@@ -384,8 +383,7 @@ def life(storage: Storage, head: int = HEAD) -> None:
     log.barrier(1, 1)
     log.publish(batch(1))
     log.publish(batch(2))
-    truncate(storage, head)
-    log.forget(head)
+    log.forget(head, truncate(storage, head))
     log.barrier(1, 2)
     log.end_of_data("finish")
     log.barrier(1, 3)

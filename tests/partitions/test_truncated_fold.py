@@ -105,8 +105,8 @@ class World:
 
     def truncate(self, storage: Storage | None = None) -> None:
         head = self.next_head()
-        LogTruncation(storage or self.storage, "log", lambda: None).truncate(head)
-        self.log.forget(head)
+        kept = LogTruncation(storage or self.storage, "log", lambda: None).truncate(head, self.released)
+        self.log.forget(head, kept)
         self.head = max(self.head, head)
 
     def check(self) -> None:
@@ -187,8 +187,8 @@ def test_r7_two_truncations_at_every_interleaving(seed: int) -> None:
             world.truncate()
 
         paused = Paused(world.storage, at, other)
-        head = world.next_head()
-        LogTruncation(paused, "log", lambda: None).truncate(head)
+        head, released = world.next_head(), world.released
+        LogTruncation(paused, "log", lambda: None).truncate(head, released)
         if not hit:
             return
         world.head = max(world.head, head)

@@ -45,7 +45,7 @@ def test_what_was_given_up_is_not_released_in_part_when_the_sink_comes_back() ->
     first = log.barrier(1, 1)
     log.open(AttemptId(2, 0, "b"))  # run 2: without "s"; "other" has all of it
     head = log_head(log.records(), retained=[first.position], unreleased_from=first.position, consumers=[])
-    LogTruncation(storage, "log", lambda: None).truncate(head)
+    LogTruncation(storage, "log", lambda: None).truncate(head, first.position)
     again = SubtaskLog(storage, "log")
     again.load()
     again.open(AttemptId(3, 0, "c"))  # run 3: "s" is back

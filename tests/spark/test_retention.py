@@ -73,6 +73,17 @@ class House:
         self.retention.close()
         return self
 
+    def idle(self, checkpoints: range, *, released: int | None = None) -> None:
+        """Checkpoints with nothing new in them, under a driver of its own; ``released``: each of them behind that."""
+        self.retention = self.next_master()
+        for number in checkpoints:
+            self.checkpoint(number)
+            if released is not None and number > released:
+                self.journal.write(CheckpointReleased(number, 1.0, {}))
+            self.retention.completed(number)
+            self.retention._thread.submit(int).result()
+        self.retention.close()
+
     def complete(self, number: int) -> None:
         path = f"a__b/data/0001-1-{number}-n"
         for name in ("part-0", "_SUCCESS", ".part-0.crc"):
@@ -80,6 +91,9 @@ class House:
         self.logs[A].publish(Batch(number, {}, files=(PartitionFile(f"{path}/part-0", 4),)))
         handle = {"id": f"h{number}", "rows": 1}
         self.logs[B].publish(Batch(number, {}, inputs={"a__b": 2 * number}, handles={"out": handle}))
+        self.checkpoint(number)
+
+    def checkpoint(self, number: int) -> None:
         subtasks = {uid: log.barrier(1, number) for uid, log in self.logs.items()}
         self.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
 
@@ -133,6 +147,36 @@ def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(st
     assert house.data() == [LAST - 1, LAST]
     assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 1)
     assert [one.batch_id for _, one in house.logs[A].records() if isinstance(one, Batch)] == [LAST - 1, LAST]
+
+
+@pytest.mark.parametrize("gap", [0, 5])
+def test_r7_a_gate_that_is_shut_holds_batches_and_not_the_barriers_behind_them(storage: Storage, gap: int) -> None:
+    """Its sink has released the first of four batches, and is then asked for weeks. The head passes the other three,
+    again and again, and they stay with who has the log in memory, and with who reads it anew."""
+    house = House(storage).live(4, released=1)
+    house.idle(range(5, 5 + gap))
+    house.logs[B].publish(Batch(5, {}, handles={"out": {"id": "h5", "rows": 1}}))
+    house.idle(range(5 + gap, 400))
+    assert len(storage.list(subtask_log_path("job", "b", 0))) < 8 * TRUNCATE_AT
+    assert unreleased(house.logs[B]) == unreleased(loaded(storage, B)) == ["h2", "h3", "h4", "h5"]
+    house.idle(range(400, 500), released=450)
+    assert unreleased(house.logs[B]) == unreleased(loaded(storage, B)) == ["h5"]  # what the log is folded from
+
+
+def test_r7_what_is_not_released_is_kept_below_the_head_only_where_that_is_worth_it(storage: Storage) -> None:
+    """As many batches as barriers: read by the pack behind the head, and entry by entry below it."""
+    house = House(storage).live(4 * TRUNCATE_AT, released=1)
+    assert house.head("b") < 4
+
+
+def loaded(storage: Storage, subtask: SubtaskId) -> SubtaskLog:
+    log = SubtaskLog(storage, subtask_log_path("job", subtask.vertex, subtask.number))
+    log.load()
+    return log
+
+
+def unreleased(log: SubtaskLog) -> list[object]:
+    return [dict(one.handles["out"])["id"] for _, one in log.records() if isinstance(one, Batch)]
 
 
 @pytest.mark.usefixtures("at_once")

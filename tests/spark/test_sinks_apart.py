@@ -143,6 +143,38 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
         assert world.released_ids(sink) == sorted(expected)
 
 
+@pytest.mark.slow
+def test_r7_a_gate_that_is_shut_for_long_holds_its_rows_and_not_an_entry_a_checkpoint(world: World) -> None:
+    """They are given to the sink by the run that was there all the time, or by one that reads the log anew."""
+    expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
+    is_open = [False]
+    staged = list[int]()
+
+    def is_long() -> bool:
+        """So many checkpoints behind the one that has all rows."""
+        if not staged and world.released_count("out") == len(expected):
+            staged.append(world.state().last_completed)
+        return bool(staged) and world.state().last_completed >= staged[0] + 100
+
+    stop = world.ask("stop", is_long)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "gethostname", lambda: "worker-7")
+        assert world.run(gated(world, is_open), stop, checkpoint_interval=0.03).status == "STOPPED"
+    last = world.state().last_completed
+    entries = {name.vertex: len(world.records(name.vertex)) for name in world.state().checkpoints[last].subtasks}
+    assert max(entries.values()) < 80, entries
+    assert (world.released_count("out"), world.released_count("down")) == (len(expected), 0)
+
+    def hear(line: Line) -> None:
+        if world.state().last_completed >= last + 60 and not is_open[0]:
+            is_open[0] = True
+            world.request("drain")
+
+    assert world.run(gated(world, is_open), hear, checkpoint_interval=0.03).status == "FINISHED"
+    for sink in ("out", "down"):
+        assert world.released_ids(sink) == sorted(expected)
+
+
 def test_a_sink_that_is_behind_is_not_taken_out_of_a_job_and_one_that_is_level_may_be(world: World) -> None:
     """What was staged for it would count as released when the others have it."""
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)

@@ -137,7 +137,7 @@ def test_r14_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
     log.open(AttemptId.first(1, "a"))
     for number in range(3):
         log.publish(Batch(number, {}, split=f"s{number}"))
-    LogTruncation(storage, "log", lambda: None).truncate(3)
+    LogTruncation(storage, "log", lambda: None).truncate(3, None)
     state = JobState(JOB)
     ev.SplitsCovered("parts", 1, ((0, 1), (1, 2))).apply(state)
     state.last_completed = 1

@@ -788,7 +788,7 @@ _FORGOTTEN = (
         "memory-of-a-log-grows",
         "R7",
         "jobmaster/retention.py",
-        "        self._logs[subtask].forget(head)\n",
+        "        self._logs[subtask].forget(head, kept)\n",
         "",
         _RETENTION,
         "a driver that runs for months keeps every entry in memory",
