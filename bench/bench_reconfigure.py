@@ -192,6 +192,7 @@ def main() -> None:
                 case = Case(base / how, args.keys, args.bytes)
                 rounds.append(case.measure(kind, how))
                 curves[how] = case.curves
+                print(kind, how, rounds[-1], file=sys.stderr, flush=True)  # rounds over a large state take minutes
         for how, rounds in found.items():
             middle = {n: statistics.median(getattr(one, n) for one in rounds) for n in Figures.__dataclass_fields__}
             gaps = ", ".join(f"{one.gap:.2f}" for one in rounds)
