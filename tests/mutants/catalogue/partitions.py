@@ -410,7 +410,7 @@ _WHAT_IS_NEEDED = (
         "staged rows are forgotten before they are released",
     ),
     Mutant(
-        "unreleased-handles-forgotten",
+        "kept-entries-forgotten",
         "R7",
         "partitions/log_state.py",
         "    return [one for one in records if one[0] >= head or one[0] in kept or isinstance(one[1], Open)]",
