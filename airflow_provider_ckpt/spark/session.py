@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
+from airflow_provider_ckpt.launch.jvm_watch import watch_jvm
 from airflow_provider_ckpt.spark.errors import SparkNotStartedError, UnsupportedConfError, UnsupportedStateStoreError
 from airflow_provider_ckpt.spark.query.source_options import refuse_settings
 from airflow_provider_ckpt.spark.task.causes import find_cause
@@ -103,6 +105,8 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with _quick_jvm(given):
         spark = _started(builder)
+    if (jvm := _own_jvm()) is not None:
+        watch_jvm(jvm)
     for key, value in conf.items():
         if key.startswith("spark.sql.") and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
@@ -117,6 +121,18 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
     except Exception as error:  # of Py4J, of PySpark, of a JVM that is no more
         cause = str(find_cause(error).message).strip()
         raise SparkNotStartedError(cause=cause.rstrip(".") or type(error).__name__) from error
+
+
+def _own_jvm() -> int | None:
+    """The JVM, if it is there for this process alone: one that it has started, or a spark-submit that has started
+    nothing but it. A notebook server's serves others."""
+    gateway: Any = SparkContext._gateway
+    pid = int(gateway.jvm.java.lang.ProcessHandle.current().pid())
+    if gateway.proc is not None:
+        return pid
+    command = str(gateway.jvm.System.getProperty("sun.java.command"))
+    is_submit = command.startswith("org.apache.spark.deploy.SparkSubmit ") and " --class " not in command
+    return pid if is_submit and pid == os.getppid() else None
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _ARCHIVE = "tests/launch/test_class_archive.py"
 _MAKING = "tests/launch/test_archive_making.py"
+_WATCH = "tests/launch/test_jvm_watch.py"
 
 LAUNCHING = (
     Mutant(
@@ -106,5 +107,23 @@ LAUNCHING = (
         "    if False:",
         (f"{_ARCHIVE}::test_whoever_has_switched_it_off_or_chosen_what_is_shared_keeps_that",),
         "with -Xshare:on of the user's, a JVM that does not take our archive does not start",
+    ),
+    Mutant(
+        "whoever-has-the-number-of-a-jvm-killed",
+        "R8",
+        "launch/jvm_watch.py",
+        """2>/dev/null | cut -d ' ' -f 20)" = "$2" ]; }""",
+        """2>/dev/null | cut -d ' ' -f 20)" != "" ]; }""",
+        (_WATCH,),
+        "a process that has nothing to do with it is killed",
+    ),
+    Mutant(
+        "watch-killed-with-its-driver",
+        "R8",
+        "launch/jvm_watch.py",
+        "            start_new_session=True,\n",
+        "",
+        (_WATCH,),
+        "the JVM of a task that Airflow ends with all of its group stays for ever",
     ),
 )

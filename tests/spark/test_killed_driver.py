@@ -1,0 +1,44 @@
+"""A driver is killed, and its JVM does not end by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.find_spark_home import _find_spark_home
+
+from airflow_provider_ckpt.journal.worker_process import process_started
+from tests.support.processes import ROOT
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+DRIVER = """
+import os, time
+from airflow_provider_ckpt.launch import jvm_watch
+from airflow_provider_ckpt.spark.session import build_session
+jvm_watch.GRACE = 1
+spark = build_session("killed", {"spark.master": "local[1]", "spark.ui.enabled": "false"})
+print("jvm", spark._jvm.java.lang.ProcessHandle.current().pid(), os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("submitted", [False, True], ids=["python", "spark-submit"])
+def test_the_jvm_of_a_driver_that_was_killed_does_not_stay_for_ever(tmp_path: Path, submitted: bool) -> None:
+    """It is stopped: one whose exit waits for RocksDB, which waits for it, ends as little."""
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    submit = [os.path.join(_find_spark_home(), "bin", "spark-submit"), "--master", "local[1]"]
+    command = [*(submit if submitted else [sys.executable]), str(script)]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ, text=True) as started:
+        assert started.stdout is not None
+        _, jvm, driver = next(line for line in started.stdout if line.startswith("jvm")).split()
+        os.kill(int(jvm), signal.SIGSTOP)
+        os.kill(int(driver), signal.SIGKILL)
+        wait_until(lambda: process_started(int(jvm)) is None, "the end of the JVM")
