@@ -8,14 +8,15 @@ a driver with much state that was killed left gigabytes of memory behind, for ev
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 
 from airflow_provider_ckpt.journal.worker_process import process_started
 
 log = logging.getLogger(__name__)
 
-GRACE = 60
-"""Seconds that a JVM has to end by itself: it stops its executors, and has logs of events to close."""
+GRACE = 300
+"""Seconds that a JVM has to end by itself: it stops its executors, and may have a log of events to bring somewhere."""
 
 _SCRIPT = """
 is_there() { [ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20)" = "$2" ]; }
@@ -24,25 +25,36 @@ left=$3
 while is_there "$1" "$2"; do
   if [ "$left" -le 0 ]; then kill -9 "$1"; exit; fi
   left=$((left - 1))
-  sleep 1
+  sleep 1 || exit
 done
 """
 """A shell sleeps in ``read`` until the other end of the pipe is closed, by whatever ends the process that holds it."""
 
-_watching: dict[int, subprocess.Popen[bytes]] = {}
+_watching: dict[tuple[int, str], subprocess.Popen[bytes]] = {}
+"""By the JVM and when it was started."""
+
+
+def _let_go() -> None:
+    """In a child that was forked: it does not hold open what tells of its parent's end, and has watched nothing."""
+    for watch in _watching.values():
+        assert watch.stdin is not None
+        watch.stdin.close()
+    _watching.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 def watch_jvm(pid: int) -> None:
     """Have the JVM killed when it is still there :data:`GRACE` seconds after this process has ended, however that came
-    about. Called once it runs, each time; on systems without /proc it does nothing. By a shell, which is in no group
-    that is killed with this process, and costs nothing while it waits. Raises nothing: a job runs without as well."""
-    if pid in _watching:
-        return
+    about. Called by who has it to himself, once it runs, each time; on systems without /proc it does nothing. By a
+    shell, which is in no group that is killed with this process, and costs nothing while it waits. Raises nothing: a
+    job runs without as well."""
     try:
         started = process_started(pid)
-        if started is None:
+        if started is None or (pid, started) in _watching:
             return
-        _watching[pid] = subprocess.Popen(
+        _watching[pid, started] = subprocess.Popen(
             ["/bin/sh", "-c", _SCRIPT, "ckpt-jvm-watch", str(pid), started, str(GRACE)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from airflow_provider_ckpt.partitions.log_state import kept_below
 from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
+from airflow_provider_ckpt.storage.log_files import HEAD_VERSION
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -27,4 +28,6 @@ class LogTruncation:
         entries = subtask_entries(self._storage, self._path)
         records = numbered(entries.load())
         self._check_fenced()
-        return entries.truncate(head, besides=kept_below(records, head, unreleased_from))
+        kept = kept_below(records, head, unreleased_from)
+        is_folded = kept == kept_below(records, head, None)  # releases before keep that in memory, and nothing else
+        return entries.truncate(head, besides=kept, version=1 if is_folded else HEAD_VERSION)

@@ -8,9 +8,12 @@ from posixpath import dirname
 from airflow_provider_ckpt.partitions.log_state import Numbered, is_awaited
 from airflow_provider_ckpt.partitions.records import Batch
 
+FEW = 250
 WORTH_KEEPING = 3
-"""The head passes what is not released yet if that is so many times fewer entries than are got rid of by it: what is
-kept below the head is read entry by entry, and what is behind it by the pack."""
+WORTH_KEEPING_MANY = 100
+"""The head passes what is not released yet if that is so many times fewer entries than are got rid of by it. What is
+kept below the head is read entry by entry, and what is behind it by the pack: where it is more than a few, a start from
+an object store is to be no slower for it."""
 
 
 def log_head(
@@ -40,7 +43,8 @@ def log_head(
         return head
     unreleased = [number for number in awaited if unreleased_from <= number < head]
     others = sum(unreleased_from <= number < head for number, _ in known) - len(unreleased)
-    return head if others >= WORTH_KEEPING * len(unreleased) else unreleased[0]
+    times = WORTH_KEEPING if len(unreleased) <= FEW else WORTH_KEEPING_MANY
+    return head if others >= times * len(unreleased) else unreleased[0]
 
 
 def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | None:

@@ -125,14 +125,17 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
 
 def _own_jvm() -> int | None:
     """The JVM, if it is there for this process alone: one that it has started, or a spark-submit that has started
-    nothing but it. A notebook server's serves others."""
+    nothing but it. A notebook server's serves others, and so does that of a process which this one was forked from."""
     gateway: Any = SparkContext._gateway
-    pid = int(gateway.jvm.java.lang.ProcessHandle.current().pid())
+    process = gateway.jvm.java.lang.ProcessHandle.current()
     if gateway.proc is not None:
-        return pid
-    command = str(gateway.jvm.System.getProperty("sun.java.command"))
-    is_submit = command.startswith("org.apache.spark.deploy.SparkSubmit ") and " --class " not in command
-    return pid if is_submit and pid == os.getppid() else None
+        parent = process.parent()
+        is_own = parent.isPresent() and parent.get().pid() == os.getpid()
+    else:
+        command = str(gateway.jvm.System.getProperty("sun.java.command"))
+        is_submit = command.startswith("org.apache.spark.deploy.SparkSubmit ") and " --class " not in command
+        is_own = is_submit and process.pid() == os.getppid()
+    return int(process.pid()) if is_own else None
 
 
 @contextmanager

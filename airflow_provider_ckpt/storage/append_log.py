@@ -277,14 +277,16 @@ class AppendLog:
 
     # ---- truncation
 
-    def truncate(self, head: int, keep: KeepRule | None = None, besides: Collection[int] = ()) -> frozenset[int]:
+    def truncate(
+        self, head: int, keep: KeepRule | None = None, besides: Collection[int] = (), version: int = 1
+    ) -> frozenset[int]:
         """Move the head up to ``head`` (a no-op if it is there or beyond) and delete what lies below; the numbers below
         the head that stay.
 
         Entries for which ``keep`` is true are never deleted; those of the numbers ``besides`` stay until the next
-        truncation. A crash in between leaves entries below the
-        head, which no reader sees and the next truncation deletes. Raises NoSuchHeadError if ``head`` is
-        beyond the entries read.
+        truncation. ``version``: the oldest one of a head's record whose readers know of such. A crash in between leaves
+        entries below the head, which no reader sees and the next truncation deletes. Raises NoSuchHeadError if ``head``
+        is beyond the entries read.
         """
         with self._lock:
             self._ensure_loaded()
@@ -294,7 +296,7 @@ class AppendLog:
             listing = self._files.list()
             if head > listing.head:
                 kept = self._kept.below(head, listing, keep, besides)
-                if self._files.write_head(head, kept):
+                if self._files.write_head(head, kept, version):
                     listing = replace(listing, head=head, kept=kept, head_records=(*listing.head_records, head))
                 else:
                     listing = self._files.list()  # whose record is there decides what is kept

@@ -25,6 +25,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 _ENTRY = re.compile(r"(\d{8,})\.json")
 _HEAD = re.compile(r"head-(\d{8,})\.json")
 _PACK = re.compile(r"pack-(\d{8,})-(\d{8,})\.json")
+HEAD_VERSION = 2
+"""Of a head record. Version 2 keeps more than releases know that read version 1 only: they would pass over it."""
 _LISTS = 20
 
 
@@ -161,9 +163,9 @@ class LogFiles:
         head = self.newest_head()
         return head if head > number else None
 
-    def write_head(self, head: int, kept: tuple[int, ...]) -> bool:
+    def write_head(self, head: int, kept: tuple[int, ...], version: int = 1) -> bool:
         """False if there is a record already: ours before a crash, or another truncation's, with what *it* keeps."""
-        data = encode_document(f"{self._kind}-head", self._version, head=head, kept=[*kept])
+        data = encode_document(f"{self._kind}-head", max(version, self._version), head=head, kept=[*kept])
         try:
             self._storage.create(self._head_path(head), data)
         except AlreadyExistsError:
@@ -172,8 +174,9 @@ class LogFiles:
 
     def delete_below_head(self, listing: Listing) -> None:
         """Delete the entries, head records and packs that nobody has to read any more, upwards."""
+        kept = frozenset(listing.kept)  # thousands, behind a gate that is shut
         for number in listing.numbers:
-            if number < listing.head and number not in listing.kept:
+            if number < listing.head and number not in kept:
                 self._storage.delete(self._entry_path(number))
         for number in listing.head_records:
             if number < listing.head:
@@ -190,7 +193,7 @@ class LogFiles:
         except ObjectNotFoundError:
             return None
         try:
-            record = decode_document(data, f"{self._kind}-head", self._version, uri=uri)
+            record = decode_document(data, f"{self._kind}-head", max(HEAD_VERSION, self._version), uri=uri)
             return tuple(int(number) for number in record["kept"])
         except (MalformedDocumentError, KeyError, TypeError, ValueError) as error:
             reason = f"the head record cannot be read ({error})"

@@ -16,12 +16,14 @@ from airflow_provider_ckpt.launch import jvm_watch
 from tests.support.waiting import wait_until
 
 HOLDER = """
-import sys
+import os, sys, time
 from airflow_provider_ckpt.launch import jvm_watch
 jvm_watch.GRACE = {grace}
 for _ in range(2):
     jvm_watch.watch_jvm({pid})
-print("watching", flush=True)
+if {forks} and os.fork() == 0:
+    time.sleep(600)
+print("watching", os.getpid(), flush=True)
 sys.stdin.read()
 """
 
@@ -34,15 +36,17 @@ def jvm() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def killed_holder(jvm: int, grace: int) -> None:
-    """It has watched the JVM, and is gone."""
-    command = [sys.executable, "-c", HOLDER.format(grace=grace, pid=jvm)]
+def killed_holder(jvm: int, grace: int, *, forks: bool = False) -> int:
+    """It has watched the JVM, and is gone; a child that it has forked is not."""
+    command = [sys.executable, "-c", HOLDER.format(grace=grace, pid=jvm, forks=forks)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as holder:
         assert holder.stdout is not None
-        assert holder.stdout.readline() == b"watching\n"
-        assert len(watches(jvm)) == 1
-        os.killpg(holder.pid, signal.SIGKILL)  # as who ends a task does with all that is its
+        assert holder.stdout.readline() == b"watching %d\n" % holder.pid
+        wait_until(lambda: len(watches(jvm)) == 1, "the one watch")
+        # of its group: as who ends a task does with all that is its
+        (os.kill if forks else os.killpg)(holder.pid, signal.SIGKILL)
+    return holder.pid
 
 
 def watches(jvm: int) -> list[int]:
@@ -61,6 +65,14 @@ def watches(jvm: int) -> list[int]:
 def test_a_jvm_that_hangs_is_killed_when_its_driver_is_gone(jvm: subprocess.Popen[bytes]) -> None:
     killed_holder(jvm.pid, grace=1)
     assert jvm.wait(30) == -signal.SIGKILL
+
+
+def test_a_forked_child_that_lives_on_does_not_keep_it(jvm: subprocess.Popen[bytes]) -> None:
+    holder = killed_holder(jvm.pid, grace=1, forks=True)
+    try:
+        assert jvm.wait(30) == -signal.SIGKILL
+    finally:
+        os.killpg(holder, signal.SIGKILL)
 
 
 def test_one_that_ends_in_time_is_let_end(jvm: subprocess.Popen[bytes]) -> None:
@@ -84,7 +96,7 @@ def test_one_that_is_gone_is_not_watched() -> None:
     with subprocess.Popen(["true"]) as gone:
         pass
     jvm_watch.watch_jvm(gone.pid)
-    assert gone.pid not in jvm_watch._watching
+    assert not jvm_watch._watching
 
 
 def test_nothing_is_said_where_there_is_no_shell(jvm: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,4 +105,4 @@ def test_nothing_is_said_where_there_is_no_shell(jvm: subprocess.Popen[bytes], m
 
     monkeypatch.setattr(subprocess, "Popen", fails)
     jvm_watch.watch_jvm(jvm.pid)
-    assert jvm.pid not in jvm_watch._watching
+    assert not jvm_watch._watching

@@ -125,6 +125,8 @@ READERS: list[tuple[str, str, Read]] = [
     ("append-log-v1/00000000.json", "00000000.json", append_log),
     ("append-log-v1/00000004.json", "00000004.json", append_log),
     ("append-log-v1/head-00000003.json", "head-00000003.json", append_log),
+    *[(f"append-log-v2/{name}.json", f"{name}.json", append_log)
+      for name in ("00000000", "00000001", "00000003", "00000004", "head-00000003")],
     *[(f"subtask-log-v1/{n:08d}.json", f"log/{n:08d}.json", lambda s, _: void(SubtaskLog(s, "log").load()))
       for n in range(7)],
     *[(f"journal-v1/orders/journal/{n:08d}.json", f"orders/journal/{n:08d}.json", journal) for n in (2, 3, 4, 5)],

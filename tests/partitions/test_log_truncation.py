@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,8 +92,15 @@ def test_r7_what_is_not_released_stays_with_who_is_not_told(
     for _ in range(20):  # a reader elsewhere looks for the head now and then
         log.records()
     assert batches(log) == batches(loaded(storage)) == [2, 3, 4, 5]
+    assert version_of_head(storage) == 2  # a release that knows version 1 would keep the last batch in memory only
     assert truncate(storage, idle(writer, 5), unreleased=None) == {0, 6}
     assert batches(loaded(storage)) == [5]
+    assert version_of_head(storage) == 1
+
+
+def version_of_head(storage: Storage) -> object:
+    (name,) = [one for one in storage.list("log") if one.startswith("head-")]
+    return json.loads(storage.read(f"log/{name}"))["version"]
 
 
 def idle(writer: SubtaskLog, checkpoints: int) -> int:

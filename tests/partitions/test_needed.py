@@ -6,7 +6,14 @@ import pytest
 
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.needed import data_head, deletable_folders, log_head
+from airflow_provider_ckpt.partitions.needed import (
+    FEW,
+    WORTH_KEEPING,
+    WORTH_KEEPING_MANY,
+    data_head,
+    deletable_folders,
+    log_head,
+)
 from airflow_provider_ckpt.partitions.records import Barrier, EndOfData, EndOfPartition, Record
 from tests.partitions.samples import batch
 
@@ -49,6 +56,15 @@ def test_r7_unreleased_handles_do_not_pin_the_barriers_of_weeks() -> None:
     assert head(records, 20, 7, unreleased=0) == 7  # what a consumer has not read holds the head
     gone = [one for one in records if one[0] in (4, 7) or one[0] >= 12]
     assert [head(gone, n, unreleased=4) for n in (13, 17, 18)] == [4, 4, 18]  # not at each checkpoint
+
+
+def test_r7_many_unreleased_handles_are_passed_only_for_many_more_barriers() -> None:
+    """Below the head each of them is a request, and behind it a five hundredth of two."""
+    for many, times in ((FEW, WORTH_KEEPING), (FEW + 1, WORTH_KEEPING_MANY)):
+        held: list[Numbered] = [(n, batch(n)) for n in range(many)]
+        records = held + [(many + n, Barrier(1, n, Snapshot(many + n, 0))) for n in range(times * many)]
+        assert head(records, len(records) - 1, unreleased=0) == 0
+        assert head(records, len(records), unreleased=0) == len(records)
 
 
 def test_r7_the_oldest_retained_checkpoint_and_every_consumer_hold_the_log() -> None:

@@ -26,6 +26,22 @@ spark = build_session("killed", {"spark.master": "local[1]", "spark.ui.enabled":
 print("jvm", spark._jvm.java.lang.ProcessHandle.current().pid(), os.getpid(), flush=True)
 time.sleep(600)
 """
+FORKING = """
+import os, time
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+from airflow_provider_ckpt.launch import jvm_watch
+from airflow_provider_ckpt.spark.session import build_session
+jvm_watch.GRACE = 0
+if os.fork() == 0:
+    build_session("child", {"spark.ui.enabled": "false"})
+    print("watching", len(jvm_watch._watching), flush=True)
+    os._exit(0)
+os.wait()
+build_session("parent", {"spark.ui.enabled": "false"})
+print("watching", len(jvm_watch._watching), flush=True)
+print("counted", spark.range(5).count(), flush=True)
+"""
 
 
 @pytest.mark.parametrize("submitted", [False, True], ids=["python", "spark-submit"])
@@ -42,3 +58,10 @@ def test_the_jvm_of_a_driver_that_was_killed_does_not_stay_for_ever(tmp_path: Pa
         os.kill(int(jvm), signal.SIGSTOP)
         os.kill(int(driver), signal.SIGKILL)
         wait_until(lambda: process_started(int(jvm)) is None, "the end of the JVM")
+
+
+def test_a_child_that_was_forked_does_not_end_the_jvm_of_its_parent() -> None:
+    """It has the JVM's gateway from its parent, and asks for a session."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    told = subprocess.run([sys.executable, "-c", FORKING], env=environ, stdout=subprocess.PIPE, text=True, timeout=300)
+    assert told.stdout.splitlines() == ["watching 0", "watching 1", "counted 5"]

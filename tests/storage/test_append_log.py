@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.model.errors import DamagedFormError
+from airflow_provider_ckpt.storage import log_files
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.errors import (
     BelowHeadError,
@@ -37,6 +38,7 @@ from tests.support.syscalls import refusing
 from tests.support.unsealed import unsealed
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "append-log-v1"
+KEEPS_MORE = GOLDEN.parent / "append-log-v2"
 
 
 def is_open(entry: Entry) -> bool:
@@ -757,19 +759,33 @@ def test_the_golden_log_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_a_new_log_looks_like_the_golden_one(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("golden", "more"), [(GOLDEN, {}), (KEEPS_MORE, {"besides": [1], "version": 2})])
+def test_a_new_log_looks_like_the_golden_one(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, golden: Path, more: dict[str, Any]
+) -> None:
     nonces = iter(f"5f1c0000a1b2c3{number:x}" for number in range(0xD4, 0xE0))
     monkeypatch.setattr("secrets.token_hex", lambda size: next(nonces) if size == 8 else "")
     log = AppendLog(open_storage("memory://golden-log"), "", format="test", keep=is_open)
     for body in ("open 1", 1, 2, {"rows": 3, "path": "a/b"}, None):
         log.append(body)
-    log.truncate(3)
+    log.truncate(3, **more)
     written = open_storage("memory://golden-log")
-    golden = open_storage(GOLDEN)
+    there = open_storage(golden)
     assert {name: unsealed(written.read(name)) for name in written.list("")} == {
-        name: golden.read(name) for name in golden.list("")
+        name: there.read(name) for name in there.list("")
     }
     written.delete_tree("")
+
+
+def test_a_head_that_keeps_more_than_an_earlier_release_knows_of_is_refused_by_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would go by what it knows, and pass over the rest."""
+    keeps_more = open_storage(KEEPS_MORE)
+    assert [entry.number for entry in AppendLog(keeps_more, "", format="test", keep=is_open).load()] == [0, 1, 3, 4]
+    monkeypatch.setattr(log_files, "HEAD_VERSION", 1)
+    with pytest.raises(NewerFormatError):
+        AppendLog(keeps_more, "", format="test", keep=is_open).load()
 
 
 class SlowToDelete(WrappedStorage):
