@@ -48,7 +48,7 @@ from tests.simulation.runner import StreamingRunner
 from tests.simulation.schedule import Simulation
 from tests.simulation.world import BrokenError
 
-SEEDS = int(os.environ.get("CKPT_SIM_SEEDS", "60"))
+SEEDS = int(os.environ.get("CKPT_SIM_SEEDS", "20"))
 FIRST = int(os.environ.get("CKPT_SIM_FIRST", "0"))
 CHUNK = 50
 
