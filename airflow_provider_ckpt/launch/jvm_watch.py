@@ -8,7 +8,6 @@ a driver with much state that was killed left gigabytes of memory behind, for ev
 from __future__ import annotations
 
 import logging
-import os
 import subprocess
 
 from airflow_provider_ckpt.journal.worker_process import process_started
@@ -28,21 +27,11 @@ while is_there "$1" "$2"; do
   sleep 1 || exit
 done
 """
-"""A shell sleeps in ``read`` until the other end of the pipe is closed, by whatever ends the process that holds it."""
+"""A shell sleeps in ``read`` until the other end of the pipe is closed, by whatever ends the process that holds it. One
+that was forked from that holds it, too, as it does the JVM's standard input: as long as it lives neither is closed."""
 
 _watching: dict[tuple[int, str], subprocess.Popen[bytes]] = {}
 """By the JVM and when it was started."""
-
-
-def _let_go() -> None:
-    """In a child that was forked: it does not hold open what tells of its parent's end, and has watched nothing."""
-    for watch in _watching.values():
-        assert watch.stdin is not None
-        watch.stdin.close()
-    _watching.clear()
-
-
-os.register_at_fork(after_in_child=_let_go)
 
 
 def watch_jvm(pid: int) -> None:

@@ -67,12 +67,12 @@ def test_a_jvm_that_hangs_is_killed_when_its_driver_is_gone(jvm: subprocess.Pope
     assert jvm.wait(30) == -signal.SIGKILL
 
 
-def test_a_forked_child_that_lives_on_does_not_keep_it(jvm: subprocess.Popen[bytes]) -> None:
-    holder = killed_holder(jvm.pid, grace=1, forks=True)
-    try:
-        assert jvm.wait(30) == -signal.SIGKILL
-    finally:
-        os.killpg(holder, signal.SIGKILL)
+def test_it_is_let_be_until_the_last_fork_of_its_driver_is_gone(jvm: subprocess.Popen[bytes]) -> None:
+    holder = killed_holder(jvm.pid, grace=0, forks=True)
+    assert watches(jvm.pid)
+    assert jvm.poll() is None
+    os.killpg(holder, signal.SIGKILL)
+    assert jvm.wait(30) == -signal.SIGKILL
 
 
 def test_one_that_ends_in_time_is_let_end(jvm: subprocess.Popen[bytes]) -> None:

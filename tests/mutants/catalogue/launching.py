@@ -126,13 +126,4 @@ LAUNCHING = (
         (_WATCH,),
         "the JVM of a task that Airflow ends with all of its group stays for ever",
     ),
-    Mutant(
-        "watch-waits-for-forked-children",
-        "R8",
-        "launch/jvm_watch.py",
-        "os.register_at_fork(after_in_child=_let_go)\n",
-        "",
-        (_WATCH,),
-        "a worker of a pool that lives on keeps the JVM of a driver that is gone",
-    ),
 )
