@@ -1,8 +1,8 @@
 """A JVM does not outlive the process that started it.
 
-It ends by itself when that is gone, as its standard input ends. But ending, it deletes the folders in which RocksDB
-compacts, RocksDB's thread has something to say of that and waits for the JVM, and the JVM's exit waits for the thread:
-a driver with much state that was killed left gigabytes of memory behind, for ever (OpenJDK 17, RocksDB of Spark 4.2).
+It ends by itself when that is gone, as its standard input ends. But its exit waits for the threads of RocksDB, and one
+that compacts and has something to say to Java (its logger) waits for the JVM, which is in its exit: a driver with much
+state that was killed left gigabytes of memory behind, for ever (seen with OpenJDK 17 and the RocksDB of Spark 4.2).
 """
 
 from __future__ import annotations
