@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support.certificates import Keys
-from tests.support.processes import Process, stands_still
+from tests.support.processes import Process, is_alive, stands_still
 from tests.support.waiting import wait_until
 
 NOT_INSTALLED = "PostgreSQL is not installed (no initdb was found): apt-get install postgresql"
@@ -31,8 +31,8 @@ def initdb() -> str | None:
 
 
 def _is_still(pid: int) -> bool:
-    """Or gone."""
-    return stands_still(pid) or not Path(f"/proc/{pid}").exists()
+    """Or has ended: nobody takes its end in while the postmaster stands still, so that it stays, as a zombie."""
+    return stands_still(pid) or not is_alive(pid)
 
 
 class PostgreSQL:
@@ -112,12 +112,14 @@ class PostgreSQL:
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """All of its processes stand still; its kernel goes on to take connections and acknowledges what is sent."""
-        children = self._signal(signal.SIGSTOP)
+        assert self._process is not None
+        postmaster = self._process.pid
         try:
-            assert self._process is not None
-            told = (self._process.pid, *children)
+            os.kill(postmaster, signal.SIGSTOP)
+            wait_until(lambda: stands_still(postmaster), "the postmaster to stand still")  # it starts none from here on
+            children = self._signal(signal.SIGSTOP)
             # one of them may carry out a statement yet
-            wait_until(lambda: all(map(_is_still, told)), "the server to stand still")
+            wait_until(lambda: all(map(_is_still, children)), "the server to stand still")
             yield
         finally:
             self._signal(signal.SIGCONT)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 import psycopg
@@ -19,6 +21,7 @@ from airflow_provider_ckpt.sinks.postgres.known_rows import known_rows
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext
 from tests.sinks.freezing import IN_TIME, once_before
 from tests.sinks.postgres.world import Rows, World, rows_of, staged
+from tests.support.processes import is_alive, parent
 from tests.support.waiting import wait_until
 
 
@@ -66,6 +69,17 @@ def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_fo
         assert time.monotonic() - begun < IN_TIME
     wait_until(lambda: released_in_the_end(sink, handle), "a release by the next try")
     assert (world.rows(), sink.release([handle], 1), world.rows()) == (rows_of(1), {"rows": 2}, rows_of(1))
+
+
+def test_a_connection_that_ended_as_the_server_freezes_does_not_keep_it_from_standing_still(world: World) -> None:
+    """Who looks after its processes stands still himself: the ended one stays, as a zombie."""
+    with closing(psycopg.connect(world.url.replace("+psycopg2", ""))) as connection:
+        backend = connection.info.backend_pid
+        os.kill(parent(backend), signal.SIGSTOP)
+        os.kill(backend, signal.SIGTERM)
+        wait_until(lambda: not is_alive(backend), "the end of the connection")
+        with world.server.frozen():
+            pass
 
 
 def test_an_executor_gives_it_up_too(world: World) -> None:
