@@ -1,12 +1,13 @@
 """What a job costs while nothing arrives, and how soon a row is seen that then does.
 
-    python bench/bench_idle.py [--vertices 1 5 20] [--seconds 30] [--settling 90]
+    python bench/bench_idle.py [--vertices 1 5 20] [--seconds 30] [--settling 90] [--alone]
                                [--conf spark.sql.streaming.pollingDelay=10ms]
 
 One live source and so many consumers less one, each a query of its own with a result partition between and a sink;
 a checkpoint each second. A vertex alone is one query, source to sink.
 
-cores       of the whole process tree, over --seconds with nothing new
+cores       of the whole process tree, over --seconds with nothing new; below them those of as many queries of plain
+            Spark (spark_idle.py), which take no checkpoints, and how many times as much that is
 checkpoint  trigger -> completed, median of these seconds
 seen        from a file's appearance in the folder until a micro-batch begins that reads it, median of ten files
             (one vertex only)
@@ -22,6 +23,7 @@ import os
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -31,10 +33,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import data, plans
+from bench import data, plans, spark_idle
 from bench.ckpt_run import CkptRun
 from bench.one_run import JOB_ID
-from bench.process_tree import tree_seconds
+from bench.process_tree import end_group, tree_seconds
 
 VARIABLE = "CKPT_BENCH_IDLE"
 SETTLING = 12.0
@@ -80,9 +82,8 @@ def measure(vertices: int, seconds: float, settling: float, conf: Mapping[str, s
     try:
         job.wait_for(lambda line: line["kind"] == "running")
         time.sleep(settling)
-        before, begun = tree_seconds(job.process.pid), time.time()
-        time.sleep(seconds)
-        cores = (tree_seconds(job.process.pid) - before) / (time.time() - begun)
+        begun = time.time()
+        cores = cores_of(job.process.pid, seconds)
         took = [line for line in job.lines if line["kind"] == "checkpoint" and line["at"] > begun]
         found = [int(one[1]) for line in took if (one := re.search(r"in (\d+) ms", line["message"]))]
         seen = tuple(probed(feed, work)) if vertices == 1 else ()
@@ -90,6 +91,30 @@ def measure(vertices: int, seconds: float, settling: float, conf: Mapping[str, s
         job.stop()
     shutil.rmtree(work)
     return Idle(cores, statistics.median(found), seen)
+
+
+def measure_plain(vertices: int, seconds: float, settling: float) -> float:
+    work = data.scratch() / "idle"
+    shutil.rmtree(work, ignore_errors=True)
+    data.LiveFeed(work / "live").rows = PROBE_ROWS
+    command = [sys.executable, str(Path(spark_idle.__file__)), json.dumps({"vertices": vertices, "work": str(work)})]
+    with open(work / "stderr", "w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, start_new_session=True)
+        try:
+            assert process.stdout is not None
+            if not process.stdout.readline():
+                raise SystemExit(f"plain Spark ended:\n{(work / 'stderr').read_text()[-3000:]}")
+            time.sleep(settling)
+            return cores_of(process.pid, seconds)
+        finally:
+            end_group(process)
+            shutil.rmtree(work)
+
+
+def cores_of(pid: int, seconds: float) -> float:
+    before, begun = tree_seconds(pid), time.time()
+    time.sleep(seconds)
+    return (tree_seconds(pid) - before) / (time.time() - begun)
 
 
 def probed(feed: data.LiveFeed, work: Path) -> Iterator[float]:
@@ -109,6 +134,7 @@ def main() -> None:
     parser.add_argument("--vertices", type=int, nargs="*", default=[1, 5, 20])
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--settling", type=float, default=SETTLING)
+    parser.add_argument("--alone", action="store_true", help="without plain Spark")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     conf = dict(setting.split("=", 1) for setting in arguments.conf)
@@ -121,6 +147,9 @@ def main() -> None:
                 f", a row seen after {statistics.median(idle.seen) * 1e3:.0f} ms (longest {max(idle.seen) * 1e3:.0f})"
             )
         print(f"{vertices:3} vertices {idle.cores:5.3f} cores, checkpoint {idle.checkpoint:.0f} ms{seen}", flush=True)
+        if not arguments.alone:
+            plain = measure_plain(vertices, arguments.seconds, arguments.settling)
+            print(f"    plain Spark {plain:5.3f} cores, {plain / idle.cores:.1f} times as much", flush=True)
 
 
 if __name__ == "__main__":
