@@ -17,6 +17,7 @@ from airflow_provider_ckpt.spark.errors import SparkNotStartedError, Unsupported
 from airflow_provider_ckpt.spark.query.source_options import refuse_settings
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.known_warnings import silence
+from airflow_provider_ckpt.spark.task.session_settings import LOOK, POLLING
 from airflow_provider_ckpt.storage.opening import is_local
 
 NEEDED = {
@@ -49,7 +50,7 @@ PREFERRED = {
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     # a look at what is new takes 1 to 4 ms of a core: with Spark's own 10 ms an idle query keeps 0.1 to 0.4 of one
     # busy. A row is to be seen within 100 ms
-    "spark.sql.streaming.pollingDelay": "90ms",
+    POLLING: f"{LOOK}ms",
 }
 ON_LOCAL_DISKS = {
     # Spark's own choice asks a `readlink` or `stat` process of the system for each file that it looks at: 48 a

@@ -21,16 +21,21 @@ _FREE = frozenset({"delete", "delete_tree", "sync"})
 
 @dataclass(frozen=True)
 class Cost:
-    """Requests an hour, by their price."""
+    """Requests, mostly of an hour, by their price."""
 
     gets: float
     puts: float
     """And lists."""
 
     @property
-    def a_month(self) -> float:
+    def price(self) -> float:
         """Dollars."""
-        return HOURS * (self.gets * CHEAP + self.puts * DEAR) / 1000
+        return (self.gets * CHEAP + self.puts * DEAR) / 1000
+
+    @property
+    def a_month(self) -> float:
+        """Dollars, of what is asked in an hour."""
+        return HOURS * self.price
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.gets + other.gets, self.puts + other.puts)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from airflow_provider_ckpt.spark.task import running_query
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.spark.task.session_settings import starting
 from tests.spark.harness import World
@@ -32,6 +34,43 @@ def test_a_query_of_result_partitions_alone_looks_half_as_often(spark: SparkSess
     assert spark.conf.get(POLLING) == chosen
     with starting(spark, None):
         assert spark.conf.get(POLLING) == chosen
+
+
+@pytest.mark.parametrize("folder", ["s3a://lake/in", "abfss://c@a.dfs.core.windows.net/in", "hdfs:///in"])
+def test_where_a_look_costs_money_it_is_taken_each_second(spark: SparkSession, folder: str) -> None:
+    with starting(spark, None, folders=["/data/in", folder]):
+        assert spark.conf.get(POLLING) == "1000ms"
+    with starting(spark, None, is_consumer=True, folders=[folder]):
+        assert spark.conf.get(POLLING) == "2000ms"
+    assert spark.conf.get(POLLING) == "90ms"
+
+
+@pytest.mark.parametrize("folder", ["/data/in", "file:///data/in", "file:/data/in", "/data/a:b", "in/a:b"])
+def test_a_folder_of_this_machine_is_looked_at_as_often_as_any(spark: SparkSession, folder: str) -> None:
+    with starting(spark, None, folders=[folder]):
+        assert spark.conf.get(POLLING) == "90ms"
+
+
+def test_the_conf_of_a_job_decides_for_all_folders(spark: SparkSession, chosen: str) -> None:
+    with starting(spark, None, folders=["s3a://lake/in"]):
+        assert spark.conf.get(POLLING) == "1000ms"
+    spark.conf.set(POLLING, "200ms")
+    with starting(spark, None, folders=["s3a://lake/in"]):
+        assert spark.conf.get(POLLING) == "200ms"
+
+
+def test_a_query_is_started_with_the_folders_that_it_looks_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = world.put_ids("history", 2, 2) | world.put_ids("live", 1, 2, 1000)
+    told: list[list[str]] = []
+
+    def remembering(*given: Any, folders: Iterable[str] = (), **more: Any) -> Any:
+        told.append([folder.partition("/vertices/")[2].partition("/")[0] or Path(folder).name for folder in folders])
+        return starting(*given, folders=folders, **more)
+
+    monkeypatch.setattr(running_query, "starting", remembering)
+    run = world.run(depths(world), world.drain_at(len(rows), "out"))
+    assert run.status == "FINISHED"
+    assert all(folders in told for folders in (["history"], ["cleaned"], ["live", "merged"]))
 
 
 def test_a_start_that_fails_leaves_the_session_as_it_was(spark: SparkSession, chosen: str) -> None:

@@ -196,7 +196,10 @@ class RunningQuery:
         self._end.begin()
         state_partitions = settings.state_partitions if built.stateful else None
         is_consumer = not set(publisher.vertex.sources) - plan.without
-        with starting(context.spark, state_partitions, is_consumer=is_consumer):
+        folders = [path for read in built.reads.values() for path in read.paths]
+        if context.graph.inputs(uid):
+            folders.append(publisher.folder.location)  # the result partitions are below the same root
+        with starting(context.spark, state_partitions, is_consumer=is_consumer, folders=folders):
             query = (
                 built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
                 .outputMode(built.output_mode)

@@ -1,0 +1,198 @@
+"""What a job whose input, root and output are in an object store is charged for, counted on a server here.
+
+``python -m tests.s3.bills`` counts anew and writes the table of docs/object-store.md, which stands between
+``<!-- bills -->`` and ``<!-- end of bills -->``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from airflow_provider_ckpt.job.options import storage_options_environ
+from tests.chaos.world import Driver
+from tests.costs.meter import Cost
+from tests.docs.examples import ROOT
+from tests.s3.jars import hadoop_aws
+from tests.s3.request_log import Request, RequestLog, cost
+from tests.s3.store import Bucket, Server
+from tests.s3.world import CONF
+from tests.support.waiting import wait_until
+
+PAGE = ROOT / "docs" / "object-store.md"
+JOB = Path(__file__).parent / "jobs" / "live.py"
+JOB_ID = "bill"
+NEVER = 86_400.0
+"""Seconds between checkpoints: there is none."""
+LOOKS = 20
+"""A driver looks for requests to stop or drain each second: so many of its looks are how long something is watched."""
+HOUR = 3600.0
+FILES = 10
+"""Micro-batches that are counted: each tenth is a dearer one."""
+
+START = "the start of a new job, until RUNNING"
+RESTART = "a start behind a kill, until RUNNING"
+BATCH = "a micro-batch, one file in and one out, and the checkpoint that releases it"
+CHECKPOINT = "a checkpoint with nothing new"
+IDLE = "an hour of nothing, without checkpoints"
+CONSUMER = "… for a query more, which reads a result partition"
+_TABLE = re.compile(r"(<!-- bills -->\n).*?(<!-- end of bills -->)", re.DOTALL)
+
+
+@dataclass
+class Account:
+    """Of one job on ``server``, and what it is charged for. Leaving the context kills its drivers."""
+
+    server: Server
+    jars: Path
+    folder: Path
+    chain: bool = True
+    drivers: list[Driver] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bucket: Bucket = self.server.bucket()
+        self.log, self.files = RequestLog(self.server.log), 0
+        self.put()
+
+    def __enter__(self) -> Account:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for driver in self.drivers:
+            driver.end()
+
+    def put(self) -> None:
+        """It is one request of ours."""
+        self.bucket.put(f"data/live/{self.files:04d}.parquet", range(self.files * 20, self.files * 20 + 20))
+        self.files += 1
+
+    def start(self, checkpoint_interval: float) -> Driver:
+        conf = {**CONF, "spark.driver.extraClassPath": f"{self.jars}/*"}
+        options = {
+            "job": f"{JOB}:job",
+            "root": f"s3://{self.bucket.name}/ckpt",
+            "job_id": JOB_ID,
+            "conf": conf,
+            "checkpoint_interval": checkpoint_interval,
+        }
+        command = [sys.executable, "-m", "airflow_provider_ckpt.spark.main", "--options", json.dumps(options)]
+        env = {
+            **storage_options_environ(self.bucket.options),
+            "CKPT_S3_BASE": f"s3a://{self.bucket.name}/data",
+            "CKPT_S3_CHAIN": "1" if self.chain else "0",
+        }
+        driver = Driver(command, self.folder / f"driver-{len(self.drivers)}.log", env=env)
+        self.drivers.append(driver)
+        return driver
+
+    def watched(self, looks: int = LOOKS) -> list[Request]:
+        """What comes in so many seconds of the driver."""
+        seen: list[Request] = []
+
+        def look() -> bool:
+            assert self.drivers[-1].exit_code is None, self.drivers[-1].tail()
+            seen.extend(self.log.taken())
+            return sum(is_a_look(one) for one in seen) >= looks
+
+        wait_until(look, lambda: f"{looks} looks\n{self.drivers[-1].tail()}", seconds=300, every=0.02)
+        return seen
+
+    def started(self, checkpoint_interval: float) -> Cost:
+        self.log.taken()
+        self.start(checkpoint_interval).wait_for("running", seconds=300)
+        return cost(self.log.taken())
+
+    def until_quiet(self) -> list[Request]:
+        """All that comes until nothing is written any more."""
+        seen = last = self.watched(5)
+        while any(one.verb == "PUT" for one in last):
+            seen += (last := self.watched(5))
+        return seen
+
+    def released(self) -> list[Request]:
+        """All that comes until FILES more are released, one by one."""
+        seen: list[Request] = []
+        for _ in range(FILES):
+            before = self.releases()
+            self.put()
+            while self.releases() == before:
+                seen += self.watched(1)
+        return seen + self.watched(3)
+
+    def releases(self) -> int:
+        return sum(" rows" in line["message"] for line in self.drivers[-1].lines("released"))
+
+    def with_checkpoints(self, second: Cost, watch: Callable[[], list[Request]]) -> tuple[Cost, int]:
+        """What is watched costs, but for what an idle job does, and how many checkpoints there were."""
+        lines = self.drivers[-1].lines
+        before = len(lines("checkpoint"))
+        seen = watch()
+        return cost(seen) - second * looks(seen), len(lines("checkpoint")) - before
+
+
+def is_a_look(request: Request) -> bool:
+    return request.verb == "LIST" and request.path.endswith("/requests/")
+
+
+def looks(requests: Sequence[Request]) -> int:
+    return sum(map(is_a_look, requests))
+
+
+def idle(account: Account) -> Cost:
+    """A second of it."""
+    seen = account.watched()
+    return cost(seen) * (1 / looks(seen))
+
+
+def bills(server: Server, jars: Path, folder: Path) -> dict[str, Cost]:
+    """Each counted; of what takes its time, what an idle job costs meanwhile is taken off."""
+    found: dict[str, Cost] = {}
+    with Account(server, jars, folder) as account:
+        found[START] = account.started(NEVER)
+        account.until_quiet()
+        second = idle(account)
+        account.drivers[-1].end()
+        found[RESTART] = account.started(1.0)
+        account.drivers[-1].wait_for("released")
+        account.watched(5)
+        nothing, checkpoints = account.with_checkpoints(second, lambda: account.watched(2 * LOOKS))
+        found[CHECKPOINT] = nothing * (1 / checkpoints)
+        something, checkpoints = account.with_checkpoints(second, account.released)
+        found[BATCH] = (something - found[CHECKPOINT] * (checkpoints - FILES)) * (1 / FILES)
+    found[IDLE] = second * HOUR
+    with Account(server, jars, folder, chain=False) as account:
+        account.started(1.0)
+        while not account.releases():
+            account.watched(1)
+        account.drivers[-1].end()
+        account.started(NEVER)
+        account.until_quiet()
+        found[CONSUMER] = (idle(account) - second) * HOUR
+    return found
+
+
+def table(found: Mapping[str, Cost]) -> str:
+    lines = ["| | GET, HEAD | PUT, COPY, LIST | price |", "| --- | --- | --- | --- |"]
+    for name in (START, RESTART, BATCH, CHECKPOINT, IDLE, CONSUMER):
+        one = found[name]
+        price = f"${one.a_month:,.2f} a month" if name in {IDLE, CONSUMER} else f"${one.price * 1000:,.2f} for 1,000"
+        lines.append(f"| {name} | {one.gets:,.0f} | {one.puts:,.0f} | {price} |")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def shown(page: str) -> dict[str, Cost]:
+    """What the table of a page says."""
+    rows = [line.strip("| ").split(" | ") for line in _TABLE.search(page)[0].splitlines() if line.startswith("| ")]  # type: ignore[index]
+    return {name: Cost(float(gets.replace(",", "")), float(puts.replace(",", ""))) for name, gets, puts, _ in rows[2:]}
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch, Server(Path(scratch)) as running:
+        counted = table(bills(running, hadoop_aws(), Path(scratch)))
+    text = PAGE.read_text("utf-8")
+    PAGE.write_text(_TABLE.sub(lambda match: match[1] + counted + match[2], text), encoding="utf-8")

@@ -1,0 +1,39 @@
+"""What a job in an object store is charged for is what docs/object-store.md says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.costs.meter import Cost
+from tests.s3 import bills
+from tests.s3.request_log import Request, cost, parsed
+from tests.s3.store import Server
+
+_LOG = (
+    '127.0.0.1 - - [27/Nov/2026 19:43:11] "GET /b?list-type=2&prefix=ckpt%2Fjob%2F&delimiter=/ HTTP/1.1" 200 -\n'
+    '127.0.0.1 - - [27/Nov/2026 19:43:11] "\x1b[33mHEAD /b/ckpt/job/journal/4.json HTTP/1.1\x1b[0m" 404 -\n'
+    '127.0.0.1 - - [27/Nov/2026 19:43:11] "PUT /b/ckpt/job/journal/4.json HTTP/1.1" 200 -\n'
+    '127.0.0.1 - - [27/Nov/2026 19:43:11] "POST /b?delete HTTP/1.1" 200 -\n'
+    '127.0.0.1 - - [27/Nov/2026 19:43:11] "POST /b/data/part-0?uploads HTTP/1.1" 200 -\n'
+    " * Running on http://127.0.0.1:1\n"
+)
+
+
+def test_a_server_s_log_is_read_as_s3_charges_for_it() -> None:
+    found = list(parsed(_LOG))
+    assert [one.verb for one in found] == ["LIST", "HEAD", "PUT", "DELETE", "POST"]
+    assert found[0] == Request("LIST", "ckpt/job/")
+    assert cost(found) == Cost(1, 3)
+
+
+@pytest.mark.s3
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_the_requests_of_a_job_are_those_that_the_page_tells(server: Server, jars: Path, tmp_path: Path) -> None:
+    """A request each second more is seen; one or two of a start, which waits for the JVM, are not."""
+    counted, told = bills.bills(server, jars, tmp_path), bills.shown(bills.PAGE.read_text("utf-8"))
+    assert counted.keys() == told.keys()
+    for name, one in counted.items():
+        assert (one.gets, one.puts) == pytest.approx((told[name].gets, told[name].puts), rel=0.2, abs=6), name
