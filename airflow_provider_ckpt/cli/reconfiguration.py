@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from airflow_provider_ckpt.cli.errors import BadChangeError
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview, as_numbers
+from airflow_provider_ckpt.client.reconfiguration import (
+    AffectedVertex,
+    Reconfiguration,
+    ReconfigurationPreview,
+    as_numbers,
+)
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.reconfiguration import DECLARED, RESOURCES, WORKLOAD
 from airflow_provider_ckpt.model.vertex_settings import LIMITS
 
 LOGIC = "logic"
+
+_AS_DECLARED = "as declared"
 
 
 def read_changes(given: Iterable[str]) -> Reconfiguration:
@@ -44,11 +51,8 @@ def _refuse_twice(uid: str, name: str, seen: set[tuple[str, str]]) -> None:
 def print_preview(preview: ReconfigurationPreview) -> None:
     for one in preview.affected:
         print(f"stands still  {one.vertex}")
-        for name, value in one.after.items():
-            before = one.before.get(name, "as declared")
-            if name == LOGIC and isinstance(value, Mapping):
-                value = ", ".join(f"{uid} from {job}" if job else f"{uid} {DECLARED}" for uid, job in value.items())
-            print(f"              {name}: {before} -> {value}")
+        for line in _differences(one) or ["nothing: this is what it has"]:
+            print(f"              {line}")
         if one.state is not None:
             parts = "an unknown number of" if one.state[0] is None else one.state[0]
             print(f"              its state is cut anew: {parts} parts -> {one.state[1]}")
@@ -58,3 +62,14 @@ def print_preview(preview: ReconfigurationPreview) -> None:
         for consumer in source.consumers:
             print(f"stands still  {consumer}, to read from the new ones, too")
     print(f"goes on       {', '.join(preview.unaffected) or 'nothing else'}")
+
+
+def _differences(one: AffectedVertex) -> list[str]:
+    lines = []
+    for name, value in one.after.items():
+        before = one.before.get(name, _AS_DECLARED)
+        if name == LOGIC and isinstance(value, Mapping) and isinstance(before, Mapping):
+            lines += [f"{uid}.{LOGIC}: {before.get(uid, DECLARED)} -> {job or DECLARED}" for uid, job in value.items()]
+        else:
+            lines.append(f"{name}: {before} -> {_AS_DECLARED if value is None else value}")
+    return lines

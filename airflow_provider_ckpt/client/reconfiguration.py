@@ -10,15 +10,17 @@ from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration, as_numbers
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.vertex_settings import VertexSettings, of_queries, rescales
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged, of_queries, rescales
 
 __all__ = ["AffectedVertex", "Reconfiguration", "ReconfigurationPreview", "RescaledSource", "as_numbers", "preview"]
 
 
 @dataclass(frozen=True)
 class AffectedVertex:
-    """One query that would stand still. ``before``, ``after``: what is changed of it, by name; what is not in
-    ``before`` was as the job declares it. ``state``: (parts now, parts then) if its state is cut anew."""
+    """One query that would stand still. ``before``, ``after``: what would be other than it is, by name; what is not in
+    ``before`` is as the job declares it, what is None in ``after`` would be. ``logic``, of those operators that are
+    asked for, may be the same in both: the file is read again. ``state``: (parts now, parts then) if its state is cut
+    anew."""
 
     vertex: str
     before: Mapping[str, object]
@@ -63,17 +65,24 @@ def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> Reconfigu
         known = None if definition is None else definition.vertices.get(uid)
         if one.state_partitions is not None and known is not None and not known.stateful:
             raise NotReconfigurableError(uid=uid, problem="it keeps no state that could be cut anew")
-        before = state.settings.get(uid, VertexSettings())
         parts = None if known is None else known.shuffle_partitions
-        moves = None if one.state_partitions is None else (parts, one.state_partitions)
-        names = one.named()
-        found.append(
-            AffectedVertex(uid, {k: v for k, v in before.named().items() if k in names}, names, moves),
-        )
+        moves = None if one.state_partitions in (None, parts) else (parts, one.state_partitions)
+        found.append(AffectedVertex(uid, *_differences(state.settings, uid, one), moves))
     scaled = tuple(_rescaled(state, uid, wanted) for uid, wanted in rescales(change).items())
     stands_still = {*change, *(name for one in scaled for name in one.consumers)}
     others = tuple(vertex.uid for vertex in state.graph().vertices if vertex.uid not in stands_still)
     return ReconfigurationPreview(tuple(found), others, scaled)
+
+
+def _differences(settings: Settings, uid: str, change: VertexSettings) -> tuple[dict[str, object], dict[str, object]]:
+    now, then = settings.get(uid, VertexSettings()), merged(settings, {uid: change}).get(uid, VertexSettings())
+    had, has = now.named(), then.named()
+    names = [one for one in {**had, **has} if one not in {"logic", "digests"} and had.get(one) != has.get(one)]
+    before, after = {one: had[one] for one in names if one in had}, {one: has.get(one) for one in names}
+    if change.logic:
+        before |= {"logic": {one: now.logic[one] for one in change.logic if one in now.logic}}
+        after |= {"logic": {one: then.logic.get(one) for one in change.logic}}
+    return before, after
 
 
 def _rescaled(state: JobState, uid: str, wanted: int) -> RescaledSource:

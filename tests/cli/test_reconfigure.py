@@ -90,6 +90,31 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
 
 
 @pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("daily.max_bytes_per_batch=1000", ["nothing: this is what it has"]),
+        (
+            "daily.max_files_per_batch=10",
+            ["max_bytes_per_batch: 1000 -> as declared", "max_files_per_batch: as declared -> 10"],
+        ),
+        ("daily.state_partitions=8", ["nothing: this is what it has"]),
+        ("live.logic=/b.py:job", ["live.logic: declared -> /b.py:job"]),
+        ("daily.logic=/a.py:job", ["daily.logic: /a.py:job -> /a.py:job"]),
+    ],
+)
+def test_a_plan_says_what_would_be_other_than_it_is(
+    change: str, told: list[str], running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One limit takes the place of the other; of a function that is asked for again the file is read again."""
+    streaming(running)
+    settings = VertexSettings(max_bytes_per_batch=1000, state_partitions=8, logic={"daily": "/a.py:job"})
+    write(running, Reconfigured(1, {"daily": settings}, NOON))
+    assert main(["reconfigure", "orders", change, "--plan", "--root", empty_root]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert [line for line in lines if not line.startswith("its state")] == told
+
+
+@pytest.mark.parametrize(
     "change",
     [
         *("daily", "daily=8", "=8", "daily.=8", "daily.logic=", "daily.colour=red", "daily.state_partitions=many"),
@@ -127,7 +152,9 @@ def test_functions_are_assigned_while_nobody_runs_the_job(
     write(running, Reconfigured(1, {"daily": VertexSettings(logic={"daily": "bad.py:job"})}, NOON))
     command = ["reconfigure", "orders", "daily.logic=declared", "live.logic=v2.py:job", "--root", empty_root]
     assert main([*command, "--plan"]) == 0
-    assert "logic: {'daily': 'bad.py:job'} -> daily declared, live from v2.py:job" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "  daily.logic: bad.py:job -> declared\n" in shown
+    assert "  live.logic: declared -> v2.py:job\n" in shown
     write(running, StatusChanged(JobStatus.STOPPED, NOON))
     assert main([*command, "--next-run"]) == 0
     assert "job orders is STOPPED; its next run has what was assigned" in capsys.readouterr().out

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls,
 from airflow_provider_ckpt.spark.query.errors import (
     FunctionFailedError,
     HeldWatermarkError,
+    InputNotReadError,
     InputReadTwiceError,
     NotADataFrameError,
     NotAStreamError,
@@ -158,6 +159,21 @@ def test_an_input_that_is_joined_or_united_with_itself_is_refused(
 
     job.sink("out", pairs, FileSink(world.path("out")))
     with pytest.raises(InputReadTwiceError, match=r"'pairs' .* reads live inputs 2 times and was given 1"):
+        plan(spark, world, job)
+
+
+@pytest.mark.parametrize("gives", ["rows", "rows.unionByName(rows.select('*'))"])
+@pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
+def test_an_input_that_is_left_out_is_refused(spark: SparkSession, world: World, chain: bool, gives: str) -> None:
+    """Spark would forget how far it was read: once it is read again it would begin anew. Here or in the middle."""
+    job = Job("unread")
+    live = job.source(uid="live", chain=chain)(lambda read: read.schema(IDS).parquet(world.path("live")))
+    other = job.source(uid="other", chain=chain)(lambda read: read.schema(IDS).parquet(world.path("other")))
+    one = job.transform(inputs={"rows": [live], "more": [other]}, uid="one")(lambda rows, more: eval(gives))
+    job.sink(
+        "out", job.transform(inputs=[one], uid="two")(lambda rows: rows.where("id > 1")), FileSink(world.path("out"))
+    )
+    with pytest.raises(InputNotReadError, match=r"'one' \(.*\) gives does not read its input 'other'"):
         plan(spark, world, job)
 
 

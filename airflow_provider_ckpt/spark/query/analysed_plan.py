@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,6 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 WATERMARK = "EventTimeWatermark"
+_NAME = re.compile(r'^name="(.*)"$')
+"""As Spark tells one that was given; any other text says that none was."""
 STATELESS = frozenset(
     {
         "AppendColumns",
@@ -52,14 +56,14 @@ def _root(frame: DataFrame) -> Any:
     return frame._jdf.queryExecution().analyzed()  # the plan has no public door in PySpark
 
 
-def _children(node: Any) -> list[Any]:
+def children_of(node: Any) -> list[Any]:
     children = node.children()
     return [children.apply(index) for index in range(children.size())]
 
 
 def _walk(node: Any) -> Iterator[Any]:
     yield node
-    for child in _children(node):
+    for child in children_of(node):
         yield from _walk(child)
 
 
@@ -77,24 +81,31 @@ def is_stateful(frame: DataFrame) -> bool:
     """Whether a streaming query of the frame keeps something from one micro-batch to the next: aggregations,
     de-duplication, limits, arbitrary state, joins of two streams, and every operator that is not known to keep nothing.
     """
-    return _keeps_state(_root(frame))
+    return next(stateful_nodes(frame), None) is not None
 
 
-def _keeps_state(node: Any) -> bool:
-    children = _children(node)
+def stateful_nodes(frame: DataFrame) -> Iterator[Any]:
+    """Those that keep something, from the output downwards."""
+    return _stateful(_root(frame))
+
+
+def _stateful(node: Any) -> Iterator[Any]:
+    children = children_of(node)
     if not node.isStreaming() or not children:
-        return False  # what a stream is joined with is worked out anew in each batch
+        return  # what a stream is joined with is worked out anew in each batch
     if node.nodeName() == "Join":
-        stateful = all(child.isStreaming() for child in children)
-    else:
-        stateful = node.nodeName() not in STATELESS
-    return stateful or any(_keeps_state(child) for child in children)
+        if all(child.isStreaming() for child in children):
+            yield node
+    elif node.nodeName() not in STATELESS:
+        yield node
+    for child in children:
+        yield from _stateful(child)
 
 
 def joins_streams(frame: DataFrame) -> bool:
     """Two streams, or one with itself."""
     return any(
-        node.nodeName() == "Join" and all(child.isStreaming() for child in _children(node))
+        node.nodeName() == "Join" and all(child.isStreaming() for child in children_of(node))
         for node in _walk(_root(frame))
     )
 
@@ -106,19 +117,24 @@ def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
 
 def streaming_leaves(frame: DataFrame) -> int:
     """How many streaming sources the frame reads."""
-    return sum(1 for node in _walk(_root(frame)) if not _children(node) and node.isStreaming())
+    return sum(1 for node in _walk(_root(frame)) if not children_of(node) and node.isStreaming())
 
 
-def streaming_reads(frame: DataFrame) -> int:
-    """How often the frame reads a streaming source: one that it reads twice counts twice."""
-    return sum(1 for node in _walk(_root(frame)) if node.nodeName().startswith("StreamingRelation"))
+def streams(frame: DataFrame) -> Counter[str]:
+    """How often the frame reads each stream, by the name that was given to it."""
+    return streams_below(_root(frame))
+
+
+def streams_below(node: Any) -> Counter[str]:
+    leaves = (one for one in _walk(node) if one.nodeName().startswith("StreamingRelation"))
+    return Counter(_NAME.sub(r"\1", str(one.sourceIdentifyingName().toString())) for one in leaves)
 
 
 def watermark_over_union(frame: DataFrame) -> bool:
     """A watermark that several inputs share: the fastest one makes rows of the others late."""
 
     def reaches_union(node: Any) -> bool:
-        for child in _children(node):
+        for child in children_of(node):
             if child.nodeName() == WATERMARK:
                 continue
             if child.nodeName() == "Union" and child.isStreaming():
@@ -138,7 +154,7 @@ def leaf_ids(frame: DataFrame) -> frozenset[int]:
 def _ids(node: Any) -> set[int]:
     found: set[int] = set()
     for leaf in _walk(node):
-        if not _children(leaf):
+        if not children_of(leaf):
             output = leaf.output()
             found |= {int(output.apply(index).exprId().id()) for index in range(output.size())}
     return found

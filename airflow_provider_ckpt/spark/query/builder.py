@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,12 +21,13 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     is_stateful,
     joins_streams,
     streaming_leaves,
-    streaming_reads,
+    streams,
 )
 from airflow_provider_ckpt.spark.query.errors import (
     CleanSourceError,
     FunctionFailedError,
     FunctionFailedForNowError,
+    InputNotReadError,
     InputReadTwiceError,
     NotADataFrameError,
     NotAStreamError,
@@ -201,8 +204,6 @@ class QueryBuilder:
         self._without, self._built, self.inputs, self.unions = without, {}, {}, {}
         output = self._frame(self._vertex.uid)
         assert output is not None, f"every input of {self._vertex.uid} was dropped"
-        if self._calls.streaming:
-            self._check_stream(output)
         return BuiltQuery(
             frame=output,
             output_mode=self._output_mode(),
@@ -254,14 +255,17 @@ class QueryBuilder:
             self.inputs[uid] = self._calls(operator)
             return self.inputs[uid]
         arguments: dict[str, DataFrame] = {}
+        given: dict[str, Counter[str]] = {}
         for parameter, uids in operator.inputs.items():
             frames = {one: frame for one in uids if (frame := self._input(uid, one)) is not None}
             if not frames:
                 return None
+            given |= {one: streams(frame) for one, frame in frames.items()}
             arguments[parameter] = self._unite(uid, parameter, frames) if len(uids) > 1 else frames[uids[0]]
         frame = call(operator, arguments)
         if self._calls.streaming:
-            _refuse_read_twice(operator, arguments, frame)
+            _check_stream(operator, frame)
+            _refuse_other_streams(operator, given, streams(frame))
         return frame
 
     def _unite(self, uid: str, parameter: str, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -272,21 +276,26 @@ class QueryBuilder:
         self.unions[uid, parameter] = Union(united.schema, inputs)
         return united
 
-    def _check_stream(self, frame: DataFrame) -> None:
-        output = self._operators[self._vertex.uid]
-        if not frame.isStreaming:
-            raise NotAStreamError(uid=output.uid, location=output.location)
-
     def _output_mode(self) -> str:
         modes = [self._operators[uid].output_mode for uid in self._vertex.operators]
         return next((mode for mode in reversed(modes) if mode != "append"), "append")
 
 
-def _refuse_read_twice(operator: Operator, arguments: Mapping[str, DataFrame], frame: DataFrame) -> None:
-    """Spark would find it when the query is started, and again in each try."""
-    given, reads = sum(map(streaming_reads, arguments.values())), streaming_reads(frame)
-    if reads > given:
-        raise InputReadTwiceError(uid=operator.uid, location=operator.location, given=given, reads=reads)
+def _check_stream(operator: Operator, frame: DataFrame) -> None:
+    if not frame.isStreaming:
+        raise NotAStreamError(uid=operator.uid, location=operator.location)
+
+
+def _refuse_other_streams(operator: Operator, given: Mapping[str, Counter[str]], reads: Counter[str]) -> None:
+    """Each stream is read once: one that is read twice Spark finds when the query is started, and again in each try;
+    of one that is left out it forgets how far it was read."""
+    about: dict[str, Any] = {"uid": operator.uid, "location": operator.location}
+    unread = sorted(uid for uid, streams_of_it in given.items() if streams_of_it - reads)
+    if unread:
+        raise InputNotReadError(unread=", ".join(map(repr, unread)), **about)
+    all_given = sum(given.values(), Counter())
+    if reads - all_given:
+        raise InputReadTwiceError(given=all_given.total(), reads=reads.total(), **about)
 
 
 class _NotDroppable(Exception):

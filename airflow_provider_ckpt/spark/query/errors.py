@@ -60,6 +60,14 @@ class InputReadTwiceError(InvalidInputError):
     )
 
 
+class InputNotReadError(InvalidInputError):
+    template = (
+        "what {uid!r} ({location}) gives does not read its input {unread}: rows of it would be skipped or, once it is "
+        "read again, come twice, and a bounded one would never end. Read it, with a filter that no row passes if none "
+        "of its rows are wanted, or take it out of the inputs of {uid!r}"
+    )
+
+
 class WatermarkOverUnionError(InvalidInputError):
     template = (
         "the watermark in {uid!r} ({location}) is set behind the union of a bounded and a live source: the live one "

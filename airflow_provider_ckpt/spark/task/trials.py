@@ -150,9 +150,10 @@ class Trials:
             self._check_state(other)
         if settings.executors is not None and settings.executors != before.executors:
             self._check_executors()
-        if other.stateful and (settings.logic, settings.digests) != (before.logic, before.digests):
+        is_another = (settings.logic, settings.digests) != (before.logic, before.digests)
+        if is_another:
             self._check_committed()
-        if other.stateful and not self._is_stopped:
+        if (is_another or other.stateful) and not self._is_stopped:
             self._start_on_copy(number, settings, other)
         self._tried = TriedQuery(settings, plan.without, builder, other)
         return settings.digests
@@ -188,7 +189,8 @@ class Trials:
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _start_on_copy(self, number: int, settings: VertexSettings, other: BuiltQuery) -> None:
-        """State that does not fit shows in the first batch: one without rows, on a copy of the state of now."""
+        """State that does not fit shows in the first batch: one without rows, on a copy of the state of now. So does an
+        option of a source that Spark reads when the query is started."""
         copy = SparkFolder(self._folder.storage, f"{self._path}-{number}")
         try:
             copy.copy_from(self._folder)

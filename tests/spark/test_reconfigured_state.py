@@ -1,0 +1,114 @@
+"""A query is given a function whose state has the types of the one that is there, and is another: Spark would take one
+for the other. And one that Spark refuses when it is started, or that reads less than it did."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.spark.query import fitness
+from airflow_provider_ckpt.spark.query.kept_state import KeptState, kept_state
+from airflow_provider_ckpt.spark.query.reader import SourceReads
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+from tests.spark.test_reconfigured_event_time import version
+from tests.spark.test_reconfiguring import Script
+from tests.support.waiting import wait_until
+
+JOIN = "a.selectExpr('id', 'k AS ka').join(b.selectExpr('id', 'k AS kb'), 'id').select('id', 'ka', 'kb')"
+SWAPPED = "b.selectExpr('id', 'k AS kb').join(a.selectExpr('id', 'k AS ka'), 'id').select('id', 'ka', 'kb')"
+BY_ID, BY_K = (f"a.unionByName(b).dropDuplicates(['{key}'])" for key in ("id", "k"))
+SUMS, TURNED = (
+    f"a.unionByName(b).groupBy('k').agg({these}).select('k', 'x', 'y')"
+    for these in ("F.sum('id').alias('x'), F.max('id').alias('y')", "F.max('id').alias('y'), F.sum('id').alias('x')")
+)
+UNION = "a.unionByName(b)"
+
+
+def two(world: World, gives: str, mode: str) -> Job:
+    job = Job("two")
+
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    def other(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("other"))
+
+    sources = [job.source(uid=one.__name__, max_files_per_trigger=1)(one) for one in (live, other)]
+    inputs = {"a": [sources[0]], "b": [sources[1]]}
+    made = job.transform(inputs=inputs, uid="behind", output_mode=mode)(lambda a, b: eval(gives))  # type: ignore[arg-type]
+    job.sink("out", made, FileSink(world.path("out")))
+    return job
+
+
+def another(world: World, gives: str, mode: str, option: str) -> str:
+    sources = "".join(
+        f"@job.source\ndef {uid}(read):\n    return read.schema({IDS!r}){option}.parquet({world.path(uid)!r})\n"
+        for uid in ("live", "other")
+    )
+    head = f"@job.transform(inputs={{'a': [live], 'b': [other]}}, output_mode={mode!r})"
+    return version(world, "v2", sources, f"{head}\ndef behind(a, b):\n    return {gives}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "mode", "option", "why"),
+    [
+        pytest.param(JOIN, SWAPPED, "append", "", "Join by (id = id) of other with live instead of Join", id="sides"),
+        pytest.param(BY_ID, BY_K, "append", "", "Deduplicate by k instead of Deduplicate by id", id="key"),
+        pytest.param(SUMS, TURNED, "update", "", "Aggregate by k, k, y, x instead of", id="order"),
+        pytest.param(UNION, "a", "append", "", "does not read its input 'other'", id="left out"),
+        pytest.param(UNION, "a.unionByName(a)", "append", "", "does not read its input 'other'", id="left out, twice"),
+        pytest.param(UNION, UNION, "append", ".option('maxFileAge', 'bogus')", "Time must be specified", id="option"),
+    ],
+)
+def test_what_would_be_taken_for_another_is_refused(
+    world: World, before: str, after: str, mode: str, option: str, why: str
+) -> None:
+    told: list[RequestOutcome] = []
+    world.put_ids("live", 1, 10)
+    world.put_ids("other", 1, 10)
+
+    def work(script: Script) -> None:
+        wait_until(lambda: world.released_count() >= 1, "rows")
+        reference = another(world, after, mode, option)
+        told.append(script.change(Reconfiguration().assign_execution_logic("live" if option else "behind", reference)))
+        world.put_ids("live", 1, 10, 100)
+        world.put_ids("other", 1, 10, 100)
+        count = world.released_count()
+        wait_until(lambda: world.released_count() > count, "more rows")
+        world.request("drain")
+
+    with Script(world, work, end="nothing"):
+        run = world.run(two(world, before, mode))
+    assert run.status == "FINISHED", (run.cause, told)
+    assert world.state().settings == {}
+    assert why in told[0].detail, told
+
+
+def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession, world: World) -> None:
+    def stream(name: str) -> DataFrame:
+        return spark.readStream.name(name).schema(IDS).parquet(world.path("live"))
+
+    a, b = stream("a"), stream("b")
+    at = F.timestamp_seconds("id")
+    timed = [one.withColumn("ts", at).withWatermark("ts", "1 second") for one in (a, b)]
+    pairs = timed[0].alias("l").join(timed[1].alias("r"), F.expr("l.id = r.id AND l.k = r.k AND l.ts >= r.ts"))
+    assert kept_state(pairs) == [KeptState("Join", ("(l.id = r.id)", "(l.k = r.k)"), (("a",), ("b",)))]
+    counted = a.unionByName(b).groupBy(F.upper("k").alias("key")).count()
+    assert kept_state(counted) == [KeptState("Aggregate", ("upper(CAST(k AS STRING))", "key", "count"), ())]
+    assert kept_state(timed[0].dropDuplicatesWithinWatermark(["k", "id"])) == [
+        KeptState("DeduplicateWithinWatermark", ("k", "id"), ())
+    ]
+    assert kept_state(a.limit(3))[0].by == ()
+    assert kept_state(a.join(spark.range(3).toDF("id"), "id")) == []
+
+
+def test_a_secret_in_the_path_of_a_source_is_not_told() -> None:
+    told = fitness._shown(SourceReads("parquet", {}, ["s3a://KEY:SECRET@lake/in"]))
+    assert "SECRET" not in told
+    assert "lake/in" in told
