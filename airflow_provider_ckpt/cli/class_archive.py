@@ -39,7 +39,10 @@ def run(args: argparse.Namespace) -> int:
     archive = class_archive(os.environ)
     if archive is None:
         raise NoClassArchiveError(problem="Java does not say what it is; set JAVA_HOME to a JDK or JRE of 17 or newer")
-    found = None if args.anew else archive.find()
+    try:
+        found = None if args.anew else archive.find()
+    except OSError as error:
+        raise NoClassArchiveError(problem=f"its folder cannot be looked into: {error}") from error
     if found is not None or args.look:
         _tell(args, str(found) if found else None, made=False)
         return ExitCode.FINISHED if found else ExitCode.FAILED

@@ -26,6 +26,7 @@ from airflow_provider_ckpt.storage.layout import (
     subtask_path,
     vertices_path,
 )
+from airflow_provider_ckpt.storage.removal import best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,8 @@ def collect_garbage(
     epoch: int,
     check_fenced: Callable[[], None],
 ) -> int:
-    """Delete what fenced attempts left and no live entry of a log names; returns a count. ``epoch``: the driver's.
+    """Delete what fenced attempts left and no live entry of a log names; returns a count of what was found. ``epoch``:
+    the driver's. What cannot be deleted is told of, and stays.
 
     Call it when every log was opened, and every Spark folder is complete: whoever claims the job after the look at the
     fence goes on from those, and can publish nothing of what is deleted. ``check_fenced`` is the journal's.
@@ -58,7 +60,8 @@ def collect_garbage(
         for uid in vertex.sinks:  # of all subtasks at once: a sink knows attempts, and not whose they are
             every = [batch.handles for of_subtask in batches.values() for batch in of_subtask]
             handles = {str(staged[uid]["id"]) for staged in every if uid in staged}
-            removed += len(sinks[uid].collect_garbage(handles, living))
+            with best_effort(f"what attempts before have staged in sink {uid}"):
+                removed += len(sinks[uid].collect_garbage(handles, living))
         for name, of_subtask in batches.items():
             removed += _collect_partition(storage, job_id, graph, name, of_subtask, epoch, living)
             _delete_staged(storage, f"{subtask_path(job_id, name.vertex, name.number)}/scratch", living)
@@ -79,7 +82,8 @@ def _collect_partition(
     edges = [edge.uid for edge in graph.outputs(subtask.vertex)]
     partition = partition_path(job_id, subtask.vertex, subtask.number)
     for edge in edges:
-        delete_feeds_before(storage, feed_folder(partition, edges, edge), epoch)
+        with best_effort(f"what fed attempts before in {partition}"):
+            delete_feeds_before(storage, feed_folder(partition, edges, edge), epoch)
     published = {file.folder for batch in batches for file in batch.files}
     return _delete_staged(storage, data_folder(partition, edges), living, published)
 
@@ -88,7 +92,8 @@ def _delete_staged(storage: Storage, folder: str, living: LivingAttempts, keep: 
     """``<attempt>-<batch>-<nonce>``, as outputs are named; what is not named so stays."""
     garbage = [name for name in storage.list(folder) if name not in keep and _attempt(name) not in living]
     for name in garbage:
-        storage.delete_tree(f"{folder}/{name}")
+        with best_effort(f"{folder}/{name}"):
+            storage.delete_tree(f"{folder}/{name}")
     return len(garbage)
 
 

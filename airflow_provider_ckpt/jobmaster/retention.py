@@ -12,8 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import spark_folders
 from airflow_provider_ckpt.jobmaster.sink_releases import position
@@ -35,6 +36,7 @@ from airflow_provider_ckpt.storage.layout import (
     partition_path,
     subtask_log_path,
 )
+from airflow_provider_ckpt.storage.removal import Removal
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -86,6 +88,7 @@ class Retention:
         """Where it has truncated them."""
         self._purged: dict[SubtaskId, int] = {}
         """The same of its batches in Spark's folder."""
+        self._removal, self._is_overtaken = Removal(storage), False
         self._lock = threading.Lock()
         self._news: list[CheckpointCompleted] = []
         """Completed, and not seen to yet; of those that are retained."""
@@ -123,20 +126,44 @@ class Retention:
     def _after(self, news: list[CheckpointCompleted], kept: list[CheckpointCompleted]) -> None:
         completed = news[-1]
         number = completed.checkpoint
-        try:
+
+        def tell() -> None:
             self._journal.check_fenced()  # what is kept is for the JobMaster to say that has the job
             for one in news:
                 self._write_metadata(one)
-            self._delete_old(min(one.checkpoint for one in kept))
-            if self._journal.uncompacted >= worth_a_snapshot(self._graph()):
-                self._journal.compact(completed.at)
-            for subtask in completed.subtasks:
-                self._forget(subtask, kept)
+
+        if not self._see_to(number, tell):
+            return
+        # nothing of the rest decides anything, and none of it waits for another: what fails is done after a later one
+        acts: list[Callable[[], None]] = [
+            self._removal.try_again,
+            lambda: self._delete_old(min(one.checkpoint for one in kept)),
+            lambda: self._compact(completed.at),
+            *(partial(self._forget, subtask, kept) for subtask in completed.subtasks),
+        ]
+        for act in acts:
+            self._see_to(number, act)
+
+    def _see_to(self, number: int, act: Callable[[], None]) -> bool:
+        """False if it failed."""
+        if self._is_overtaken:
+            return False
+        try:
+            act()
+        except OvertakenError as error:
+            self._is_overtaken = True
+            log.warning("housekeeping after checkpoint %d failed: %s", number, error)
         except CkptError as error:
-            # nothing here decides anything: what could not be deleted is deleted after a later checkpoint
             log.warning("housekeeping after checkpoint %d failed: %s", number, error)
         except Exception:
             log.exception("housekeeping after checkpoint %d failed", number)
+        else:
+            return True
+        return False
+
+    def _compact(self, at: float) -> None:
+        if self._journal.uncompacted >= worth_a_snapshot(self._graph()):
+            self._journal.compact(at)
 
     def _snapshot(self) -> None:
         try:
@@ -164,7 +191,7 @@ class Retention:
         for name in self._storage.list(f"{job_path(self._job_id)}/checkpoints"):
             number = name.removeprefix("chk-")
             if number.isdecimal() and int(number) < oldest:
-                self._storage.delete_tree(checkpoint_path(self._job_id, int(number)))
+                self._removal.delete(checkpoint_path(self._job_id, int(number)))
 
     def _forget(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
         if self._graph().vertex(subtask.vertex).persist:
@@ -217,7 +244,7 @@ class Retention:
         partition = partition_path(self._job_id, subtask.vertex, subtask.number)
         start = self._given_back.get(subtask, 0)
         for folder in deletable_folders(self._logs[subtask].records(start), start, head):
-            self._storage.delete_tree(f"{partition}/{folder}")
+            self._removal.delete(f"{partition}/{folder}")
         self._given_back[subtask] = max(start, head)
 
     def _consumer_positions(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> list[int]:

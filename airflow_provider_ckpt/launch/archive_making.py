@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from airflow_provider_ckpt.storage.posix import sync_file
 LONGEST = 600.0
 """Seconds for a JVM to write the archive, or to be asked about it."""
 
+ROOM = 250 << 20
+"""Bytes; one of Spark 4.2 is 190 MB."""
+
 
 def make(archive: ClassArchive, record: Callable[[Path], None]) -> Path | None:
     """Have ``record`` write it, and give it its name; returns that. None: another process is making it. A process that
@@ -29,6 +33,7 @@ def make(archive: ClassArchive, record: Callable[[Path], None]) -> Path | None:
     _refuse(archive)
     archive.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     check_folder(archive.folder)
+    _refuse_full_disk(archive.folder)
     stem = archive.stem
     with _alone(archive.folder / f"{stem}.lock") as alone:
         if not alone:
@@ -53,6 +58,14 @@ def _refuse(archive: ClassArchive) -> None:
         raise NoClassArchiveError(problem=problem)
     if says_what_is_shared(os.environ):
         raise NoClassArchiveError(problem="the environment has options of its own for the classes that JVMs share")
+
+
+def _refuse_full_disk(folder: Path) -> None:
+    """The JVM that writes it says nothing that could be told."""
+    free = shutil.disk_usage(folder).free
+    if free < ROOM:
+        problem = f"{folder} has room for {free >> 20} MB more, and it takes some {ROOM >> 20}"
+        raise ArchiveNotMadeError(problem=problem)
 
 
 @contextmanager

@@ -71,10 +71,11 @@ def archive_folder(environ: Mapping[str, str]) -> Path | None:
         return None
     try:
         folder = Path(named).expanduser() if named else _cache(environ) / "airflow-provider-ckpt" / "class-archives"
-    except RuntimeError:  # a user without a home
+        folder = folder.absolute()
+        said = (folder, folder.resolve())  # a JVM is told where it leads
+    except (OSError, RuntimeError):  # a user without a home; links that lead in a circle
         return None
-    folder = folder.absolute()
-    return folder if _SPEAKABLE.fullmatch(str(folder)) else None
+    return folder if all(_SPEAKABLE.fullmatch(str(one)) for one in said) else None
 
 
 def _cache(environ: Mapping[str, str]) -> Path:

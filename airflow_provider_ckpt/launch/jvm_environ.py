@@ -16,14 +16,18 @@ from airflow_provider_ckpt.launch.java_home import find_java
 log = logging.getLogger(__name__)
 
 SUBMIT, LAUNCHER = "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"
-_JVM_READS = (SUBMIT, "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 _THEIRS = re.compile(
     r"-Xshare|-XX:[+-]?(SharedArchiveFile|ArchiveClassesAtExit|AutoCreateSharedArchive|DumpLoadedClassList"
     r"|SharedClassListFile|AOT)|--properties-file"
 )
 """Whoever has chosen what classes are shared keeps that. A file of settings may say it, too, and is not read here."""
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_QUICK, _SERIAL = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
 """For the JVM that makes spark-submit's command line and ends: half a second of it was its optimizing compiler's."""
+_ALL_READ = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+"""By every JVM, that one too."""
+_JVM_READS = (SUBMIT, *_ALL_READ, "PYSPARK_SUBMIT_ARGS")
+_COLLECTOR = re.compile(r"-XX:[+-]Use\w+GC\b")
+"""A JVM that is given two of them does not start."""
 _VERIFIED = "-XX:+VerifySharedSpaces"
 """Else a JVM takes an archive without a look at its checksums, and dies of one that a disk has damaged (SIGSEGV), as
 does each driver after it."""
@@ -34,12 +38,17 @@ def jvm_environ(environ: Mapping[str, str], given: Iterable[str] = (), submit: s
     Spark's settings; ``submit``: the spark-submit that is going to be called, if it is not PySpark's own."""
     if find_java(environ) is None:
         return {}
-    added = {} if LAUNCHER in environ else {LAUNCHER: _QUICK}
+    added = {} if LAUNCHER in environ else {LAUNCHER: _quick_options(environ)}
     options = _archive_options(environ, given, submit)
     if options:
         # in front: of an option that is given twice the last one holds, and that is the user's
         added[SUBMIT] = " ".join([*options, environ.get(SUBMIT, "")]).strip()
     return added
+
+
+def _quick_options(environ: Mapping[str, str]) -> str:
+    is_chosen = any(_COLLECTOR.search(environ.get(name, "")) for name in _ALL_READ)
+    return _QUICK if is_chosen else f"{_QUICK} {_SERIAL}"
 
 
 def says_what_is_shared(environ: Mapping[str, str], given: Iterable[str] = ()) -> bool:

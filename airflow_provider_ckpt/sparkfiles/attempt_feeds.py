@@ -6,6 +6,7 @@ import re
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.storage.removal import best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 
 _NAME = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
@@ -38,7 +39,8 @@ class AttemptFeeds:
         taken_up = next((order for order, one in found if one == feed), (0, 0))
         for order, one in found:
             if order < taken_up:
-                self._storage.delete_tree(one)
+                with best_effort(one):
+                    self._storage.delete_tree(one)
 
     def whole(self, feed: str) -> list[int]:
         """The entries from the newest compact one on. Raises SparkFolderLostError if one is missing: what it named

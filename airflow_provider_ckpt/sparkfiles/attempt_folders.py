@@ -7,10 +7,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection
 
-from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Batch, Open
@@ -19,9 +17,9 @@ from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError
+from airflow_provider_ckpt.storage.removal import best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 
-log = logging.getLogger(__name__)
 KIND = "spark-folder"
 VERSION = 1
 
@@ -89,17 +87,16 @@ class AttemptFolders:
         names = {name.removesuffix(".json") for name in self._storage.list(self._path)}
         for other in map(AttemptId.find, sorted(names)):
             if other is not None and other < attempt and other != keep:
-                self._storage.delete(self._marker(other))
-                self._storage.delete_tree(f"{self._path}/{other}")
+                with best_effort(f"{self._path}/{other}"):
+                    self._storage.delete(self._marker(other))
+                    self._storage.delete_tree(f"{self._path}/{other}")
 
     def forget_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
         """Delete what :meth:`delete_before` was told to keep, when nobody can want it any more. It is in nobody's way:
         if the store fails, it stays until the next attempt. ``check_fenced`` raises if the attempt was overtaken."""
         check_fenced()
-        try:
+        with best_effort(f"the Spark folders before attempt {attempt}"):
             self.delete_before(attempt)
-        except TransientError as error:
-            log.warning("the Spark folders before attempt %s stay for now: %s", attempt, error)
 
     def _marker(self, attempt: AttemptId) -> str:
         return f"{self._path}/{attempt}.json"
@@ -111,7 +108,8 @@ def delete_trials_before(storage: Storage, path: str, attempt: AttemptId) -> Non
     for name in storage.list(path):
         other = AttemptId.find(name.rpartition("-")[0])
         if other is not None and other < attempt:
-            storage.delete_tree(f"{path}/{name}")
+            with best_effort(f"{path}/{name}"):
+                storage.delete_tree(f"{path}/{name}")
 
 
 def published_last(records: list[Numbered]) -> AttemptId | None:

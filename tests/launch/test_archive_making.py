@@ -97,6 +97,15 @@ def test_a_jvm_that_wrote_nothing_is_told_of(archive: ClassArchive) -> None:
         make(archive, lambda path: None)
 
 
+def test_a_disk_without_room_is_named_before_anything_is_run(
+    archive: ClassArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_making, "ROOM", 1 << 60)
+    with pytest.raises(ArchiveNotMadeError, match=r"has room for \d+ MB more"):
+        make(archive, write)
+    assert list(archive.folder.iterdir()) == []
+
+
 def test_nothing_is_written_into_a_folder_of_others(archive: ClassArchive) -> None:
     archive.folder.mkdir()
     archive.folder.chmod(0o777)

@@ -38,6 +38,24 @@ def test_a_driver_starts_without_an_archive_where_there_is_none(environ: Mapping
     assert jvm_environ(environ) == LAUNCHER
 
 
+@pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"])
+@pytest.mark.parametrize("collector", ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseZGC", "-XX:-UseSerialGC"])
+def test_a_collector_that_every_jvm_is_given_is_not_given_another(
+    environ: Mapping[str, str], name: str, collector: str
+) -> None:
+    """It would not start: "Multiple garbage collectors selected"."""
+    added = jvm_environ({**environ, name: f"-XX:MaxRAMPercentage=75 {collector}"})
+    assert added == {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1"}
+
+
+def test_a_link_to_a_folder_that_no_jvm_can_be_told_is_none(tmp_path: Path) -> None:
+    (tmp_path / 'q"q').mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / 'q"q')
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name in ("link", "link/in", "loop", "loop/in"):
+        assert archive_folder({"CKPT_CLASS_ARCHIVE": str(tmp_path / name)}) is None, name
+
+
 def test_a_driver_of_a_machine_without_java_is_given_nothing(environ: Mapping[str, str]) -> None:
     assert jvm_environ({**environ, "JAVA_HOME": "/nowhere"}) == {}
 
@@ -217,3 +235,18 @@ def test_the_command_says_whether_there_is_one(
     assert said.out.splitlines()[0] == '{"path": null, "made": false}'
     assert said.out.count(str(path)) == 2
     assert "CKPT_CLASS_ARCHIVE is off" in said.err
+
+
+@pytest.mark.parametrize("flags", [["--look"], []])
+def test_a_folder_that_may_not_be_looked_into_is_named(
+    environ: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flags: list[str]
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+
+    def denied(self: ClassArchive) -> Path:
+        raise PermissionError(13, "Permission denied", str(self.folder))
+
+    monkeypatch.setattr(ClassArchive, "find", denied)
+    assert main(["class-archive", *flags]) == 2
+    assert "cannot be looked into: [Errno 13] Permission denied" in capsys.readouterr().err

@@ -5,12 +5,18 @@ from __future__ import annotations
 import time
 from datetime import datetime, timezone
 from threading import Timer
+from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.jobmaster.clock import Clock
+from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.wall_clock import WallClock
 from tests.spark.harness import Line, World
-from tests.spark.jobs import mixed
+from tests.spark.jobs import IDS, mixed
+from tests.spark.test_reconfiguring import Script
+from tests.support.waiting import wait_until
 
 HOUR = 3600.0
 
@@ -73,3 +79,50 @@ def test_a_time_that_a_user_gave_is_one_of_the_machines_clock(world: World, monk
 
     run = world.run(mixed(world), hear, stop_at=at)
     assert run.status == "STOPPED"
+
+
+def test_a_set_back_is_seen_once_and_what_time_passes_is_none() -> None:
+    wall, steady = [1000.0], [50.0]
+    clock = WallClock(lambda: wall[0], lambda: steady[0])
+    wall[0], steady[0] = wall[0] + 7, steady[0] + 7
+    assert clock.set_back() == 0.0
+    wall[0] -= HOUR
+    assert (clock.set_back(), clock.set_back()) == (HOUR, 0.0)
+    wall[0] += HOUR
+    assert clock.set_back() == -HOUR
+
+
+def test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark waits on the machine's clock for it. That of the JVM stays as it is here: what is seen is that the query,
+    which would not look for an hour, is stopped at a boundary and run again, and that no row is lost or comes twice."""
+    job = Job("live")
+    live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
+    job.sink("out", live, FileSink(world.path("out")))
+    expected = world.put_ids("live", 2, 2)
+    real, back = time.time, [0.0]
+    runs: list[float] = []
+    run_query = RunningQuery.run
+
+    def run(self: RunningQuery, *given: Any) -> None:
+        run_query(self, *given)
+        runs.append(real())
+
+    monkeypatch.setattr(time, "time", lambda: real() - sum(back))
+    monkeypatch.setattr(RunningQuery, "run", run)
+
+    def work(script: Script) -> None:
+        wait_until(lambda: world.released_count() >= len(expected), "the first rows", seconds=60)
+        assert len(runs) == 1
+        back.append(HOUR)
+        wait_until(lambda: len(runs) == 2, "the query to begin again", seconds=60)
+        expected.update(world.put_ids("live", 1, 2, 100))
+        wait_until(lambda: world.released_count() >= len(expected), "the rows behind it", seconds=60)
+        world.request("drain")
+
+    with Script(world, work, end="nothing"):
+        told = world.run(job, trigger_interval=0.5)
+    assert told.status == "FINISHED", told.cause
+    assert world.released_ids() == sorted(expected)
+    assert len(runs) == 2

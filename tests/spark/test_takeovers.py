@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed, windows
+from tests.support.refusing_storage import Refusing
 from tests.support.waiting import wait_until
 
 
@@ -346,6 +348,31 @@ def test_a_driver_removes_what_the_drivers_before_left_and_nobody_owns(world: Wo
     tidy_up(storage, "job", 1)
     assert left.exists()  # it may be somebody's
     assert storage.list("job/requests") == ["early.json"]
+
+
+def test_leftovers_that_cannot_be_deleted_keep_nobody_from_going_on(world: World) -> None:
+    """Another user's file, an object under legal hold: nothing needs them, and the job could never be run again."""
+    world.put_ids("history", 2, 2)
+    world.put_ids("live", 1, 2, 1000)
+    run = world.run(mixed(world, chain=False), world.ask("stop", lambda: world.released_count() >= 6))
+    assert run.status == "STOPPED", run.cause
+    vertex = world.root / "job" / "vertices" / "history" / "0"
+    attempt = min(one.stem for one in (vertex / "spark").glob("*.json"))
+    (data,) = vertex.glob("partition/*/data")
+    left = [data / f"{attempt}-77-0123456789abcdef", vertex / "scratch" / f"{attempt}-78-0123456789abcdef"]
+    for folder in left:
+        folder.mkdir(parents=True)
+        (folder / "part-0.parquet").write_bytes(b"x")
+    stays = {*(folder.name for folder in left), attempt}
+    refusing = Refusing(world.storage, lambda path: Path(path).name in stays)
+    for number, storage in enumerate([refusing, world.storage]):
+        world.put_ids("live", 1, 2, 2000 + 10 * number)
+        wanted = 8 + 2 * number
+        stop = world.ask("stop", lambda wanted=wanted: world.released_count() >= wanted)  # type: ignore[misc]
+        run = world.run(mixed(world, chain=False), stop, storage=storage)
+        assert run.status == "STOPPED", run.cause
+        assert [folder.exists() for folder in left] == [storage is refusing] * 2
+    assert world.released_ids() == [0, 1, 2, 3, 1000, 1001, 2000, 2001, 2010, 2011]
 
 
 def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) -> None:

@@ -6,6 +6,7 @@ from airflow_provider_ckpt.partitions.attempts import fenced
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sinks.sink import attempt_of
+from airflow_provider_ckpt.storage.removal import best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -19,4 +20,5 @@ def delete_leftovers(storage: Storage, log: LogReader, *folders: str) -> None:
     for folder in folders:
         for name in storage.list(folder):
             if name not in named and attempt_of(name) in over:
-                storage.delete_tree(f"{folder}/{name}")
+                with best_effort(f"{folder}/{name}"):
+                    storage.delete_tree(f"{folder}/{name}")

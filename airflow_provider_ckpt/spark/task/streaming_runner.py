@@ -13,6 +13,7 @@ become is :class:`Publisher`'s.
 from __future__ import annotations
 
 import functools
+import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,7 @@ from airflow_provider_ckpt.spark.task.query_boundary import QueryBoundary
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.spark.task.spark_progress import SparkProgress
 from airflow_provider_ckpt.spark.task.trials import Trials
+from airflow_provider_ckpt.spark.task.wall_clock import WallClock
 from airflow_provider_ckpt.task.actions import (
     Action,
     AnnounceEnd,
@@ -50,6 +52,11 @@ from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
 from airflow_provider_ckpt.task.inputs import BoundedInput
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
 from airflow_provider_ckpt.task.phase import TaskPhase
+
+log = logging.getLogger(__name__)
+
+LEAST_SET_BACK = 1.0
+"""Seconds: a clock that is corrected by less delays a micro-batch by no more."""
 
 
 class StreamingRunner:
@@ -79,6 +86,7 @@ class StreamingRunner:
         self._query = RunningQuery(context, publisher, self._published)
         self._boundary = QueryBoundary(self._query, self._folder, self._build_anew)
         self._built: BuiltQuery | None = None
+        self._wall = WallClock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
 
     @property
@@ -153,6 +161,7 @@ class StreamingRunner:
         if not self._query.is_stopped:
             self._query.publish_committed()
         self._look_for_remaining(time.monotonic())
+        self._look_at_the_clock()
         ended = self._query.ended()
         if ended is None:
             return
@@ -162,6 +171,13 @@ class StreamingRunner:
                 self._carry_out(self._machine.ran_out())
             return
         raise self._query.failure(ended)
+
+    def _look_at_the_clock(self) -> None:
+        """Spark's trigger waits on the machine's: until it is again what it was, if it is set back."""
+        back = self._wall.set_back()
+        if self._trigger_interval and not self._runs_out and back > max(self._trigger_interval, LEAST_SET_BACK):
+            log.warning("the machine's clock was set back by %.0f s: the query of %s begins again", back, self.subtask)
+            self._submit(self._run_again)
 
     def _look_for_remaining(self, now: float) -> None:
         """A frozen file that vanished, or a frozen offset that no row will come to, would keep its source from ending,
@@ -294,11 +310,22 @@ class StreamingRunner:
                 raise KafkaRowsGoneError(vertex=self.vertex.uid, reason=why)
 
     def _run(self) -> None:
+        self._begin()
+        with self._lock:
+            self._carry_out(self._machine.started(self._seen()))
+
+    def _begin(self) -> None:
         assert self._built is not None
         interval = f"{int(self._trigger_interval * 1000)} milliseconds"
         self._query.run(self._built, {"availableNow": True} if self._runs_out else {"processingTime": interval})
+
+    def _run_again(self) -> None:
+        """At a boundary. Whoever wants it to stand still, or its end, comes in this thread, too."""
         with self._lock:
-            self._carry_out(self._machine.started(self._seen()))
+            if self._machine.phase is not TaskPhase.RUNNING:
+                return
+        self._boundary.stand_still()
+        self._begin()
 
     def _stand_still(self) -> None:
         self._boundary.stand_still()

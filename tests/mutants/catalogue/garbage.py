@@ -9,6 +9,42 @@ _RACES = "tests/client/test_gc_races.py::"
 
 GARBAGE = (
     Mutant(
+        "housekeeping-that-waits-for-one",
+        "R7",
+        "jobmaster/retention.py",
+        "                self._removal.delete(checkpoint_path(",
+        "                self._storage.delete_tree(checkpoint_path(",
+        ("tests/soak/test_refused_deletions.py::test_r7_one_folder_that_cannot_be_deleted_keeps_no_other",),
+        "behind an old checkpoint that cannot be deleted none goes any more",
+    ),
+    Mutant(
+        "data-that-wait-for-one",
+        "R7",
+        "jobmaster/retention.py",
+        '            self._removal.delete(f"{partition}/{folder}")',
+        '            self._storage.delete_tree(f"{partition}/{folder}")',
+        ("tests/soak/test_refused_deletions.py::test_r7_one_folder_that_cannot_be_deleted_keeps_no_other",),
+        "behind a data folder that cannot be deleted its log is never truncated",
+    ),
+    Mutant(
+        "leftover-that-ends-the-run",
+        "R5",
+        "storage/removal.py",
+        "    except CkptError as error:\n        log.warning(",
+        "    except RecursionError as error:\n        log.warning(",
+        ("tests/spark/test_takeovers.py::test_leftovers_that_cannot_be_deleted_keep_nobody_from_going_on",),
+        "one leftover that cannot be deleted keeps the job from ever being run again",
+    ),
+    Mutant(
+        "clock-set-back-unseen",
+        "R10",
+        "spark/task/streaming_runner.py",
+        "            self._submit(self._run_again)\n",
+        "            pass\n",
+        ("tests/spark/test_clock.py::test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_back",),
+        "a query waits for its next trigger as long as the machine's clock was set back",
+    ),
+    Mutant(
         "gc-beside-a-living-driver",
         "R8",
         "jobmaster/garbage_search.py",

@@ -1,0 +1,74 @@
+"""One thing that cannot be deleted (an object under legal hold, another user's file) is left where it is. All the rest
+goes as ever, and it goes itself as soon as it can."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.removal import MOST, Removal, best_effort
+from airflow_provider_ckpt.storage.storage import Storage
+from tests.soak.aging_job import AgingJob
+from tests.support.refusing_storage import Refusing
+
+
+def files(storage: Storage) -> int:
+    return len(storage.files(""))
+
+
+@pytest.mark.parametrize("name", ["data/0001-x-3-n", "checkpoints/chk-7"])
+def test_r7_one_folder_that_cannot_be_deleted_keeps_no_other(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sound = AgingJob(open_storage(f"memory://{tmp_path}/sound"), 1)
+    storage = open_storage(f"memory://{tmp_path}/refusing")
+    refusing = Refusing(storage, lambda path: path.endswith(name))
+    job = AgingJob(refusing, 1)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            sound.run(150)
+            job.run(150)
+    assert sum(name in path for path, _ in storage.files("")) == 1
+    assert files(storage) <= files(open_storage(f"memory://{tmp_path}/sound")) + 6
+    assert sum("stays for now" in one.message for one in caplog.records) <= 2, "once by each driver"
+    refusing.refused = lambda path: False
+    job.run(150)
+    assert not any("checkpoints/chk-7/" in path for path, _ in storage.files(""))
+
+
+def test_what_could_not_be_deleted_is_tried_again_and_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = Refusing(open_storage(f"memory://{tmp_path}"), lambda path: True)
+    removal = Removal(storage)
+    for number in range(12):
+        storage.create(f"f{number}/a", b"")
+        removal.delete(f"f{number}")
+        removal.delete(f"f{number}")
+    removal.try_again()
+    assert len(caplog.records) == 12
+    storage.refused = lambda path: path == "f9"
+    removal.try_again()
+    removal.try_again()
+    assert [path for path, _ in storage.files("")] == ["f9/a"]
+
+
+def test_no_more_is_kept_in_mind_than_can_be(tmp_path: Path) -> None:
+    removal = Removal(Refusing(open_storage(f"memory://{tmp_path}"), lambda path: True))
+    for number in range(MOST + 5):
+        removal.delete(f"f{number}")
+    assert len(removal._left) == MOST
+
+
+def test_whoever_was_overtaken_deletes_no_more() -> None:
+    def overtaken(path: str) -> bool:
+        raise FencedError(job_id="job", epoch=2, attempt="a", worker="w", own_epoch=1)
+
+    with pytest.raises(FencedError):
+        Removal(Refusing(open_storage("memory://overtaken"), overtaken)).delete("f")
+    with pytest.raises(FencedError), best_effort("f"):
+        overtaken("f")

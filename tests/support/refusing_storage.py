@@ -1,0 +1,28 @@
+"""A storage that lets some folders not be deleted, as an object store does under legal hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+
+
+class Refusing(WrappedStorage):
+    """Folders whose path ``refused`` says."""
+
+    def __init__(self, inner: Storage, refused: Callable[[str], bool]) -> None:
+        super().__init__(inner)
+        self.refused = refused
+
+    def delete_tree(self, path: str) -> None:
+        if self.refused(path):
+            raise StorageReadOnlyError(uri=path, reason="AccessDenied")
+        super().delete_tree(path)
+
+    def _mutate(self, verb: str, path: str, act: Callable[[], None]) -> None:
+        act()
+
+    def _wrap(self, inner: Storage) -> Refusing:
+        return Refusing(inner, self.refused)
