@@ -170,6 +170,7 @@ def test_r7_a_truncated_log_folds_to_what_the_whole_one_does(seed: int) -> None:
         world.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_r7_two_truncations_at_every_interleaving(seed: int) -> None:
     """A has looked at its fence and sleeps; B goes back, goes on, truncates; A wakes up."""
@@ -220,6 +221,7 @@ def test_r7_a_truncation_that_dies_anywhere(seed: int) -> None:
             world.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_r3_who_reads_while_somebody_truncates_sees_the_same(seed: int) -> None:
     at = 0

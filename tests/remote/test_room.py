@@ -55,6 +55,7 @@ def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
         cluster.world.delete()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_killed_and_begun_again_with_room_for_some(seed: int) -> None:
     """Whoever comes first has it. Those with a sink keep it to the end, the others one after the other the rest."""

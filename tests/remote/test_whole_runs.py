@@ -80,6 +80,7 @@ def test_one_that_stands_by_brings_the_job_to_its_end_when_all_others_are_gone()
     assert cluster.took_over
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(3))
 def test_rescaled_again_and_again_while_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:

@@ -18,7 +18,14 @@ MOST = 300 + 60
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("checkpoints", [400, pytest.param(10_000, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("each", [0, 1, 7], ids=["idle", "busy", "now and then"])
+@pytest.mark.parametrize(
+    "each",
+    [
+        pytest.param(0, id="idle"),
+        pytest.param(1, id="busy", marks=pytest.mark.slow),
+        pytest.param(7, id="now and then", marks=pytest.mark.slow),
+    ],
+)
 def test_what_lies_there_depends_on_what_is_retained(tmp_path: Path, checkpoints: int, each: int) -> None:
     """``each``: checkpoints from one batch to the next; 0: there is one, and no more."""
     storage = open_storage(f"memory://{tmp_path}")

@@ -50,6 +50,7 @@ def shown(world: World, table: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["run", "release"])
 @pytest.mark.parametrize(
     "then",

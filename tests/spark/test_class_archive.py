@@ -65,6 +65,7 @@ def test_a_driver_loads_them_from_the_jars_if_it_is_switched_off(made: Path, tmp
     assert ".jar" in source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["nothing", "text", "another jvm", "damage"])
 def test_a_driver_whose_archive_is_of_no_use_runs_and_says_nothing_of_it(made: Path, tmp_path: Path, of: str) -> None:
     """As long as it should be, in the right place, and yet not what the JVM needs."""

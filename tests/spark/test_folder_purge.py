@@ -112,6 +112,7 @@ def test_no_checksum_is_left_behind_nor_missing(storage: Storage, tmp_path: Path
     assert {path.with_name(path.name[1:-4]) for path in sums} == files - sums
 
 
+@pytest.mark.slow
 def test_r7_a_purge_may_die_at_every_verb(tmp_path: Path) -> None:
     verbs = Verbs()
     purge(CrashingStorage(written(open_storage(f"memory://{tmp_path}/whole")), verbs=verbs), 34)

@@ -133,6 +133,7 @@ def test_one_that_was_ahead_is_released_with_one_that_is_new(world: World) -> No
     assert world.rows("orders") == rows_of(1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 150, 250])
 def test_a_batch_that_was_held_for_long_is_released_once(world: World, times: int) -> None:
     sink = world.table().new()

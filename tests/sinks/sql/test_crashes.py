@@ -53,6 +53,7 @@ def died(act: Callable[[], Any]) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_next_one(
     world: World, mode: dict[str, Any]
 ) -> None:

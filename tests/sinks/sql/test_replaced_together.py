@@ -26,6 +26,7 @@ def test_tables_that_refer_to_each_other_are_replaced_together(world: World) -> 
     assert world.rows("orders") == world.rows("lines") == rows_of(2)
 
 
+@pytest.mark.slow
 def test_r9_a_replacement_of_two_that_dies_anywhere_has_happened_in_both_or_in_none(world: World) -> None:
     for name in NAMES:
         world.table("id int NOT NULL PRIMARY KEY, city text", name)

@@ -33,6 +33,7 @@ def release(sinks: list[BoundSqlSink], number: int, *handles: Any) -> list[dict[
     return sinks[0].release_together(shares, number)
 
 
+@pytest.mark.slow
 def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_in_none(two: World) -> None:
     sinks, count, number = bind(two, new=True), 99, 0
     for when in WHEN:

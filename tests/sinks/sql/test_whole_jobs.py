@@ -152,6 +152,7 @@ def holders(place: Place) -> list[str]:
     return [str(path) for path in files if SECRET.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_password_is_nowhere(place: Place) -> None:
     for number in range(3):
         place.put(number)
