@@ -60,8 +60,7 @@ def collect_garbage(
         for uid in vertex.sinks:  # of all subtasks at once: a sink knows attempts, and not whose they are
             every = [batch.handles for of_subtask in batches.values() for batch in of_subtask]
             handles = {str(staged[uid]["id"]) for staged in every if uid in staged}
-            with best_effort(f"what attempts before have staged in sink {uid}"):
-                removed += len(sinks[uid].collect_garbage(handles, living))
+            removed += len(sinks[uid].collect_garbage(handles, living))
         for name, of_subtask in batches.items():
             removed += _collect_partition(storage, job_id, graph, name, of_subtask, epoch, living)
             _delete_staged(storage, f"{subtask_path(job_id, name.vertex, name.number)}/scratch", living)

@@ -22,7 +22,6 @@ from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import to_json
-from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
@@ -140,6 +139,7 @@ class Retention:
             lambda: self._delete_old(min(one.checkpoint for one in kept)),
             lambda: self._compact(completed.at),
             *(partial(self._forget, subtask, kept) for subtask in completed.subtasks),
+            *(partial(self._purge, subtask, kept) for subtask in completed.subtasks),
         ]
         for act in acts:
             self._see_to(number, act)
@@ -202,7 +202,6 @@ class Retention:
             if head > self._given_back.get(subtask, 0):
                 self._give_back(subtask, head)
         self._truncate(subtask, position(kept[0], subtask), consumers)
-        self._purge(subtask, [one.subtasks[subtask] for one in kept if subtask in one.subtasks])
 
     def _truncate(self, subtask: SubtaskId, retained: int, consumers: list[int]) -> None:
         """``retained``: its position in the oldest retained checkpoint; those in the others are not below."""
@@ -221,13 +220,14 @@ class Retention:
         self._logs[subtask].forget(head, kept)
         self._heads[subtask] = head
 
-    def _purge(self, subtask: SubtaskId, kept: list[Snapshot]) -> None:
-        """``kept``: of the retained checkpoints. The lowest batch of them counts, which need not be that of the oldest:
-        an operator that was given up and has come back begins at 0. Of a source with splits no query of Spark's
-        runs."""
-        if self._graph().vertex(subtask.vertex).splits:
+    def _purge(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+        """The lowest batch of the retained checkpoints counts, which need not be that of the oldest: an operator that
+        was given up and has come back begins at 0. Of a source with splits no query of Spark's runs."""
+        vertex = self._graph().vertex(subtask.vertex)
+        snapshots = [one.subtasks[subtask] for one in kept if subtask in one.subtasks]
+        if vertex.persist or vertex.splits:
             return
-        lowest = min(kept, key=lambda one: -1 if one.batch_id is None else one.batch_id)
+        lowest = min(snapshots, key=lambda one: -1 if one.batch_id is None else one.batch_id)
         batch = lowest.batch_id
         if batch is None or batch - self._purged.get(subtask, 0) < PURGE_AT:
             return

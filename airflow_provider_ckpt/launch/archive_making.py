@@ -33,13 +33,13 @@ def make(archive: ClassArchive, record: Callable[[Path], None]) -> Path | None:
     _refuse(archive)
     archive.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     check_folder(archive.folder)
-    _refuse_full_disk(archive.folder)
     stem = archive.stem
     with _alone(archive.folder / f"{stem}.lock") as alone:
         if not alone:
             return None
         for left in archive.folder.glob(f"{stem}.*.tmp"):
             left.unlink(missing_ok=True)
+        _refuse_full_disk(archive.folder)
         made = archive.folder / f"{stem}.{os.getpid()}.tmp"
         try:
             record(made)

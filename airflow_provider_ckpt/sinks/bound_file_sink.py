@@ -25,6 +25,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, Sta
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
+from airflow_provider_ckpt.storage.removal import best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -214,8 +215,9 @@ class BoundFileSink(BoundSink):
         for name in self._storage.list(self._staged.folder):
             attempt = attempt_of(name)
             if attempt is not None and attempt not in live_attempts and name not in live_handles:
-                self._storage.delete_tree(self._staged.place(name))
-                removed.append(name)
+                with best_effort(self._staged.place(name)):  # it is in nobody's way
+                    self._storage.delete_tree(self._staged.place(name))
+                    removed.append(name)
         if self._log.catch_up() is not None:
             self._occupancy.sweep(again=True)
         self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.sinks.errors import (
     OutputSupersededError,
     OutputTakenMeanwhileError,
 )
+from airflow_provider_ckpt.sinks.file_names import is_data_file
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -24,6 +25,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, When, WrappedStorage
 from tests.sinks.lake import Lake
 from tests.spark.faults import HookedStorage
+from tests.support.refusing_storage import Refusing
 
 
 @pytest.fixture
@@ -286,6 +288,20 @@ def test_a_crash_at_any_step_of_replacing_is_repaired_and_manifests_switch_at_on
             assert at > 8, "replacing has more steps than that"
             return
     raise AssertionError("replacing has no end")
+
+
+def test_a_staged_folder_that_cannot_be_deleted_keeps_nothing_of_who_was_replaced(lake: Lake) -> None:
+    """What a replaced job's releaser moves late is swept by its successor's next process, whatever else stays."""
+    lake.release("monday", "m1")
+    (moved,) = (path for path in lake.paths() if is_data_file(path))
+    lake.release("tuesday", "t1")
+    lake.storage.create(moved, b"late")
+    left = lake.staged("tuesday", 7, "t7")["id"]
+    other = lake.staged("tuesday", 8, "t8")["id"]
+    sink = lake.bind("tuesday", storage=Refusing(lake.storage, lambda path: path.endswith(left)))
+    assert sink.collect_garbage(set(), set()) == [other]
+    assert set(sink.staged()) == {left}
+    assert lake.named() == lake.listed() == ["t1"]
 
 
 def test_who_has_its_turn_and_died_is_waited_for(lake: Lake) -> None:

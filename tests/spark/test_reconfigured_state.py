@@ -3,10 +3,14 @@ for the other. And one that Spark refuses when it is started, or that reads less
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
@@ -58,7 +62,7 @@ def another(world: World, gives: str, mode: str, option: str) -> str:
 @pytest.mark.parametrize(
     ("before", "after", "mode", "option", "why"),
     [
-        pytest.param(JOIN, SWAPPED, "append", "", "Join by (id = id) of other with live instead of Join", id="sides"),
+        pytest.param(JOIN, SWAPPED, "append", "", "Join by id = id of other with live instead of Join", id="sides"),
         pytest.param(BY_ID, BY_K, "append", "", "Deduplicate by k instead of Deduplicate by id", id="key"),
         pytest.param(SUMS, TURNED, "update", "", "Aggregate by k, k, y, x instead of", id="order"),
         pytest.param(UNION, "a", "append", "", "does not read its input 'other'", id="left out"),
@@ -98,7 +102,7 @@ def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession,
     at = F.timestamp_seconds("id")
     timed = [one.withColumn("ts", at).withWatermark("ts", "1 second") for one in (a, b)]
     pairs = timed[0].alias("l").join(timed[1].alias("r"), F.expr("l.id = r.id AND l.k = r.k AND l.ts >= r.ts"))
-    assert kept_state(pairs) == [KeptState("Join", ("(l.id = r.id)", "(l.k = r.k)"), (("a",), ("b",)))]
+    assert kept_state(pairs) == [KeptState("Join", ("id = id", "k = k"), (("a",), ("b",)))]
     counted = a.unionByName(b).groupBy(F.upper("k").alias("key")).count()
     assert kept_state(counted) == [KeptState("Aggregate", ("upper(CAST(k AS STRING))", "key", "count"), ())]
     assert kept_state(timed[0].dropDuplicatesWithinWatermark(["k", "id"])) == [
@@ -112,3 +116,47 @@ def test_a_secret_in_the_path_of_a_source_is_not_told() -> None:
     told = fitness._shown(SourceReads("parquet", {}, ["s3a://KEY:SECRET@lake/in"]))
     assert "SECRET" not in told
     assert "lake/in" in told
+
+
+def test_what_is_the_same_however_it_is_written_is_the_same(spark: SparkSession, world: World) -> None:
+    a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
+    b = spark.readStream.name("b").schema("id2 long, k2 long").parquet(world.path("live"))
+    for one, other in (
+        (a.join(b, F.expr("id = id2")), a.join(b, F.expr("id2 = id"))),
+        (a.alias("x").groupBy("x.id").count(), a.alias("y").groupBy("y.id").count()),
+        (a.groupBy(F.rand(), "k").count(), a.groupBy(F.rand(), "k").count()),
+    ):
+        assert kept_state(one) == kept_state(other)
+    assert kept_state(a.join(b, F.expr("id = id2"))) != kept_state(a.join(b, F.expr("k = id2")))
+
+
+def test_the_sides_of_a_join_of_what_sql_has_named_are_told(spark: SparkSession, world: World) -> None:
+    for name in ("va", "vb"):
+        frame = spark.readStream.name(name).schema(IDS).parquet(world.path("live"))
+        frame.createOrReplaceTempView(name)
+    text = (
+        "with p as (select * from {}), q as (select * from {}), r as (select * from q) "
+        "select p.id from p join r on p.id = r.id"
+    )
+    now, swapped = (kept_state(spark.sql(text.format(*names))) for names in (("va", "vb"), ("vb", "va")))
+    assert now == [KeptState("Join", ("id = id",), (("va",), ("vb",)))]
+    assert swapped == [KeptState("Join", ("id = id",), (("vb",), ("va",)))]
+
+
+def test_the_keys_of_a_function_of_the_users_are_told(spark: SparkSession, world: World) -> None:
+    class Nothing(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            pass
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+            yield from rows
+
+        def close(self) -> None:
+            pass
+
+    a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
+    told = [
+        kept_state(a.groupBy(key).transformWithStateInPandas(Nothing(), "id long", "append", "none"))[0].by
+        for key in ("id", "k")
+    ]
+    assert told == [("id",), ("k",)]

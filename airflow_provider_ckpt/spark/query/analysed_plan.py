@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -125,9 +125,21 @@ def streams(frame: DataFrame) -> Counter[str]:
     return streams_below(_root(frame))
 
 
-def streams_below(node: Any) -> Counter[str]:
-    leaves = (one for one in _walk(node) if one.nodeName().startswith("StreamingRelation"))
-    return Counter(_NAME.sub(r"\1", str(one.sourceIdentifyingName().toString())) for one in leaves)
+def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[str]:
+    """``named``: what SQL's WITH has named (:func:`with_definitions`); a use of it is a leaf of the plan. Without, only
+    what is named is counted, once: a query may use it more often."""
+    found: Counter[str] = Counter()
+    for one in _walk(node):
+        if one.nodeName().startswith("StreamingRelation"):
+            found[_NAME.sub(r"\1", str(one.sourceIdentifyingName().toString()))] += 1
+        elif named is not None and one.nodeName() == "CTERelationRef":
+            found += streams_below(named[int(one.cteId())], named)
+    return found
+
+
+def with_definitions(frame: DataFrame) -> dict[int, Any]:
+    """What SQL's WITH has named, by the id that its uses have."""
+    return {int(node.id()): node for node in _walk(_root(frame)) if node.nodeName() == "CTERelationDef"}
 
 
 def watermark_over_union(frame: DataFrame) -> bool:

@@ -6,16 +6,22 @@ another key of the same type, or two sums in another order are of the same types
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
-from airflow_provider_ckpt.spark.query.analysed_plan import children_of, stateful_nodes, streams_below
+from airflow_provider_ckpt.spark.query.analysed_plan import children_of, stateful_nodes, streams_below, with_definitions
 
 _EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
+_QUALIFIER = re.compile(r"(?:`[^`]+`|[A-Za-z_]\w*)\.(?=[`A-Za-z_])")
+_SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
+"""Drawn anew for each plan."""
 
 
 @dataclass(frozen=True)
@@ -29,34 +35,53 @@ class KeptState:
 
     def __str__(self) -> str:
         by = f" by {', '.join(self.by)}" if self.by else ""
-        of = f" of {' with '.join(' and '.join(side) for side in self.sides)}" if self.sides else ""
+        of = f" of {' with '.join(' and '.join(side) for side in self.sides)}" if any(self.sides) else ""
         return f"{self.kind}{by}{of}"
 
 
 def kept_state(frame: DataFrame) -> list[KeptState]:
     """From the output downwards."""
-    return [_of(node) for node in stateful_nodes(frame)]
+    named = with_definitions(frame)
+    return [_of(node, named) for node in stateful_nodes(frame)]
 
 
-def _of(node: Any) -> KeptState:
+def _of(node: Any, named: Mapping[int, Any]) -> KeptState:
     kind, children = str(node.nodeName()), children_of(node)
-    sides = tuple(tuple(sorted(streams_below(child))) for child in children) if len(children) > 1 else ()
+    sides = tuple(tuple(sorted(streams_below(child, named))) for child in children) if len(children) > 1 else ()
     return KeptState(kind, tuple(_by(kind, node)), sides)
 
 
 def _by(kind: str, node: Any) -> list[str]:
     if kind == "Aggregate":
-        keys = [str(key.sql()) for key in _each(node.groupingExpressions())]
-        return [*keys, *(str(one.name()) for one in _each(node.output()))]
+        keys = [_text(key) for key in _each(node.groupingExpressions())]
+        return [*keys, *(_SEED.sub(r"\1()", str(one.name())) for one in _each(node.output()))]
     if kind == "Join":
         condition = node.condition()
         conjuncts = _conjuncts(condition.get()) if condition.isDefined() else ()
-        return [str(one.sql()) for one in conjuncts if one.nodeName() in _EQUALITIES]
-    names = "keys" if kind.startswith("Deduplicate") else "groupingAttributes"
-    try:
-        return [str(one.name()) for one in _each(getattr(node, names)())]
-    except Py4JError:
-        return []  # it has no such thing
+        return [_equality(one) for one in conjuncts if one.nodeName() in _EQUALITIES]
+    if kind.startswith("Deduplicate"):
+        return [str(one.name()) for one in _each(node.keys())]
+    return _grouping(node)
+
+
+def _grouping(node: Any) -> list[str]:
+    """The keys of arbitrary state; none of what has no such thing."""
+    with suppress(Py4JError):
+        return [str(one.name()) for one in _each(node.groupingAttributes())]
+    with suppress(Py4JError):
+        keys = int(node.groupingAttributesLen())
+        return [str(one.name()) for one in islice(_each(node.left().output()), keys)]
+    return []
+
+
+def _text(expression: Any) -> str:
+    """Without the name of the table that a column is of, which may be another one, and without what is drawn."""
+    return _SEED.sub(r"\1()", _QUALIFIER.sub("", str(expression.sql())))
+
+
+def _equality(node: Any) -> str:
+    """The same, whichever way round it is written: which side is which, the sides tell."""
+    return " = ".join(sorted((_text(node.left()), _text(node.right()))))
 
 
 def _conjuncts(condition: Any) -> Iterator[Any]:

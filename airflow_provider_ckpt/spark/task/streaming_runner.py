@@ -176,8 +176,7 @@ class StreamingRunner:
         """Spark's trigger waits on the machine's: until it is again what it was, if it is set back."""
         back = self._wall.set_back()
         if self._trigger_interval and not self._runs_out and back > max(self._trigger_interval, LEAST_SET_BACK):
-            log.warning("the machine's clock was set back by %.0f s: the query of %s begins again", back, self.subtask)
-            self._submit(self._run_again)
+            self._submit(functools.partial(self._run_again, back))
 
     def _look_for_remaining(self, now: float) -> None:
         """A frozen file that vanished, or a frozen offset that no row will come to, would keep its source from ending,
@@ -319,11 +318,12 @@ class StreamingRunner:
         interval = f"{int(self._trigger_interval * 1000)} milliseconds"
         self._query.run(self._built, {"availableNow": True} if self._runs_out else {"processingTime": interval})
 
-    def _run_again(self) -> None:
+    def _run_again(self, back: float) -> None:
         """At a boundary. Whoever wants it to stand still, or its end, comes in this thread, too."""
         with self._lock:
             if self._machine.phase is not TaskPhase.RUNNING:
                 return
+        log.warning("the machine's clock was set back by %.0f s: the query of %s begins again", back, self.subtask)
         self._boundary.stand_still()
         self._begin()
 

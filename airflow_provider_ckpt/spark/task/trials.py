@@ -31,6 +31,7 @@ from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.session_settings import starting
 from airflow_provider_ckpt.spark.task.state_cut import cut_anew
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.storage.removal import best_effort
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +152,7 @@ class Trials:
         if settings.executors is not None and settings.executors != before.executors:
             self._check_executors()
         is_another = (settings.logic, settings.digests) != (before.logic, before.digests)
-        if is_another:
+        if is_another and other.stateful:
             self._check_committed()
         if (is_another or other.stateful) and not self._is_stopped:
             self._start_on_copy(number, settings, other)
@@ -203,7 +204,8 @@ class Trials:
             self._run(copy, settings, other)
             self._check_parts(copy, settings.state_partitions)
         finally:
-            copy.storage.delete_tree(copy.path)
+            with best_effort(copy.path):
+                copy.storage.delete_tree(copy.path)
 
     def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
         """Spark cuts whatever it is told to, and what an operator that keeps one part does not find there is lost."""

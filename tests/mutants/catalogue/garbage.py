@@ -39,7 +39,7 @@ GARBAGE = (
         "clock-set-back-unseen",
         "R10",
         "spark/task/streaming_runner.py",
-        "            self._submit(self._run_again)\n",
+        "            self._submit(functools.partial(self._run_again, back))\n",
         "            pass\n",
         ("tests/spark/test_clock.py::test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_back",),
         "a query waits for its next trigger as long as the machine's clock was set back",
