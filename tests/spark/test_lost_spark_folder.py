@@ -383,7 +383,7 @@ def test_what_a_failing_store_does_not_delete_stays_and_ends_nothing(
         made.storage.replace(f"w/{attempt}/metadata", b"{}")
     fault.at = fault.verbs.count + verb
     folders.forget_before(two, lambda: None)
-    assert f"the Spark folders before attempt {two} stay for now: the storage failed" in caplog.text
+    assert f"w/{one} cannot be deleted, and stays for now: the storage failed" in caplog.text
     assert made.storage.list(f"w/{one}") == ["metadata"]
     folders.forget_before(two, lambda: None)
     assert sorted(made.storage.list("w")) == sorted([str(two), f"{two}.json"])
