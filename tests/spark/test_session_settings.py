@@ -53,7 +53,7 @@ def test_a_folder_of_this_machine_is_looked_at_as_often_as_any(spark: SparkSessi
 
 def test_the_conf_of_a_job_decides_for_all_folders(spark: SparkSession, chosen: str) -> None:
     with starting(spark, None, folders=["s3a://lake/in"]):
-        assert spark.conf.get(POLLING) == "1000ms"
+        assert spark.conf.get(POLLING) == chosen
     spark.conf.set(POLLING, "200ms")
     with starting(spark, None, folders=["s3a://lake/in"]):
         assert spark.conf.get(POLLING) == "200ms"

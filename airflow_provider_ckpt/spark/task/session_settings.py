@@ -46,11 +46,11 @@ def starting(
 def _settings(spark: SparkSession, state_partitions: int | None, is_consumer: bool, is_afar: bool) -> dict[str, str]:
     """Nobody else starts a query meanwhile: what the session says is not that of another."""
     found = {} if state_partitions is None else {_SHUFFLE: str(state_partitions)}
-    session: Any = spark._jsparkSession  # asked for it as text it may be in any unit of time
-    wait = session.sessionState().conf().streamingPollingDelay()
-    if is_afar and spark.conf.get(POLLING) == f"{LOOK}ms":
-        wait = AFAR
-    found[POLLING] = f"{CONSUMER_LOOKS * wait if is_consumer else wait}ms"
+    is_afar = is_afar and spark.conf.get(POLLING) == f"{LOOK}ms"
+    if is_afar or is_consumer:
+        session: Any = spark._jsparkSession  # asked for it as text it may be in any unit of time
+        wait = AFAR if is_afar else session.sessionState().conf().streamingPollingDelay()
+        found[POLLING] = f"{CONSUMER_LOOKS * wait if is_consumer else wait}ms"
     return found
 
 
