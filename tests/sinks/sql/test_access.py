@@ -223,9 +223,9 @@ def test_r16_a_server_that_stops_in_the_middle_of_a_statement_is_unreachable(mar
 
 
 def test_a_statement_may_take_longer_than_a_connection(maria: MariaDBWorld, held: Any) -> None:
-    sink = maria.new(url=maria.url + "&connect_timeout=1", mode="upsert", key=["id"])
+    sink = maria.new(url=maria.url + "&connect_timeout=2", mode="upsert", key=["id"])
     handle = staged(sink, 1)
-    timer = threading.Timer(3, held)
+    timer = threading.Timer(5, held)
     timer.start()
     assert sink.release([handle], 1) == {"rows": 2}
     timer.join()
