@@ -87,7 +87,7 @@ class Retention:
         """Where it has truncated them."""
         self._purged: dict[SubtaskId, int] = {}
         """The same of its batches in Spark's folder."""
-        self._removal, self._is_overtaken = Removal(storage), False
+        self._removal = Removal(storage)
         self._lock = threading.Lock()
         self._news: list[CheckpointCompleted] = []
         """Completed, and not seen to yet; of those that are retained."""
@@ -131,8 +131,6 @@ class Retention:
             for one in news:
                 self._write_metadata(one)
 
-        if not self._see_to(number, tell):
-            return
         # nothing of the rest decides anything, and none of it waits for another: what fails is done after a later one
         acts: list[Callable[[], None]] = [
             self._removal.try_again,
@@ -141,18 +139,19 @@ class Retention:
             *(partial(self._forget, subtask, kept) for subtask in completed.subtasks),
             *(partial(self._purge, subtask, kept) for subtask in completed.subtasks),
         ]
-        for act in acts:
-            self._see_to(number, act)
+        try:
+            if self._see_to(number, tell):
+                for act in acts:
+                    self._see_to(number, act)
+        except OvertakenError as error:
+            log.warning("housekeeping after checkpoint %d failed: %s", number, error)
 
     def _see_to(self, number: int, act: Callable[[], None]) -> bool:
-        """False if it failed."""
-        if self._is_overtaken:
-            return False
+        """False if it failed. Raises OvertakenError."""
         try:
             act()
-        except OvertakenError as error:
-            self._is_overtaken = True
-            log.warning("housekeeping after checkpoint %d failed: %s", number, error)
+        except OvertakenError:
+            raise
         except CkptError as error:
             log.warning("housekeeping after checkpoint %d failed: %s", number, error)
         except Exception:

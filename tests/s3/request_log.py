@@ -55,5 +55,6 @@ class RequestLog:
         with self._log.open() as file:
             file.seek(self._read)
             lines = file.read()
+        lines = lines[: lines.rfind("\n") + 1]  # the last one may be written by half yet
         self._read += len(lines)
         return list(parsed(lines))
