@@ -14,6 +14,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.attempts import LivingAttempts, fenced
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.errors import GarbageLeftError
 from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
 from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
 from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder, feed_folder
@@ -26,7 +27,7 @@ from airflow_provider_ckpt.storage.layout import (
     subtask_path,
     vertices_path,
 )
-from airflow_provider_ckpt.storage.removal import best_effort
+from airflow_provider_ckpt.storage.removal import EachByItself, best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -60,11 +61,19 @@ def collect_garbage(
         for uid in vertex.sinks:  # of all subtasks at once: a sink knows attempts, and not whose they are
             every = [batch.handles for of_subtask in batches.values() for batch in of_subtask]
             handles = {str(staged[uid]["id"]) for staged in every if uid in staged}
-            removed += len(sinks[uid].collect_garbage(handles, living))
+            removed += _collect_staged(sinks[uid], handles, living)
         for name, of_subtask in batches.items():
             removed += _collect_partition(storage, job_id, graph, name, of_subtask, epoch, living)
             _delete_staged(storage, f"{subtask_path(job_id, name.vertex, name.number)}/scratch", living)
     return removed
+
+
+def _collect_staged(sink: BoundSink, handles: Collection[str], living: LivingAttempts) -> int:
+    try:
+        return len(sink.collect_garbage(handles, living))
+    except GarbageLeftError as error:  # it is in nobody's way
+        log.warning("%s", error)
+        return len(error.data["deleted"])
 
 
 def _collect_partition(
@@ -111,14 +120,20 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
     if state.status is not JobStatus.FINISHED:
         log.warning("job %s is not FINISHED by its journal: nothing is cleaned up", job_id)
         return
+    each = EachByItself()
     for path in given_back(storage, state):
-        storage.delete_tree(path)
+        with each.tried(path):
+            storage.delete_tree(path)
     for vertex in graph.vertices:
         for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since
-            sinks[uid].collect_garbage(set(), set())
-    storage.delete_tree(requests_path(job_id))
+            with each.tried(f"sink {uid}"):
+                sinks[uid].collect_garbage(set(), set())
+    with each.tried("requests"):
+        storage.delete_tree(requests_path(job_id))
     for part in (*PARTS, JOURNAL):  # nobody has anything to write there any more; beside them may be anybody's output
-        storage.collect_temporary(f"{job_path(job_id)}/{part}", 0.0)
+        with each.tried(part):
+            storage.collect_temporary(f"{job_path(job_id)}/{part}", 0.0)
+    each.raise_first()
 
 
 def given_back(storage: Storage, state: JobState) -> Iterator[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.blank_lines import BLANK_LINE
 from airflow_provider_ckpt.sinks.errors import (
     BlankLineError,
     ForeignReleaseError,
+    GarbageLeftError,
     InvalidSinkError,
     StagedFilesMissingError,
     StagedRowCountError,
@@ -25,7 +27,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, Sta
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
-from airflow_provider_ckpt.storage.removal import best_effort
+from airflow_provider_ckpt.storage.removal import EachByItself
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -211,18 +213,32 @@ class BoundFileSink(BoundSink):
         return 0 if newest is None else newest.checkpoint
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        removed = []
+        removed, each = [], EachByItself()
         for name in self._storage.list(self._staged.folder):
             attempt = attempt_of(name)
             if attempt is not None and attempt not in live_attempts and name not in live_handles:
-                with best_effort(self._staged.place(name)):  # it is in nobody's way
+                with each.tried(name):
                     self._storage.delete_tree(self._staged.place(name))
                     removed.append(name)
         if self._log.catch_up() is not None:
             self._occupancy.sweep(again=True)
         self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
         self._storage.collect_temporary(sink_folder(self._context.job_id, self._context.uid), LEFT_BEHIND)
+        if each.failed:
+            raise self._left_garbage(each.failed, removed)
         return removed
+
+    def _left_garbage(self, failed: Mapping[str, CkptError], removed: list[str]) -> GarbageLeftError:
+        first, error = next(iter(failed.items()))
+        return GarbageLeftError(
+            sink=self._context.uid,
+            job=self._context.job_id,
+            count=len(failed),
+            path=f"{self._staged.folder}/{first}",
+            cause=str(error),
+            left=[*failed],
+            deleted=removed,
+        )
 
     def staged(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}

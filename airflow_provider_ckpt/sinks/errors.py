@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
+from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
 
 
 class IllegalStageRequestError(TerminalError):
@@ -50,6 +50,16 @@ class StagedFileChangedError(TerminalError):
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
         "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back and go on with "
         "--resume-failed, or run the job under another id, from its input."
+    )
+
+
+class GarbageLeftError(TransientError):
+    """All of a sink's garbage was deleted that can be. It is in nobody's way: a driver that takes the job over tells of
+    it, and goes on. ``deleted``, ``left``: ids."""
+
+    template = (
+        "Sink {sink} of job {job!r} cannot delete {count} of its staged leftovers, the first is {path!r}: {cause} They "
+        "are tried again when the job is next started or deleted, and by `ckpt gc`."
     )
 
 

@@ -273,6 +273,9 @@ class BoundSink(ABC):
         Called when a driver has taken the job over, at the end of a job, and when it is deleted: then all attempts but
         those of this job are live, as another job of this id, under another root, may stage in the same target.
         Idempotent.
+
+        Something that cannot be deleted keeps nothing else from being: raise :class:`~.errors.GarbageLeftError` at the
+        end. A driver that takes the job over tells of it and goes on; a deletion of the job is not complete.
         """
 
     def staged(self) -> Mapping[str, Sequence[int]] | None:

@@ -29,6 +29,28 @@ def best_effort(what: str) -> Iterator[None]:
         log.warning("%s cannot be deleted, and stays for now: %s", what, error)
 
 
+class EachByItself:
+    """Of several deletions each is tried, whatever became of the others, and the caller decides what that means."""
+
+    def __init__(self) -> None:
+        self.failed: dict[str, CkptError] = {}
+        """What could not be deleted, and why."""
+
+    @contextmanager
+    def tried(self, what: str) -> Iterator[None]:
+        """Raises OvertakenError."""
+        try:
+            yield
+        except OvertakenError:
+            raise
+        except CkptError as error:
+            self.failed[what] = error
+
+    def raise_first(self) -> None:
+        for error in self.failed.values():
+            raise error
+
+
 class Removal:
     """Deletes folders of ``storage``, one by one. One that cannot be deleted is told of once, keeps none of the others,
     and is tried again. Any one thread may use it."""

@@ -19,10 +19,13 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.client.past_job import GRAPH as PAST
 from tests.client.past_job import PastJob
+from tests.support.refusing_storage import Refusing
 
 GRAPH = JobGraph(
     (
@@ -151,6 +154,17 @@ def test_r16_a_partition_goes_with_a_job_that_has_finished_and_with_no_other(sta
     assert gone == ({"vertices/history/0/partition/a/0.parquet"} if status is JobStatus.FINISHED else set())
     if status is not JobStatus.FINISHED:
         assert job.files() == before
+
+
+def test_of_a_finished_job_one_folder_that_cannot_be_deleted_keeps_no_other(tmp_path: Path) -> None:
+    whole, job = PastJob.run(tmp_path / "whole"), PastJob.run(tmp_path / "job")
+    clean_up(whole.storage, "orders", PAST, {"lake": whole.sink.bind(SinkContext("orders", "lake"))})
+    stays = f"{partition_path('orders', 'history', 0)}"
+    with pytest.raises(StorageReadOnlyError, match=stays):
+        sink = job.sink.bind(SinkContext("orders", "lake"))
+        clean_up(Refusing(job.storage, lambda path: path == stays), "orders", PAST, {"lake": sink})
+    assert {path for path in job.files() if "/partition/" not in path} == set(whole.files())
+    assert job.staged() == whole.staged()
 
 
 def test_what_somebody_writes_behind_the_end_goes_with_the_next_start(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError
 from airflow_provider_ckpt.sinks import manifests
 from airflow_provider_ckpt.sinks.errors import (
+    GarbageLeftError,
     InvalidSinkError,
     OutputNotEmptyError,
     OutputSupersededError,
@@ -299,7 +300,9 @@ def test_a_staged_folder_that_cannot_be_deleted_keeps_nothing_of_who_was_replace
     left = lake.staged("tuesday", 7, "t7")["id"]
     other = lake.staged("tuesday", 8, "t8")["id"]
     sink = lake.bind("tuesday", storage=Refusing(lake.storage, lambda path: path.endswith(left)))
-    assert sink.collect_garbage(set(), set()) == [other]
+    with pytest.raises(GarbageLeftError, match=left) as raised:
+        sink.collect_garbage(set(), set())
+    assert (raised.value.data["left"], raised.value.data["deleted"]) == ([left], [other])
     assert set(sink.staged()) == {left}
     assert lake.named() == lake.listed() == ["t1"]
 

@@ -34,7 +34,7 @@ def test_r7_one_folder_that_cannot_be_deleted_keeps_no_other(
             job.run(150)
     assert sum(name in path for path, _ in storage.files("")) == 1
     assert files(storage) <= files(open_storage(f"memory://{tmp_path}/sound")) + 6
-    assert sum("stays for now" in one.message for one in caplog.records) <= 2, "once by each driver"
+    assert sum("stays for now" in one.getMessage() for one in caplog.records) <= 2, "once by each driver"
     refusing.refused = lambda path: False
     job.run(150)
     assert not any("checkpoints/chk-7/" in path for path, _ in storage.files(""))

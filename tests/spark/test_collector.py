@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,9 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.errors import GarbageLeftError
 from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder
+from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -40,6 +43,7 @@ class House:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self.asked: list[tuple[set[str], Collection[str]]] = []
+        self.failure: Exception | None = None
         self.logs: dict[SubtaskId, SubtaskLog] = {
             name: self.opened(name, AttemptId(1, 0, "before")) for name in GRAPH.subtasks
         }
@@ -61,6 +65,8 @@ class House:
 
         def ask(live_handles: set[str], live_attempts: Collection[str]) -> list[str]:
             self.asked.append((live_handles, live_attempts))
+            if self.failure is not None:
+                raise self.failure
             return []
 
         sink: Any = SimpleNamespace(collect_garbage=ask)
@@ -97,6 +103,23 @@ def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_ha
     for look in (list, len):
         with pytest.raises(TypeError):
             look(attempts)
+
+
+def test_what_a_sink_cannot_delete_keeps_nothing_else_and_is_told(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    house.failure = GarbageLeftError(
+        sink="out", job="job", count=1, path="staging/h9", cause="AccessDenied.", left=["h9"], deleted=[]
+    )
+    with caplog.at_level(logging.WARNING):
+        assert house.collect() == [PUBLISHED, MINE]
+    assert "staging/h9" in caplog.text
+
+
+def test_what_a_sink_fails_with_otherwise_ends_the_start(house: House) -> None:
+    house.failure = StorageReadOnlyError(uri="there", reason="AccessDenied")
+    with pytest.raises(StorageReadOnlyError):
+        house.collect()
 
 
 def test_r4_what_was_staged_behind_a_rewind_is_not_live(house: House) -> None:

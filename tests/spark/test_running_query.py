@@ -108,7 +108,8 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
         vertex=SimpleNamespace(uid="vertex", sources=("live",)),
         publication=SimpleNamespace(plan=SimpleNamespace(settings=None, without=frozenset())),
     )
-    context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1, executors=None)
+    graph = SimpleNamespace(inputs=lambda uid: ())
+    context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1, executors=None, graph=graph)
     query = RunningQuery(context, publisher, lambda: None)
     query._query = failed
     query._end.going_on()
@@ -121,7 +122,8 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
         assert type(query.failure(ended)) is CkptError  # while the next one is being started,
         return SimpleNamespace(id=2)
 
-    built: Any = SimpleNamespace(frame=SimpleNamespace(writeStream=Spark(start)), output_mode="append", stateful=False)
+    frame = SimpleNamespace(writeStream=Spark(start))
+    built: Any = SimpleNamespace(frame=frame, output_mode="append", stateful=False, reads={})
     query._launch(built, {"once": True})
     assert type(query.failure(ended)) is CkptError  # and when it is
     assert type(query.cause(RuntimeError())) is QueryFailedError  # of that one nothing is known

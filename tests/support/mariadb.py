@@ -110,6 +110,7 @@ class MariaDB:
         assert self._process is None or self._process.exit_code is not None, "it runs"
         settings = [f"--{name}={value}" for name, value in self._given.items()]
         place = [f"--datadir={self._data}", f"--port={self.port}", f"--socket={self._folder / 's.sock'}"]
+        place.append(f"--tmpdir={self._folder}")  # a server that starts deletes what another has in a shared one
         command = [str(program("mariadbd")), "--no-defaults", *place, *settings]
         self._process = Process([*_as_somebody_else(), *command], self._log, cwd=self._folder)
         wait_until(self._is_ready, lambda: f"MariaDB\n{self._tail()}", seconds=120)

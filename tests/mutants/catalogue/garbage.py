@@ -27,6 +27,18 @@ GARBAGE = (
         "behind a data folder that cannot be deleted its log is never truncated",
     ),
     Mutant(
+        "deleted-though-staged-rows-stay",
+        "R16",
+        "sinks/bound_file_sink.py",
+        "        if each.failed:\n",
+        "        if False:\n",
+        (
+            "tests/client/test_delete_interrupted.py"
+            "::test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one",
+        ),
+        "a job is told to be deleted, and what it has staged for its sink lies there for ever",
+    ),
+    Mutant(
         "leftover-that-ends-the-run",
         "R5",
         "storage/removal.py",
