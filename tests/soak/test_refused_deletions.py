@@ -72,3 +72,29 @@ def test_whoever_was_overtaken_deletes_no_more() -> None:
         Removal(Refusing(open_storage("memory://overtaken"), overtaken)).delete("f")
     with pytest.raises(FencedError), best_effort("f"):
         overtaken("f")
+
+
+def test_an_act_that_was_overtaken_ends_its_pass_and_no_later_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fence that another attempt of a subtask has set is none of the job's: the driver goes on, and cleans up."""
+    asked: list[str] = []
+
+    def fenced(path: str) -> bool:
+        asked.append(path)
+        if path.startswith("job/checkpoints/") and not fences:
+            fences.append(path)
+            raise FencedError(job_id="job", epoch=2, attempt="a", worker="w", own_epoch=1)
+        return False
+
+    fences: list[str] = []
+    storage = open_storage(f"memory://{tmp_path}/fenced")
+    sound = open_storage(f"memory://{tmp_path}/sound")
+    with caplog.at_level(logging.WARNING):
+        AgingJob(Refusing(storage, fenced), 1).run(150)
+    AgingJob(sound, 1).run(150)
+    assert len(fences) == 1
+    first = asked.index(fences[0])
+    assert asked[first + 1].startswith("job/checkpoints/"), "the rest of that pass would have deleted data"
+    assert sum("housekeeping" in one.getMessage() for one in caplog.records) == 1
+    assert files(storage) <= files(sound) + 6

@@ -17,7 +17,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 from airflow_provider_ckpt.coordinator.reports import BatchPublished, QueryMeasured, ReconfigurationUnfit, SourceAtEnd
 from airflow_provider_ckpt.model.pause_reason import PauseReason
@@ -25,16 +24,12 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
-from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
-from airflow_provider_ckpt.spark.query.kafka.errors import KafkaRefusedError, KafkaUnreachableError
-from airflow_provider_ckpt.spark.query.kafka.freezing import why_endless, why_made_again
-from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.errors import KafkaRowsGoneError
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.query_boundary import QueryBoundary
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.source_watch import SourceWatch
 from airflow_provider_ckpt.spark.task.spark_progress import SparkProgress
 from airflow_provider_ckpt.spark.task.trials import Trials
 from airflow_provider_ckpt.spark.task.wall_clock import WallClock
@@ -48,8 +43,6 @@ from airflow_provider_ckpt.task.actions import (
     StandStill,
     Tell,
 )
-from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
-from airflow_provider_ckpt.task.inputs import BoundedInput
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
 from airflow_provider_ckpt.task.phase import TaskPhase
 
@@ -86,6 +79,7 @@ class StreamingRunner:
         self._query = RunningQuery(context, publisher, self._published)
         self._boundary = QueryBoundary(self._query, self._folder, self._build_anew)
         self._built: BuiltQuery | None = None
+        self._sources = SourceWatch(context, self.vertex, self._inputs)
         self._wall = WallClock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
 
@@ -160,7 +154,7 @@ class StreamingRunner:
         is published then if its event was lost (Spark's queue of events drops some when it is full)."""
         if not self._query.is_stopped:
             self._query.publish_committed()
-        self._look_for_remaining(time.monotonic())
+        self._look_at_sources(time.monotonic())
         self._look_at_the_clock()
         ended = self._query.ended()
         if ended is None:
@@ -178,26 +172,12 @@ class StreamingRunner:
         if self._trigger_interval and not self._runs_out and back > max(self._trigger_interval, LEAST_SET_BACK):
             self._submit(functools.partial(self._run_again, back))
 
-    def _look_for_remaining(self, now: float) -> None:
-        """A frozen file that vanished, or a frozen offset that no row will come to, would keep its source from ending,
-        and the job from finishing, for ever."""
+    def _look_at_sources(self, now: float) -> None:
         built = self._built
         if built is None or self._machine.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):
             return
-        for uid, source in self._inputs.bounded.items():
-            if uid in built.reads and source.is_stuck(now):
-                self._submit(functools.partial(self._refuse_missing, source, built.reads[uid]))
-
-    def _refuse_missing(self, source: BoundedInput | BoundedOffsets, reads: SourceReads) -> None:
-        if isinstance(source, BoundedInput):
-            source.refuse_missing(unescaped_path(file) for file in list_files(self._context.spark, reads))
-            return
-        location = self._context.operators[source.uid].location
-        known = self._context.topics.get(source.uid, {})
-        with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query finds out, too, and may get over it
-            why = why_endless(self._context.spark, source.uid, location, reads.options, known, source.remaining)
-            if source.is_hopeless(why):
-                raise KafkaRowsGoneError(vertex=self.vertex.uid, reason=why)
+        for source, reads in self._sources.stuck(built, now):
+            self._submit(functools.partial(self._sources.refuse, source, reads))
 
     def late_files(self) -> set[str]:
         """Normal paths of files that bounded sources read though they are not in the frozen lists."""
@@ -294,19 +274,11 @@ class StreamingRunner:
             if plan.settings != self._settings:
                 self._builder = None
             built = self._current_builder().build(plan.without)
-        self._refuse_made_again(built)
+        self._sources.refuse_made_again(built)
         with self._lock:
             self._built = built
             reads = {*built.reads, *self._inputs.edge_sources}
             self._carry_out(self._machine.planned(reads, runs_out=self._runs_out, seen=self._seen()))
-
-    def _refuse_made_again(self, built: BuiltQuery) -> None:
-        """An attempt that begins again in the driver would read on in the new topic from the offset of the old one.
-        Raises KafkaRowsGoneError."""
-        for uid, read in built.reads.items():
-            why = why_made_again(read.topics, self._context.topics.get(uid, {}))
-            if why is not None:
-                raise KafkaRowsGoneError(vertex=self.vertex.uid, reason=why)
 
     def _run(self) -> None:
         self._begin()

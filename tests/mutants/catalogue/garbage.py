@@ -27,6 +27,15 @@ GARBAGE = (
         "behind a data folder that cannot be deleted its log is never truncated",
     ),
     Mutant(
+        "pass-that-goes-on-though-overtaken",
+        "R8",
+        "jobmaster/retention.py",
+        "        except OvertakenError:\n            raise\n",
+        "",
+        ("tests/soak/test_refused_deletions.py::test_an_act_that_was_overtaken_ends_its_pass_and_no_later_one",),
+        "behind a fence it has met a driver deletes what its successor has",
+    ),
+    Mutant(
         "deleted-though-staged-rows-stay",
         "R16",
         "sinks/bound_file_sink.py",
