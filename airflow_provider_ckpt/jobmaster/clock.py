@@ -18,3 +18,7 @@ class Clock:
 
     def now(self) -> float:
         return self._offset + self._steady()
+
+    def told(self, at: float) -> float:
+        """A moment of :meth:`now`, as the machine tells it that is asked now: its clock may have been set meanwhile."""
+        return at + self.wall() - self.now()

@@ -13,7 +13,7 @@ import threading
 import typing
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from airflow_provider_ckpt.coordinator.commands import Command
@@ -32,7 +32,15 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.jobmaster.served_requests import ServedRequests
-from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.journal.events import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    CheckpointReleased,
+    CheckpointTriggered,
+    Event,
+    RequestAnswered,
+    SinkReleased,
+)
 from airflow_provider_ckpt.journal.requests import Request, pending_requests
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -249,12 +257,22 @@ class JobMaster:
                 continue
             for effect in group:
                 if isinstance(effect, Append):
-                    self._journal.write(effect.event)
-                    if isinstance(effect.event, RequestAnswered):
-                        self._served.answered(effect.event)
-                    self._status.event(effect.event, self._journal.state)
+                    self._append(effect.event)
                 else:
                     _EFFECTS[type(effect)](self, effect)
+
+    def _append(self, event: Event) -> None:
+        """Who waits for a checkpoint ``since`` some time goes by the clock of this host, not by what it was when the
+        driver began."""
+        match event:
+            case CheckpointCompleted():
+                event = replace(event, triggered_at=self._clock.told(event.triggered_at), at=self._clock.told(event.at))
+            case CheckpointTriggered() | CheckpointAborted() | CheckpointReleased() | SinkReleased():
+                event = replace(event, at=self._clock.told(event.at))
+        self._journal.write(event)
+        if isinstance(event, RequestAnswered):
+            self._served.answered(event)
+        self._status.event(event, self._journal.state)
 
     def _release(self, effect: Release) -> None:
         state = self._journal.state

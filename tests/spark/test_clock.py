@@ -30,6 +30,7 @@ def test_the_clock_goes_on_when_the_machines_clock_is_set() -> None:
         wall[0] = now
         assert clock.now() == 1_000_002.0
         assert clock.wall() == now
+        assert clock.told(1_000_001.0) == now - 1
 
 
 def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
@@ -64,6 +65,11 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
         watch.cancel()
     assert (run.status, too_late) == ("FINISHED", [])
     assert world.released_ids() == sorted(expected)
+    done = world.state().checkpoints
+    told = [(one.triggered_at, one.at, world.state().releases[number].at) for number, one in sorted(done.items())]
+    assert all(triggered <= at <= released for triggered, at, released in told)
+    # a sensor that waits for a checkpoint since a quarter of an hour before is not told of one that is of now
+    assert max(at for of_one in told[-2:] for at in of_one) < real() - HOUR / 4
 
 
 def test_a_time_that_a_user_gave_is_one_of_the_machines_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,15 @@ GARBAGE = (
         "behind a fence it has met a driver deletes what its successor has",
     ),
     Mutant(
+        "checkpoints-told-by-a-clock-that-was",
+        "B8",
+        "jobmaster/clock.py",
+        "        return at + self.wall() - self.now()\n",
+        "        return at\n",
+        ("tests/spark/test_clock.py::test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around",),
+        "behind a step back of the clock a sensor is told of rows as released that have not come yet",
+    ),
+    Mutant(
         "deleted-though-staged-rows-stay",
         "R16",
         "sinks/bound_file_sink.py",
