@@ -111,6 +111,18 @@ class JobClient(JobView):
         :meth:`state`."""
         return is_changed(self.state(), changes.changes)
 
+    def changes_in_progress(self) -> list[JobRequest]:
+        """What was asked of the job's driver of now that changes the job, and has no last word yet. Raises as
+        :meth:`state`."""
+        state = self.state()
+        since = state.deployment or state.epoch
+        asked = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
+        return [
+            JobRequest(self.job_id, one.kind, one.epoch, one.name, one.rescale, one.changes)
+            for one in asked
+            if one.rescale is not None or one.changes
+        ]
+
     def is_asked_to_leave(self, epoch: int) -> bool:
         """Whether somebody has asked the driver of ``epoch`` to stop because its process has to go (:meth:`stop` with
         ``leaves``). Until the next driver comes, also when it has been answered."""

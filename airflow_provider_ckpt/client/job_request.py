@@ -35,7 +35,7 @@ class JobRequest:
         """Later runs go by it, whatever became of the driver that was asked."""
         if self.rescale is not None:
             return is_rescaled(state, self.rescale)
-        return bool(self.changes) and is_changed(state, self.changes)
+        return self.name == state.reconfigured_for or (bool(self.changes) and is_changed(state, self.changes))
 
 
 @dataclass(frozen=True)
@@ -60,3 +60,9 @@ class JobAnswer:
             return self.request.is_decided(self.state)
         status = self.state.status
         return status is JobStatus.FINISHED or (self.request.kind == "stop" and status is JobStatus.STOPPED)
+
+    @property
+    def names_another(self) -> bool:
+        """It was refused for another request that is under way, or was then."""
+        others = {*self.state.answered, *self.state.outcomes} - {self.request.name}
+        return self.outcome is not None and any(one in self.outcome.detail for one in others)

@@ -152,8 +152,8 @@ class Controlling:
     def _note_outcome(self, now: float) -> None:
         if self._asked is None or (outcome := self._asked[2].outcome) is None:
             return
-        (watch, asks, _), self._asked = self._asked, None
-        if outcome.took_place:
+        (watch, asks, asked), self._asked = self._asked, None
+        if outcome.took_place and asked.decided is not None:
             watch.in_vain.pop(asks, None)
         else:
             self._in_vain(watch, asks, now)

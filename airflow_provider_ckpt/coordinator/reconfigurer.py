@@ -38,6 +38,8 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import Settings, merged, of_queries, rescales
 
 KIND = "reconfigure"
+_AS_IT_IS = "nothing had to be changed"
+"""Whoever asks again for what was asked for before is told that it is so: a task that is tried again does."""
 
 
 class Reconfigurer:
@@ -55,22 +57,22 @@ class Reconfigurer:
 
     def requested(self, message: ReconfigureRequested, now: float) -> RequestOutcome:
         """The first answer."""
-        try:
-            asked = by_vertex(self._parts.graph.now, message.changes)
-            change, scales = of_queries(asked), rescales(asked)
-            affected = self._affected(change, scales)
-        except ReconfigurationRefusedError as error:
-            refused = RequestOutcome.refused(error.data["why"])
-            self._answer(message.request, refused, now)
-            return refused
         parts = self._parts
+        try:
+            asked = by_vertex(parts.graph.now, message.changes)
+            change, scales = of_queries(asked), rescales(asked)
+            self._refuse(change, scales)
+            if not scales and merged(parts.reconfiguring.settings, change) == dict(parts.reconfiguring.settings):
+                return self._answer(message.request, RequestOutcome.completed(_AS_IT_IS), now)
+            affected = self._affected(change)
+        except ReconfigurationRefusedError as error:
+            return self._answer(message.request, RequestOutcome.refused(error.data["why"]), now)
         current = parts.reconfiguring.begin(message.request, change, affected, now, parts.options.timeout)
         current.rescales, current.by, current.why = scales, message.by, message.why
         for uid in scales:
             parts.splits.hold(uid)
-        accepted = RequestOutcome(RequestResult.ACCEPTED)
         parts.requests.note(message.request, KIND)
-        self._answer(message.request, accepted, now)
+        accepted = self._answer(message.request, RequestOutcome(RequestResult.ACCEPTED), now)
         if not affected:  # nobody has anything to make, or to stand still for, before it is decided
             parts.out.append(Append(parts.reconfiguring.decide(current, now)))
         for subtask in affected:
@@ -99,9 +101,11 @@ class Reconfigurer:
         if current is None:
             return
         if current.decided is None:
-            why = self._what_came_between(current, now)
-            if why is not None:
+            if (why := self._what_came_between(current, now)) is not None:
                 self._give_up(current, why, now)
+            elif self._parts.reconfiguring.changes_nothing:
+                same = f"{_AS_IT_IS}: what is read of {', '.join(current.change)} is what runs"
+                self._leave(current, RequestOutcome.completed(same), now)
             return
         for subtask in current.affected:
             self._begin_anew(current, subtask, now)
@@ -110,17 +114,18 @@ class Reconfigurer:
 
     # -- what can be refused
 
-    def _affected(self, change: Settings, scales: Mapping[str, int]) -> tuple[SubtaskId, ...]:
+    def _refuse(self, change: Settings, scales: Mapping[str, int]) -> None:
         """Raises ReconfigurationRefusedError: it cannot be done, or not now; the job goes on as it is."""
-        parts = self._parts
-        if self._job.is_ending or parts.requests.stop is not None or parts.requests.draining:
+        if self._is_ending:
             raise ReconfigurationRefusedError(why="the job is being ended")
-        if change and parts.options.is_batch:
+        if change and self._parts.options.is_batch:
             raise ReconfigurationRefusedError(why="the job is in batch mode, and its queries read all there is and end")
         self._refuse_second()
         self._refuse_rescales(scales)
-        if not scales and merged(parts.reconfiguring.settings, change) == dict(parts.reconfiguring.settings):
-            raise ReconfigurationRefusedError(why="it changes nothing: that is how the job runs")
+
+    def _affected(self, change: Settings) -> tuple[SubtaskId, ...]:
+        """Raises ReconfigurationRefusedError, as :meth:`_refuse`."""
+        parts = self._parts
         self._refuse_ended_sources(change)
         found = [one for uid in change for one in parts.graph.now.vertex(uid).subtasks]
         for subtask in found:
@@ -157,7 +162,7 @@ class Reconfigurer:
     def _what_came_between(self, current: ReconfigurationInProgress, now: float) -> str | None:
         """Why it is given up; None: it goes on."""
         parts = self._parts
-        if self._job.is_ending or parts.requests.stop is not None or parts.requests.draining:
+        if self._is_ending:
             return "the job is being ended"
         for subtask in current.affected:
             status = parts.subtasks.status(subtask)
@@ -167,8 +172,6 @@ class Reconfigurer:
                 return f"{subtask} failed meanwhile"
         if (torn := parts.reconfiguring.torn) is not None:
             return f"{torn} is not the same for all who read it: it was edited meanwhile, or workers have other files"
-        if parts.reconfiguring.changes_nothing:
-            return f"it changes nothing: what is read of {', '.join(current.change)} is what runs"
         return f"{self._waited_for(current)} within {parts.options.timeout:g} s" if now >= current.deadline else None
 
     def _waited_for(self, current: ReconfigurationInProgress) -> str:
@@ -180,10 +183,15 @@ class Reconfigurer:
         return f"{', '.join(late)} did not stand still" if current.is_told else "there was no moment for it"
 
     def _give_up(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
+        told = why if self._is_ending else f"{why}; the job goes on as it was"
+        self._leave(current, RequestOutcome.failed(told), now)
+
+    def _leave(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
+        """With nothing decided."""
         for uid in current.rescales:
             self._parts.splits.let_go(uid)
         self._lifecycle.go_on(self._parts.pauses.give_up(self._parts.reconfiguring))
-        self._end(current, 0, RequestOutcome.failed(f"{why}; the job goes on as it was"), now)
+        self._end(current, 0, outcome, now)
 
     def _begin_anew(self, current: ReconfigurationInProgress, subtask: SubtaskId, now: float) -> None:
         parts = self._parts
@@ -216,11 +224,17 @@ class Reconfigurer:
 
     # -- small things
 
+    @property
+    def _is_ending(self) -> bool:
+        requests = self._parts.requests
+        return self._job.is_ending or requests.stop is not None or requests.draining
+
     def _runs(self, subtask: SubtaskId) -> bool:
         """Again: from when they are told to stand still they are PAUSED."""
         subtasks = self._parts.subtasks
         return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING
 
-    def _answer(self, request: str | None, outcome: RequestOutcome, now: float) -> None:
+    def _answer(self, request: str | None, outcome: RequestOutcome, now: float) -> RequestOutcome:
         if request is not None:
             self._parts.out.append(Append(RequestAnswered(request, KIND, outcome, now)))
+        return outcome

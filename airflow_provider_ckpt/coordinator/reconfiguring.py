@@ -187,7 +187,7 @@ class Reconfiguring(PlanChanges[Reconfigure]):
         current.decided = now
         self._settings = merged(self._settings, current.change)
         graph = self.rescale(current, now) if self.rescale is not None and current.rescales else None
-        return Reconfigured(current.number, self._settings, now, graph, current.by)
+        return Reconfigured(current.number, self._settings, now, graph, current.by, current.request)
 
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
         settings: VertexSettings | None = self._settings.get(subtask.vertex)

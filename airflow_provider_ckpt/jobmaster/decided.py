@@ -30,8 +30,11 @@ def is_rescaled(state: JobState, asked: RescaleRequest) -> bool:
 
 
 def was_decided(state: JobState, request: Request) -> bool:
-    """By the JobMaster before, which had taken it: there is nothing left to decide. False also where that cannot be
-    told: a file that is assigned once more has the name that it had."""
+    """By the JobMaster before, which had taken it: there is nothing left to decide. Of a change that a JobMaster of an
+    earlier release has decided, and that names a file, it cannot be told: one that is assigned once more has the name
+    that it had."""
+    if request.name == state.reconfigured_for:
+        return True
     if request.name not in state.taken_again:
         return False
     if request.rescale is not None:

@@ -52,6 +52,9 @@ log = logging.getLogger(__name__)
 
 HOUSEKEEPING = 1.0
 """Seconds between looks at the fence, at requests, at the health of the tasks."""
+PATIENCE = 120.0
+"""Seconds in which a job that was taken over comes to run, before a change of it is refused; at most half of those
+after which a job that does not is given up."""
 LONGEST_WAIT = 0.1
 _COMMANDS = typing.get_args(Command)
 
@@ -100,6 +103,7 @@ class JobMaster:
         self._status, self._inbox = status, inbox
         self._clock = clock or Clock()
         self._outcome: Outcome | None = None
+        self._patient_until: float | None = None
         self._next_look = 0.0
         self._running_since: float | None = None
         self._abandoned = threading.Event()
@@ -184,7 +188,7 @@ class JobMaster:
         self._gateway.look_around()
         self._retention.look(now)
         self._note_running(now)
-        self._take_requests()
+        self._take_requests(now)
         self._take_deadlines(now)
 
     def _note_running(self, now: float) -> None:
@@ -202,13 +206,15 @@ class JobMaster:
         first = self._journal.state.running_since
         return now if first is None else min(now, first)
 
-    def _take_requests(self) -> None:
+    def _take_requests(self, now: float) -> None:
         job = self._job
         self._served.forget(self._journal.flush)
         answered, since = self._journal.state.answered, job.deployment or job.epoch
         for request in pending_requests(job.storage, job.job_id, job.epoch, answered, since):
             if was_decided(self._journal.state, request):
                 self._answer(request, RequestOutcome.completed("it was decided before, and later runs go by it"))
+            elif request.kind in ("rescale", "reconfigure") and self._is_early(now):
+                continue
             elif request.kind in ("stop", "drain"):
                 self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
             elif request.rescale is not None:
@@ -217,6 +223,13 @@ class JobMaster:
                 self._tell(ReconfigureRequested(request.changes, request.name))
             else:
                 self._answer(request, RequestOutcome.refused(f"{request.problem}"))
+
+    def _is_early(self, now: float) -> bool:
+        """What is changed of a running job waits for the job to run: the JobMaster before may have taken the request,
+        and died. Not for ever: behind that it is refused by the name of who does not run."""
+        if self._patient_until is None:
+            self._patient_until = now + min(PATIENCE, self._options.checkpoint_timeout / 2)
+        return self._running_since is None and now < self._patient_until
 
     def _answer(self, request: Request, outcome: RequestOutcome) -> None:
         self._journal.write(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))

@@ -3,6 +3,7 @@ faster at night, to go on with other functions."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_ckpt.client.job_client import JobClient
-    from airflow_provider_ckpt.client.job_request import JobRequest
+    from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
     from airflow_provider_ckpt.journal.state import JobState
 
 
@@ -67,10 +68,11 @@ class JobRequestOperator(BaseOperator):
                 self.log.info("Job %s is %s: there is nothing to ask", self.job_id, state.status)
                 return _result(state)
             asked = self._ask(client)
-            self.log.info(
-                "Asked epoch %s of job %s to %s (request %s)", asked.epoch, self.job_id, self.kind, asked.name
-            )
+            self._tell(asked)
             return self._awaited(client, asked) if self.wait else _result(state)
+
+    def _tell(self, asked: JobRequest) -> None:
+        self.log.info("Asked epoch %s of job %s to %s (request %s)", asked.epoch, self.job_id, self.kind, asked.name)
 
     def _is_needless(self, client: JobClient) -> bool:
         """Whether the job is as it is to be, whatever its status."""
@@ -80,12 +82,15 @@ class JobRequestOperator(BaseOperator):
         raise NotImplementedError
 
     def _awaited(self, client: JobClient, asked: JobRequest) -> dict[str, Any]:
-        answer = client.answer(asked, self.timeout)
+        answer = self._answer(client, asked)
         if answer.is_served:
             self.log.info("Job %s: %s %s", self.job_id, self.kind, answer.outcome or answer.state.status)
             return _result(answer.state)
         told = answer.outcome or f"its driver ended it {answer.state.status} and said nothing"
         raise AirflowException(f"Job {self.job_id}: {self.kind} {told}")
+
+    def _answer(self, client: JobClient, asked: JobRequest) -> JobAnswer:
+        return client.answer(asked, self.timeout)
 
 
 class CheckpointedJobStopOperator(JobRequestOperator):
@@ -132,7 +137,24 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
         return client.drain()
 
 
-class CheckpointedJobRescaleOperator(JobRequestOperator):
+class JobChangeOperator(JobRequestOperator):
+    """One change at a time: what a try before this one has asked for may be under way, or what another task has. It is
+    waited for, and asked again behind it: what is so by then needs no change."""
+
+    def _answer(self, client: JobClient, asked: JobRequest) -> JobAnswer:
+        until = time.monotonic() + self.timeout
+        while True:
+            answer = client.answer(asked, max(0.0, until - time.monotonic()))
+            if answer.is_served or not answer.names_another:
+                return answer
+            self.log.info("Job %s: %s %s; waiting for that", self.job_id, self.kind, answer.outcome)
+            for other in client.changes_in_progress():
+                client.answer(other, max(0.0, until - time.monotonic()))
+            asked = self._ask(client)
+            self._tell(asked)
+
+
+class CheckpointedJobRescaleOperator(JobChangeOperator):
     """Have another number of subtasks read a source with splits, while the job runs, and wait until they do.
 
     Fails, and may be retried, when the driver refuses it (the splits are all handed out, another rescale is under way)
@@ -172,7 +194,7 @@ class CheckpointedJobRescaleOperator(JobRequestOperator):
         return client.rescale(self.source, self._number())
 
 
-class CheckpointedJobReconfigureOperator(JobRequestOperator):
+class CheckpointedJobReconfigureOperator(JobChangeOperator):
     """Have queries of a running job take other limits, another cut of their state, another share of the cluster or
     other functions, and wait until they run so. Only the queries that are named stand still for it, for a moment.
 
@@ -236,8 +258,11 @@ class CheckpointedJobReconfigureOperator(JobRequestOperator):
         return _mapping(argument, getattr(self, argument), "give a mapping of operators")
 
     def _is_needless(self, client: JobClient) -> bool:
-        """A retry of one that was answered too late finds it done."""
-        return client.runs_with(self._change())
+        """A retry of one that was answered too late finds it done. What a file of the same name has in it by now, the
+        driver has to say."""
+        change = self._change()
+        names_file = any(reference for one in change.changes.values() for reference in one.logic.values())
+        return not names_file and client.runs_with(change)
 
     def _ask(self, client: JobClient) -> JobRequest:
         return client.reconfigure(self._change())

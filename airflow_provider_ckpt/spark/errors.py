@@ -147,7 +147,7 @@ class OtherLogicError(InvalidInputError):
     """The same of a function that an operator was given while the job ran."""
 
     template = (
-        "{file}, of this worker, is not what {uid!r} of job {job_id!r} was given while the job ran (digest {found} "
-        "instead of {given}; comments and layout do not count): give this worker the file of then, and what it "
-        "imports, or assign the file of now to {uid!r} once more"
+        "{file}, of this worker, is not what {uid!r} of job {job_id!r} was given while the job ran ({problem}): give "
+        "this worker the file of then, and what it imports, or plan the job anew with `ckpt plan`, which takes it over "
+        "and goes by the file of now"
     )

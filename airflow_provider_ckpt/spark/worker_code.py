@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Iterable
 
+from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.reconfigured import loaded
 from airflow_provider_ckpt.journal.state import JobState
@@ -46,14 +47,23 @@ def _refuse_other(job: Job, reference: str, state: JobState, operators: Collecti
 
 
 def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
-    """Reads the files that operators of what ``subtasks`` run were given. Raises OtherLogicError, UnfitLogicError."""
+    """Reads the files that operators of what ``subtasks`` run were given. Raises OtherLogicError."""
     for vertex in sorted({subtask.vertex for subtask in subtasks} & state.settings.keys()):
         settings = state.settings[vertex]
         for uid, reference in settings.logic.items():
             given = settings.digests.get(uid)
             if given is None or uid not in state.graph().operators:
                 continue
-            found = loaded(uid, reference, functools.partial(logic.found, reference, given))
-            if found != given:
+            problem = _differs(uid, reference, given, logic)
+            if problem is not None:
                 file = reference.rpartition(":")[0]
-                raise OtherLogicError(file=file, uid=uid, job_id=state.job_id, found=found, given=given)
+                raise OtherLogicError(file=file, uid=uid, job_id=state.job_id, problem=problem)
+
+
+def _differs(uid: str, reference: str, given: str, logic: LogicLoader) -> str | None:
+    """``given``: its digest when it was assigned."""
+    try:
+        found = loaded(uid, reference, functools.partial(logic.found, reference, given))
+    except UnfitLogicError as error:
+        return f"it {error.data['problem']}"
+    return None if found == given else f"digest {found} instead of {given}; comments and layout do not count"

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.journal.events import PlanRecorded, Reconfigured, Req
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
-from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.operators.job_request import (
     CheckpointedJobDrainOperator,
@@ -30,6 +30,7 @@ from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.journaled import complete, driver, end
 from tests.airflow.support import StateStore, context
+from tests.support.waiting import wait_until
 
 KINDS = {"stop": CheckpointedJobStopOperator, "drain": CheckpointedJobDrainOperator}
 JobOf = Callable[[str], Journal]
@@ -237,6 +238,49 @@ def test_a_retry_of_one_that_took_place_asks_nothing(root: Storage, journal: Job
     job.write(Reconfigured(1, CHANGED, 6.0))
     assert ask(reconfigure(root))["status"] == "RUNNING"
     assert pending_requests(root, "orders", 1, ()) == []
+
+
+def test_a_file_of_the_same_name_is_asked_for_again(root: Storage, journal: JobOf) -> None:
+    """What it has in it by now, the driver has to say."""
+    job = streaming(journal)
+    job.write(Reconfigured(1, {"daily": VertexSettings(logic={"daily": "v2.py:job"}, digests={"daily": "d"})}, 6.0))
+    done = RequestOutcome.completed("nothing had to be changed: what is read of daily is what runs")
+    with answering(job, root, done, None):
+        ask(reconfigure(root, assign_execution_logic={"daily": "v2.py:job"}))
+    assert len(pending_requests(root, "orders", 1, ())) == 1
+
+
+def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(root: Storage, journal: JobOf) -> None:
+    """Of which the process died before there was an answer."""
+    job = streaming(journal)
+    job.flush()
+    first = CheckpointHook(None, root=root.uri).client("orders").reconfigure(reconfigure(root)._change())
+    told: list[str] = []
+
+    def newest() -> str:
+        def names() -> list[str]:
+            return [one.name for one in pending_requests(root, "orders", 1, (first.name, *told))]
+
+        wait_until(lambda: bool(names()), "another request", seconds=60)
+        return names()[0]
+
+    def serve() -> None:
+        job.write(RequestAnswered(first.name, "reconfigure", RequestOutcome(RequestResult.ACCEPTED), 5.0))
+        told.append(newest())
+        busy = RequestOutcome.refused(f"reconfiguration 1 (of daily, request {first.name}) is in progress")
+        job.write(RequestAnswered(told[0], "reconfigure", busy, 5.0))
+        job.write(RequestAnswered(first.name, "reconfigure", RequestOutcome.completed("daily stood still"), 6.0))
+        job.flush()
+        told.append(newest())
+        same = RequestOutcome.completed("nothing had to be changed")
+        job.write(RequestAnswered(told[1], "reconfigure", same, 7.0))
+        job.flush()
+
+    driver_thread = threading.Thread(target=serve)
+    driver_thread.start()
+    assert ask(reconfigure(root))["status"] == "RUNNING"
+    driver_thread.join()
+    assert len(told) == 2
 
 
 @pytest.mark.parametrize(

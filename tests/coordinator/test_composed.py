@@ -192,7 +192,7 @@ def test_a_stop_before_the_decision_leaves_all_of_it_undone() -> None:
     ask(harness, v=WEIGHT, parts=by(3))
     harness.request("stop", "s")
     assert answers(harness.effects)[:2] == ["accepted", "accepted"]
-    assert "the job is being ended; the job goes on as it was" in str(harness.answers("r"))
+    assert "'failed: the job is being ended'" in str(harness.answers("r"))
     assert events(Reconfigured, harness.effects) == []
 
 

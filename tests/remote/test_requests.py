@@ -98,3 +98,41 @@ def test_w20_what_a_jobmaster_has_decided_before_it_died_took_place(kind: str) -
     cluster.finish()
     assert cluster.state.outcomes[name].took_place, cluster.state.outcomes[name]
     cluster.world.delete()
+
+
+CUT, LOGIC = VertexSettings(state_partitions=5), VertexSettings(logic={"b": "v2.py:job"})
+
+
+@pytest.mark.parametrize("change", [CUT, LOGIC], ids=["cut", "logic"])
+@pytest.mark.parametrize("moment", ["asked", "taken", "decided"])
+def test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked(
+    cluster: Cluster, change: VertexSettings, moment: str
+) -> None:
+    """What it has decided the next one does not decide again, and what it has not it does, as soon as the job runs. A
+    file is told from none of the same name: the journal says which request has decided."""
+    name = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": change})
+
+    def has_come_so_far() -> bool:
+        state = cluster._watched.refresh()
+        return {"asked": True, "taken": name in state.answered, "decided": state.reconfigured == 1}[moment]
+
+    cluster.run(has_come_so_far)
+    assert name not in cluster.state.outcomes
+    cluster.awake(MasterProcess)[0].kill()
+    cluster.run(lambda: name in cluster._watched.refresh().outcomes)
+    state = cluster._watched.refresh()
+    assert state.outcomes[name].took_place, state.outcomes[name]
+    assert (state.reconfigured, state.reconfigured_for) == (1, name)
+    before = moment == "decided"
+    assert state.outcomes[name].detail.startswith("it was decided before" if before else "b stood still"), moment
+
+
+def test_w20_a_change_of_a_job_that_does_not_come_to_run_is_refused_at_last(cluster: Cluster) -> None:
+    cluster.supervises = False
+    for one in (*cluster.awake(WorkerProcess), *cluster.awake(MasterProcess)):
+        one.kill()
+    cluster.add(cluster.master())
+    cluster.run(lambda: cluster._watched.refresh().epoch > 1)
+    name = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": CUT})
+    cluster.run(lambda: name in cluster._watched.refresh().outcomes)
+    assert "does not run now" in cluster._watched.refresh().outcomes[name].detail

@@ -12,7 +12,6 @@ import pytest
 
 from airflow_provider_ckpt import Job
 from airflow_provider_ckpt.job.code import code_of
-from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.job.loading import load
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.version import load_version
@@ -240,7 +239,7 @@ def test_r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again(pr
 def test_r21_so_is_one_that_has_no_such_file(prepared: Prepared) -> None:
     prepared.given(large=prepared.write(OTHER, "two"))
     (prepared.folder / "two.py").unlink()
-    with pytest.raises(UnfitLogicError, match="cannot be loaded, and large was given it while the job ran"):
+    with pytest.raises(OtherLogicError, match="it cannot be loaded, and large was given it while the job ran"):
         prepared.check_logic(LARGE)
 
 

@@ -33,6 +33,8 @@ class Reconfigurations(Epochs):
     """The number of the last change that is decided."""
     reconfigured_at: float = field(default=0.0, metadata=LATER)
     """When that was."""
+    reconfigured_for: str | None = field(default=None, metadata=LATER)
+    """The request that it was asked by, if it was one."""
     reconfigurations: list[ReconfigurationEnded] = field(default_factory=list, metadata=LATER)
     """The last ones that were decided, oldest first."""
 
@@ -42,16 +44,18 @@ class Reconfigured(JournalEvent):
     """From here on the job runs with ``settings``, which are all that is changed by now, by vertex: the commit point of
     that change (R21). Later runs go by them, too. ``number``: of the reconfiguration, from 1 in the life of the job;
     ``graph``: of a change that speaks of sources with splits, too, what would be an event of its own without the rest;
-    ``by``: the controller that asked for it."""
+    ``by``: the controller that asked for it; ``request``: else the request, which has taken place with this entry,
+    whoever is there to answer it."""
 
     number: int
     settings: Mapping[str, VertexSettings]
     at: float
     graph: GraphChanged | None = field(default=None, metadata=LATER)
     by: str | None = field(default=None, metadata=LATER)
+    request: str | None = field(default=None, metadata=LATER)
 
     def apply(self, state: Reconfigurations) -> None:
-        state.reconfigured, state.reconfigured_at = self.number, self.at
+        state.reconfigured, state.reconfigured_at, state.reconfigured_for = self.number, self.at, self.request
         if self.graph is not None:
             self.graph.apply(state)
         if state.plan is not None:

@@ -37,7 +37,7 @@ GARBAGE = (
     ),
     Mutant(
         "checkpoints-told-by-a-clock-that-was",
-        "B8",
+        "R10",
         "jobmaster/clock.py",
         "        return at + self.wall() - self.now()\n",
         "        return at\n",
