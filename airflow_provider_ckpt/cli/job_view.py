@@ -67,7 +67,8 @@ def job_view(
         "restored_from": state.restored or None,
         "requests": [{"request": name, "outcome": _outcome(state, name)} for name in sorted(state.answered)],
         "late_files": [
-            {"operator": late.uid, "read": late.read, "paths": list(late.paths)} for late in state.late_files
+            {"operator": late.uid, "read": late.read, "paths": list(late.paths), "count": late.total}
+            for late in state.late_files
         ],
         "deletion": None if state.deletion is None else {"at": state.deletion.at, "was": state.deletion.was},
         "damage": list(state.damage),

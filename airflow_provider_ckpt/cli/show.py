@@ -19,6 +19,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.report.reconciled import table
 from airflow_provider_ckpt.report.settings import shown
+from airflow_provider_ckpt.storage.layout import late_path
 
 LATE_FILES_SHOWN = 5
 
@@ -132,13 +133,21 @@ def unserved(state: JobState) -> list[str]:
     return [f"request {name} {told}" for name, told in state.outcomes.items() if not told.took_place]
 
 
+def _kept_where(state: JobState, uid: str) -> str:
+    of_source = state.frozen.get(uid)
+    if of_source is None or of_source.path is None:
+        return "--json lists the first of them"
+    return f"all are in {late_path(f'{state.job_id}/{of_source.path}')}, with those of other runs"
+
+
 def late_files(state: JobState) -> list[str]:
     """Files that came after a bounded source's end was frozen, by name: a person has to decide on them."""
     lines = []
     for found in state.late_files:
         what = "came late but were read" if found.read else "came after the end and are not in the output"
-        lines.append(f"{found.uid}: {len(found.paths)} files {what}:")
+        lines.append(f"{found.uid}: {found.total} files {what}:")
         lines += [f"  {path}" for path in found.paths[:LATE_FILES_SHOWN]]
-        if len(found.paths) > LATE_FILES_SHOWN:
-            lines.append(f"  and {len(found.paths) - LATE_FILES_SHOWN} more (--json lists all)")
+        if found.total > LATE_FILES_SHOWN:
+            where = "--json lists all" if found.count is None else _kept_where(state, found.uid)
+            lines.append(f"  and {found.total - LATE_FILES_SHOWN} more ({where})")
     return lines

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.storage.layout import (
     deployments_path,
     frozen_path,
     job_path,
+    late_path,
     request_path,
 )
 from airflow_provider_ckpt.storage.storage import Storage
@@ -66,3 +67,4 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
         is_past = generation < state.since(uid) or (has_gone and generation <= state.epoch)
         if is_past and path not in named and path == f"{folder}/{name}":
             yield from _file(storage, path, Reason.FROZEN)
+            yield from _file(storage, late_path(path), Reason.FROZEN)

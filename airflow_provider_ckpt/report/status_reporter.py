@@ -177,6 +177,6 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
         named = ", ".join(event.paths[:5])
         return (
             LineKind.LATE_FILES,
-            f"{len(event.paths)} files turned up in {event.uid} after it was frozen, which {verb}: {named}",
+            f"{event.total} files turned up in {event.uid} after it was frozen, which {verb}: {named}",
         )
     return None

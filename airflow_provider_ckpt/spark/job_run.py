@@ -25,7 +25,7 @@ from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler, Reconcili
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.restore import restored_event
 from airflow_provider_ckpt.jobmaster.start import Start, find_start
-from airflow_provider_ckpt.journal.events import StatusChanged
+from airflow_provider_ckpt.journal.events import LateFilesFound, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
 from airflow_provider_ckpt.journal.requests import forget_requests
@@ -49,7 +49,7 @@ from airflow_provider_ckpt.spark.notices import (
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
-from airflow_provider_ckpt.spark.query.late_files import find_late_files, of_finished
+from airflow_provider_ckpt.spark.query.late_files import name_late_files, of_finished
 from airflow_provider_ckpt.spark.query.resumable import sinks_without_rows
 from airflow_provider_ckpt.spark.query.splits import lists_that_differ
 from airflow_provider_ckpt.spark.reaching import SparkReach, reach_root
@@ -283,18 +283,20 @@ class _Execution:
     ) -> None:
         job_id, graph, spark = self._options.job_id, journal.graph(), self._prepared.spark
 
-        def name_late_files() -> None:
+        def tell(found: LateFilesFound) -> None:
+            journal.write(found)
+            self._status.event(found, journal.state)
+            journal.flush()  # before it is known as told, and nobody comes after to do it
+
+        def tell_of_late_files() -> None:
             over, ends = of_finished(self._storage, journal.state)
             reads = {**over, **self._plan.reads}
-            for event in find_late_files(spark, journal.state, reads, {**ends, **frozen}, late):
-                journal.write(event)
-                self._status.event(event, journal.state)
-            journal.flush()  # nobody comes after to do it
+            name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell)
 
         def forget() -> None:  # whoever asked reads the journal
             forget_requests(self._storage, job_id, taken.epoch + 1)
 
-        see_to(self._status, journal.state, "naming late files", name_late_files)
+        see_to(self._status, journal.state, "naming late files", tell_of_late_files)
         see_to(self._status, journal.state, "forgetting requests", forget)
         if finished:
             clean = lambda: clean_up(self._storage, job_id, graph, self._sinks)  # noqa: E731

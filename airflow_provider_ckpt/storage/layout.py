@@ -43,6 +43,12 @@ def frozen_path(job_id: str, uid: str, generation: int = 0) -> str:
     return f"{job_path(job_id)}/frozen/{_segment(uid)}{suffix}.json"
 
 
+def late_path(frozen: str) -> str:
+    """The late files of a source that were told of; ``frozen``: the path of its frozen list."""
+    folder, _, name = frozen.rpartition("/")
+    return f"{folder}/late/{name}"
+
+
 def vertices_path(job_id: str) -> str:
     """Folder of what the job's subtasks have, a folder for each vertex, and one in it for each subtask."""
     return f"{job_path(job_id)}/vertices"

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart, listed_by
+from airflow_provider_ckpt.model.json_form import LATER
+
+REMEMBERED = 20
+"""So many of the last words on late files are remembered, for display."""
 
 
 @dataclass
@@ -14,6 +18,7 @@ class Sources(StatePart):
     """Vertex -> source or edge uid -> the batch that covers it (R2)."""
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
     late_files: list[LateFilesFound] = field(default_factory=list)
+    """The last ones that were told of, oldest first."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,17 @@ class SourceDropped(JournalEvent):
 @dataclass(frozen=True)
 class LateFilesFound(JournalEvent):
     """Files that turned up in a bounded source's folder after it was frozen. ``read``: whether they
-    came before the source ended and so are in the output."""
+    came before the source ended and so are in the output. ``count``: how many, if ``paths`` are the first of them."""
 
     uid: str
     paths: tuple[str, ...]
     read: bool
     at: float
+    count: int | None = field(default=None, metadata=LATER)
+
+    @property
+    def total(self) -> int:
+        return len(self.paths) if self.count is None else self.count
 
     @property
     def decides(self) -> bool:
@@ -72,4 +82,4 @@ class LateFilesFound(JournalEvent):
         return False
 
     def apply(self, state: Sources) -> None:
-        state.late_files.append(self)
+        state.late_files = [*state.late_files, self][-REMEMBERED:]

@@ -1,0 +1,138 @@
+"""Which late files somebody is told of: each once, however many there are and however often the job is run. No Spark
+runs here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.journal.events import LateFilesFound, SourceFrozen
+from airflow_provider_ckpt.journal.kinds.sources import REMEMBERED
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.query import late_files
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.known_late import KnownLate
+from airflow_provider_ckpt.spark.query.late_files import NAMED, name_late_files
+from airflow_provider_ckpt.storage.envelope import encode_document
+from airflow_provider_ckpt.storage.errors import NewerFormatError, StorageTransientError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+
+FROZEN = FrozenFiles("history", ("file:/in/0",))
+PATH = "job/frozen/late/history.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "late-files-v1.json"
+
+
+class Runs:
+    """Of a job with a source ``history``, whose folder gets files."""
+
+    def __init__(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.storage, self.state, self.there = storage, JobState("job"), ["file:/in/0"]
+        SourceFrozen("history", "frozen/history.json", 1, 1.0).apply(self.state)
+        monkeypatch.setattr(late_files, "list_files", lambda spark, reads: tuple(sorted(self.there)))
+
+    def ends(self, read: Iterable[str] = (), storage: Storage | None = None) -> list[LateFilesFound]:
+        """What it tells of."""
+        told: list[LateFilesFound] = []
+
+        def tell(event: LateFilesFound) -> None:
+            event.apply(self.state)
+            told.append(event)
+
+        reads: Any = {"history": None}
+        given = self.storage if storage is None else storage
+        spark: Any = None
+        name_late_files(spark, given, self.state, reads, {"history": FROZEN}, set(read), tell)
+        return told
+
+    def come(self, *names: object) -> None:
+        self.there += [f"file:/in/{name}" for name in names]
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    return Runs(open_storage(f"memory://{tmp_path}"), monkeypatch)
+
+
+def paths(told: list[LateFilesFound]) -> list[tuple[str, ...]]:
+    return [event.paths for event in told]
+
+
+def test_each_is_told_of_once_with_whether_it_was_read(runs: Runs) -> None:
+    assert runs.ends() == []
+    assert not runs.storage.exists(PATH)
+    runs.come("a", "b")
+    assert [(one.paths, one.read, one.total) for one in runs.ends(["in/b"])] == [
+        (("file:/in/b",), True, 1),
+        (("file:/in/a",), False, 1),
+    ]
+    assert runs.ends(["in/b"]) == []
+    runs.come("c")
+    assert paths(runs.ends()) == [("file:/in/c",)]
+    runs.state.late_files = []  # what is remembered is for display
+    assert runs.ends() == []
+
+
+def test_the_state_of_a_job_does_not_grow_with_them(runs: Runs) -> None:
+    for number in range(REMEMBERED + 10):
+        runs.come(*(f"{number}-{at}" for at in range(NAMED + 5)))
+        (told,) = runs.ends()
+        assert (len(told.paths), told.total) == (NAMED, NAMED + 5)
+    assert len(runs.state.late_files) == REMEMBERED
+    assert runs.ends() == []
+
+
+def test_those_that_an_earlier_release_has_told_of_are_not_told_of_again(runs: Runs) -> None:
+    runs.come("a", "b")
+    LateFilesFound("history", ("file:/in/a",), False, 1.0).apply(runs.state)
+    assert paths(runs.ends()) == [("file:/in/b",)]
+    runs.state.late_files = []
+    assert runs.ends() == []
+
+
+def test_a_list_that_cannot_be_read_has_them_told_of_again(runs: Runs, caplog: pytest.LogCaptureFixture) -> None:
+    runs.come("a")
+    runs.ends()
+    runs.state.late_files = []
+    runs.storage.replace(PATH, b"{")
+    with caplog.at_level(logging.WARNING):
+        assert paths(runs.ends()) == [("file:/in/a",)]
+    assert PATH in caplog.text
+    runs.state.late_files = []
+    assert runs.ends() == []
+
+
+class NoAnswer(WrappedStorage):
+    def read(self, path: str) -> bytes:
+        raise StorageTransientError(verb="read", uri=path, reason="no answer")
+
+    def _wrap(self, inner: Storage) -> NoAnswer:
+        return NoAnswer(inner)
+
+
+def test_no_answer_is_no_empty_list(runs: Runs) -> None:
+    runs.come("a")
+    runs.ends()
+    runs.state.late_files = []
+    with pytest.raises(StorageTransientError):
+        runs.ends(storage=NoAnswer(runs.storage))
+
+
+def test_a_list_of_a_later_release_is_refused(runs: Runs) -> None:
+    runs.come("a")
+    runs.storage.create(PATH, encode_document("late-files", 2, uid="history", files=[]))
+    with pytest.raises(NewerFormatError):
+        runs.ends()
+
+
+def test_it_reads_as_it_was_written_by_the_first_release(runs: Runs) -> None:
+    runs.storage.create(PATH, GOLDEN.read_bytes())
+    kept = KnownLate(runs.storage, "job/frozen/history.json", "history")
+    assert kept.read() == {"file:/in/a", "file:/in/ü b"}
+    kept.write({"file:/in/ü b", "file:/in/a"})
+    assert runs.storage.read(PATH) == GOLDEN.read_bytes()
