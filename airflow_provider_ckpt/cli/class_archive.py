@@ -10,6 +10,7 @@ import json
 import os
 
 from airflow_provider_ckpt.cli.run import refuse_without_spark
+from airflow_provider_ckpt.launch.archive_making import sweep
 from airflow_provider_ckpt.launch.class_archive import VARIABLE, archive_folder, class_archive
 from airflow_provider_ckpt.launch.errors import ArchiveNotMadeError, NoClassArchiveError
 from airflow_provider_ckpt.report.exit_code import ExitCode
@@ -43,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
         found = None if args.anew else archive.find()
     except OSError as error:
         raise NoClassArchiveError(problem=f"its folder cannot be looked into: {error}") from error
+    if found is not None and not args.look:
+        sweep(found.parent)
     if found is not None or args.look:
         _tell(args, str(found) if found else None, made=False)
         return ExitCode.FINISHED if found else ExitCode.FAILED

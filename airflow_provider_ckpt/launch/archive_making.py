@@ -6,8 +6,9 @@ import fcntl
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from airflow_provider_ckpt.launch.class_archive import ClassArchive
@@ -19,13 +20,15 @@ from airflow_provider_ckpt.storage.posix import sync_file
 LONGEST = 600.0
 """Seconds for a JVM to write the archive, or to be asked about it."""
 
+LEFT = 3600.0
+"""Seconds: nobody tries out for so long what a JVM has written."""
 ROOM = 250 << 20
 """Bytes; one of Spark 4.2 is 190 MB."""
 
 
 def make(archive: ClassArchive, record: Callable[[Path], None]) -> Path | None:
     """Have ``record`` write it, and give it its name; returns that. None: another process is making it. A process that
-    is killed leaves a file that nobody takes for an archive, and that the next one deletes; its lock goes with it.
+    is killed leaves a file that nobody takes for an archive, and that a later one deletes; its lock goes with it.
 
     Raises NoClassArchiveError, ForeignArchiveError, ArchiveNotMadeError, what ``record`` raises, and OSError of the
     folder.
@@ -39,6 +42,7 @@ def make(archive: ClassArchive, record: Callable[[Path], None]) -> Path | None:
             return None
         for left in archive.folder.glob(f"{stem}.*.tmp"):
             left.unlink(missing_ok=True)
+        sweep(archive.folder)
         _refuse_full_disk(archive.folder)
         made = archive.folder / f"{stem}.{os.getpid()}.tmp"
         try:
@@ -47,6 +51,16 @@ def make(archive: ClassArchive, record: Callable[[Path], None]) -> Path | None:
             return _publish(archive, stem, made)
         finally:
             made.unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> None:
+    """Delete what killed processes have left, of whatever Java and Spark: their JVMs write it when they end, which is
+    behind the kill, and maybe behind the next one that made the archive. Raises OSError of the folder."""
+    before = time.time() - LEFT
+    for left in folder.glob("spark-*-java-*.tmp"):
+        with suppress(OSError):  # another user's, in a folder that is shared, or gone by now
+            if left.lstat().st_mtime < before:
+                left.unlink()
 
 
 def _refuse(archive: ClassArchive) -> None:

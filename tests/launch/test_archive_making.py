@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_ckpt.launch import archive_making
-from airflow_provider_ckpt.launch.archive_making import make
+from airflow_provider_ckpt.launch.archive_making import LEFT, make, sweep
 from airflow_provider_ckpt.launch.class_archive import ClassArchive
 from airflow_provider_ckpt.launch.errors import ArchiveNotMadeError, ForeignArchiveError, NoClassArchiveError
 from tests.launch.conftest import submits, write
@@ -56,7 +57,7 @@ def test_the_second_of_two_does_not_wait_and_makes_nothing(archive: ClassArchive
 KILLED = """
 import os, sys, time
 from pathlib import Path
-from airflow_provider_ckpt.launch.archive_making import make
+from airflow_provider_ckpt.launch.archive_making import LEFT, make, sweep
 from airflow_provider_ckpt.launch.class_archive import class_archive
 
 def record(path):
@@ -83,6 +84,27 @@ def test_a_process_that_is_killed_leaves_nothing_that_counts_or_is_in_the_way(
     assert path is not None
     assert archive.find() == path
     assert list(archive.folder.glob("*.tmp")) == []
+
+
+def left_by(folder: Path, name: str, seconds: float) -> Path:
+    path = folder / name
+    path.write_bytes(b"a JVM's last words")
+    os.utime(path, (time.time() - seconds, time.time() - seconds))
+    return path
+
+
+def test_what_a_killed_process_s_jvm_writes_behind_the_next_one_goes_later(archive: ClassArchive) -> None:
+    """Of whatever Java and Spark: those of an earlier one nobody asks about any more."""
+    archive.folder.mkdir()
+    old = [left_by(archive.folder, f"{stem}.7.tmp", 2 * LEFT) for stem in (archive.stem, "spark-4.1.0-java-17-ab")]
+    new = left_by(archive.folder, "spark-4.1.0-java-17-ab.8.tmp", 0)
+    foreign = left_by(archive.folder, "mine.tmp", 2 * LEFT)
+    path = make(archive, write)
+    assert not any(one.exists() for one in old)
+    assert [one.exists() for one in (new, foreign)] == [True, True]
+    late = left_by(archive.folder, f"{archive.stem}.9.tmp", 2 * LEFT)
+    sweep(archive.folder)
+    assert (late.exists(), archive.find()) == (False, path)
 
 
 def test_an_archive_that_the_jvm_does_not_take_is_not_kept(archive: ClassArchive) -> None:

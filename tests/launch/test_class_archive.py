@@ -227,8 +227,13 @@ def test_the_command_says_whether_there_is_one(
         monkeypatch.setenv(name, value)
     assert main(["class-archive", "--look", "--json"]) == 1
     path = made(archive)
+    left = path.with_name(f"{archive.stem}.7.tmp")
+    left.write_bytes(b"of one that was killed")
+    os.utime(left, (1.0, 1.0))
     assert main(["class-archive", "--look", "--json"]) == 0
+    assert left.exists(), "whoever looks deletes nothing"
     assert main(["class-archive"]) == 0
+    assert not left.exists()
     monkeypatch.setenv("CKPT_CLASS_ARCHIVE", "off")
     assert main(["class-archive"]) == 2
     said = capsys.readouterr()
