@@ -53,6 +53,7 @@ def upsert_twice(maria: MariaDBWorld, **given: Any) -> list[Any]:
     ],
 )
 @pytest.mark.parametrize("mode", ["append", "upsert", "replace"])
+@pytest.mark.slow
 def test_what_the_server_is_set_to_changes_nothing(
     maria: MariaDBWorld, setting: Any, name: str, value: str, mode: str
 ) -> None:
