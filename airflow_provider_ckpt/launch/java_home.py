@@ -32,10 +32,10 @@ def find_java(environ: Mapping[str, str]) -> JavaHome | None:
     java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environ.get("PATH"))
     if java is None:
         return None
-    folder = Path(java).resolve().parent.parent
     try:
+        folder = Path(java).resolve().parent.parent
         told = dict(_LINE.findall((folder / "release").read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError):
+    except (OSError, UnicodeDecodeError, RuntimeError):  # the last one of links that lead to themselves
         return None
     version = told.get("JAVA_VERSION", "")
     if not re.match(r"\d+\b", version) or told.get("JVM_VARIANT", "").lower() == "openj9":

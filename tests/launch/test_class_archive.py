@@ -56,8 +56,11 @@ def test_a_link_to_a_folder_that_no_jvm_can_be_told_is_none(tmp_path: Path) -> N
         assert archive_folder({"CKPT_CLASS_ARCHIVE": str(tmp_path / name)}) is None, name
 
 
-def test_a_driver_of_a_machine_without_java_is_given_nothing(environ: Mapping[str, str]) -> None:
+def test_a_driver_of_a_machine_without_java_is_given_nothing(environ: Mapping[str, str], tmp_path: Path) -> None:
     assert jvm_environ({**environ, "JAVA_HOME": "/nowhere"}) == {}
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert jvm_environ({**environ, "JAVA_HOME": str(loop)}) == {}
 
 
 @pytest.mark.parametrize(
