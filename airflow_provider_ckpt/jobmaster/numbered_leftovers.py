@@ -66,5 +66,5 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
         has_gone = uid in state.given_up and uid not in state.graph().operators
         is_past = generation < state.since(uid) or (has_gone and generation <= state.epoch)
         if is_past and path not in named and path == f"{folder}/{name}":
+            yield from _file(storage, late_path(path), Reason.FROZEN)  # first: it is found by the list's name
             yield from _file(storage, path, Reason.FROZEN)
-            yield from _file(storage, late_path(path), Reason.FROZEN)

@@ -88,4 +88,6 @@ def _is_whole(path: Path) -> bool:
         found = path.lstat()
     except OSError:
         return False
+    if not os.access(path, os.R_OK):  # Java would go on without, and say nothing
+        return False
     return stat.S_ISREG(found.st_mode) and path.suffixes[-2:-1] == [f".{found.st_size}"]

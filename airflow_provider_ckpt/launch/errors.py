@@ -24,5 +24,6 @@ class ArchiveNotMadeError(TransientError):
     """Data: problem."""
 
     template = (
-        "the class archive was not made: {problem}. Drivers start without one; try again with `ckpt class-archive`"
+        "the class archive was not made: {problem}. Drivers start with the one there was, or without; try again with "
+        "`ckpt class-archive`"
     )

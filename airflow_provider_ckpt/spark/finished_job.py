@@ -12,6 +12,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.sinks.binding import bind_sinks
+from airflow_provider_ckpt.spark.query.known_late import not_looked_at
 from airflow_provider_ckpt.spark.query.resumable import check_finished_job
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
@@ -30,6 +31,15 @@ def finish_again(
         if state.plan is not None:
             clean_up(root, options.job_id, state.plan.graph, bind_sinks(job, options.job_id, location))
 
+    def look_back() -> None:
+        for uid in not_looked_at(root, state):
+            where = root.full_uri(f"{state.job_id}/{state.frozen[uid].path}")
+            told = (
+                f"nobody has looked for files that came late to {uid}; those that it was to read are listed in {where}"
+            )
+            reporter.say(LineKind.WARNING, told, state)
+
+    see_to(reporter, state, "looking whether late files were looked for", look_back)
     see_to(reporter, state, "deleting what the job no longer needs", clean)
     reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing runs again", state)
     return Outcome(JobStatus.FINISHED)

@@ -175,7 +175,7 @@ def test_of_an_operator_that_was_removed_everything_goes_but_its_log(tmp_path: P
     job.storage.create(late_path(frozen_path("orders", "history")), b"{}")
     deleted = of(job, delete=True)
     assert {one.reason for one in deleted.garbage if "history/0" in one.path} == {Reason.OPERATOR}
-    lists = frozen_path("orders", "history"), late_path(frozen_path("orders", "history"))
+    lists = late_path(frozen_path("orders", "history")), frozen_path("orders", "history")
     assert tuple(one.path for one in deleted.garbage if one.reason is Reason.FROZEN) == lists
     left = {path for path, _ in job.storage.files("orders/vertices/history/0")}
     assert left == {f"log/0000000{n}.json" for n in range(len(left))}

@@ -4,18 +4,21 @@ runs here."""
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.journal.events import LateFilesFound, SourceFrozen
+from airflow_provider_ckpt.journal.events import LateFilesFound, PlanRecorded, Restored, SourceFrozen
 from airflow_provider_ckpt.journal.kinds.sources import REMEMBERED
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.spark.query import late_files
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
-from airflow_provider_ckpt.spark.query.known_late import KnownLate
+from airflow_provider_ckpt.spark.query.known_late import KnownLate, Looked, not_looked_at
 from airflow_provider_ckpt.spark.query.late_files import NAMED, name_late_files
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import NewerFormatError, StorageTransientError
@@ -65,7 +68,6 @@ def paths(told: list[LateFilesFound]) -> list[tuple[str, ...]]:
 
 def test_each_is_told_of_once_with_whether_it_was_read(runs: Runs) -> None:
     assert runs.ends() == []
-    assert not runs.storage.exists(PATH)
     runs.come("a", "b")
     assert [(one.paths, one.read, one.total) for one in runs.ends(["in/b"])] == [
         (("file:/in/b",), True, 1),
@@ -93,6 +95,47 @@ def test_those_that_an_earlier_release_has_told_of_are_not_told_of_again(runs: R
     assert paths(runs.ends()) == [("file:/in/b",)]
     runs.state.late_files = []
     assert runs.ends() == []
+
+
+def test_nor_are_they_when_nothing_new_has_come_for_a_while(runs: Runs) -> None:
+    runs.come(*range(1, 500))
+    LateFilesFound("history", tuple(runs.there), False, 1.0).apply(runs.state)
+    assert runs.ends() == []
+    runs.state.late_files = []
+    assert runs.ends() == []
+
+
+def test_a_source_that_is_begun_anew_is_told_of_what_comes_late_to_it(runs: Runs) -> None:
+    runs.come("a")
+    runs.ends()
+    Restored(0, {}, time.time(), anew=True).apply(runs.state)
+    SourceFrozen("history", "frozen/history.0002.json", 1, time.time()).apply(runs.state)
+    assert paths(runs.ends()) == [("file:/in/a",)]
+    assert runs.ends() == []
+
+
+def test_of_a_folder_that_files_pass_through_what_is_there_is_kept(runs: Runs) -> None:
+    for number in range(30):
+        runs.there = runs.there[:1]
+        runs.come(*(f"{number}-{at}" for at in range(10)))
+        assert sum(one.total for one in runs.ends()) == 10
+    kept = KnownLate(runs.storage, "job/frozen/history.json", "history")
+    assert len(kept.read().files) == 10
+    runs.there = runs.there[:1]
+    assert runs.ends() == []
+    assert kept.read().files == frozenset()
+
+
+def test_whether_anybody_has_looked_when_the_job_finished_is_told(runs: Runs) -> None:
+    sources = {"history": SourceDefinition(True, paths=("/in",), format="json")}
+    definition = JobDefinition("streaming", sources, {}, {})
+    PlanRecorded(JobGraph((), ()), {}, 1.0, definition).apply(runs.state)
+    runs.state.epoch = 2
+    assert not_looked_at(runs.storage, runs.state) == ["history"]
+    runs.ends()
+    assert not_looked_at(runs.storage, runs.state) == []
+    runs.state.epoch = 3
+    assert not_looked_at(runs.storage, runs.state) == ["history"]
 
 
 def test_a_list_that_cannot_be_read_has_them_told_of_again(runs: Runs, caplog: pytest.LogCaptureFixture) -> None:
@@ -133,6 +176,6 @@ def test_a_list_of_a_later_release_is_refused(runs: Runs) -> None:
 def test_it_reads_as_it_was_written_by_the_first_release(runs: Runs) -> None:
     runs.storage.create(PATH, GOLDEN.read_bytes())
     kept = KnownLate(runs.storage, "job/frozen/history.json", "history")
-    assert kept.read() == {"file:/in/a", "file:/in/ü b"}
-    kept.write({"file:/in/ü b", "file:/in/a"})
+    assert kept.read() == Looked(3, frozenset({"file:/in/a", "file:/in/ü b"}))
+    kept.write(3, {"file:/in/ü b", "file:/in/a"})
     assert runs.storage.read(PATH) == GOLDEN.read_bytes()
