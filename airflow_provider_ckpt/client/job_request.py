@@ -60,9 +60,3 @@ class JobAnswer:
             return self.request.is_decided(self.state)
         status = self.state.status
         return status is JobStatus.FINISHED or (self.request.kind == "stop" and status is JobStatus.STOPPED)
-
-    @property
-    def names_another(self) -> bool:
-        """It was refused for another request that is under way, or was then."""
-        others = {*self.state.answered, *self.state.outcomes} - {self.request.name}
-        return self.outcome is not None and any(one in self.outcome.detail for one in others)

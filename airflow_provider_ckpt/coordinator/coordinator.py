@@ -151,6 +151,11 @@ class Coordinator:
         return self._job.status
 
     @property
+    def is_changing(self) -> bool:
+        """A change is under way: of queries, or of who reads a source."""
+        return self._parts.reconfiguring.current is not None or self._parts.rescaling.current is not None
+
+    @property
     def stopping(self) -> bool:
         return self._parts.requests.stop is not None
 

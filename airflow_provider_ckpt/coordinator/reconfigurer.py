@@ -33,13 +33,11 @@ from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import GraphChanged, ReconfigurationEnded, RequestAnswered
-from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import Settings, merged, of_queries, rescales
 
 KIND = "reconfigure"
-_AS_IT_IS = "nothing had to be changed"
-"""Whoever asks again for what was asked for before is told that it is so: a task that is tried again does."""
 
 
 class Reconfigurer:
@@ -63,7 +61,7 @@ class Reconfigurer:
             change, scales = of_queries(asked), rescales(asked)
             self._refuse(change, scales)
             if not scales and merged(parts.reconfiguring.settings, change) == dict(parts.reconfiguring.settings):
-                return self._answer(message.request, RequestOutcome.completed(_AS_IT_IS), now)
+                return self._answer(message.request, RequestOutcome.completed(AS_IT_IS), now)
             affected = self._affected(change)
         except ReconfigurationRefusedError as error:
             return self._answer(message.request, RequestOutcome.refused(error.data["why"]), now)
@@ -104,7 +102,7 @@ class Reconfigurer:
             if (why := self._what_came_between(current, now)) is not None:
                 self._give_up(current, why, now)
             elif self._parts.reconfiguring.changes_nothing:
-                same = f"{_AS_IT_IS}: what is read of {', '.join(current.change)} is what runs"
+                same = f"{AS_IT_IS}: what is read of {', '.join(current.change)} is what runs"
                 self._leave(current, RequestOutcome.completed(same), now)
             return
         for subtask in current.affected:
@@ -139,9 +137,7 @@ class Reconfigurer:
     def _refuse_second(self) -> None:
         current, rescale = self._parts.reconfiguring.current, self._parts.rescaling.current
         if current is not None:
-            names = ", ".join((*current.change, *current.rescales))
-            by = f"request {current.request}" if current.by is None else f"asked for by {current.by}"
-            raise ReconfigurationRefusedError(why=f"reconfiguration {current.number} (of {names}, {by}) is in progress")
+            raise ReconfigurationRefusedError(why=str(current))
         if rescale is not None:
             raise ReconfigurationRefusedError(why=str(rescale))
 

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.coordinator.subtask_table import SubtaskTable
 from airflow_provider_ckpt.journal.events import Event, GraphChanged, Reconfigured
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
 from airflow_provider_ckpt.model.pause_reason import Reconfigure
-from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutcome
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged
@@ -43,6 +43,11 @@ class ReconfigurationInProgress:
     by: str | None = None
     why: str | None = None
     outcome: RequestOutcome | None = None
+
+    def __str__(self) -> str:
+        names = ", ".join((*self.change, *self.rescales))
+        by = f"request {self.request}" if self.by is None else f"asked for by {self.by}"
+        return f"reconfiguration {self.number} (of {names}, {by}) {IN_PROGRESS}"
 
     @property
     def deadline(self) -> float:

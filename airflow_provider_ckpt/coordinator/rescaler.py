@@ -101,7 +101,7 @@ class Rescaler:
         if self._job.is_ending or parts.requests.stop is not None or parts.requests.draining:
             return "the job is being ended"
         if (other := parts.reconfiguring.current) is not None:
-            return f"reconfiguration {other.number} is in progress (request {other.request})"
+            return str(other)
         if parts.rescaling.current is not None:
             return str(parts.rescaling.current)
         return self.refusal_of(message.uid, message.parallelism)

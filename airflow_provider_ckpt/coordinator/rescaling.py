@@ -14,6 +14,7 @@ from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus, Subta
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.model.graph import JobGraph, split_widths
 from airflow_provider_ckpt.model.pause_reason import Rescale
+from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
@@ -42,7 +43,8 @@ class RescaleInProgress:
 
     def __str__(self) -> str:
         what = ", ".join(f"{uid} is being rescaled to {parallelism}" for uid, parallelism in self.wanted.items())
-        return what if self.request is None else f"{what} (request {self.request})"
+        by = "" if self.request is None else f" (request {self.request})"
+        return f"{what}{by}, which {IN_PROGRESS}"
 
 
 class Rescaling(PlanChanges[Rescale]):

@@ -8,6 +8,7 @@ from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMe
 from airflow_provider_ckpt.job.errors import BadControllerError
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.model.vertex_settings import LIMITS
 
 FACTOR = 2
 """By so much it grows and shrinks at a time."""
@@ -95,10 +96,11 @@ class KeepUp(Controller):
 
     def _more(self, query: QueryMetrics, *, full: bool, late: bool) -> list[_Change]:
         found = []
-        if full and self._limit is not None:
-            now, most = self._now(query, self._limit), self._of(self._limit)[1]
+        limit = self._limit_of(query)
+        if full and limit is not None:
+            now, most = self._now(query, limit), self._of(limit)[1]
             if now < most:
-                found.append((self._limit, min(most, now * FACTOR), "each micro-batch is as large as it may be"))
+                found.append((limit, min(most, now * FACTOR), "each micro-batch is as large as it may be"))
         if late and self._bounds["state_partitions"] is not None:
             now, most = self._now(query, "state_partitions"), self._of("state_partitions")[1]
             if now < most:
@@ -122,10 +124,11 @@ class KeepUp(Controller):
     def _is_full(self, query: QueryMetrics) -> bool:
         """Whether each micro-batch was as large as it may be. Spark takes no file that would exceed a limit of bytes,
         unless it is the first one."""
-        if self._limit is None or not query.batches:
+        setting = self._limit_of(query)
+        if setting is None or not query.batches:
             return False
-        limit = self._now(query, self._limit)
-        if self._limit == "max_files_per_batch":
+        limit = self._now(query, setting)
+        if setting == "max_files_per_batch":
             return all(one.files >= limit for one in query.batches)
         return all(one.files and one.size + one.size // one.files > limit for one in query.batches)
 
@@ -135,12 +138,17 @@ class KeepUp(Controller):
         has_time = all(0 < one.duration * SLACK <= one.interval for one in query.batches)
         if has_time and self._bounds["state_partitions"] is not None:
             found.append("state_partitions")
-        if self._limit is not None:
-            limit = self._now(query, self._limit)
-            taken = [one.files if self._limit == "max_files_per_batch" else one.size for one in query.batches]
+        if (setting := self._limit_of(query)) is not None:
+            limit = self._now(query, setting)
+            taken = [one.files if setting == "max_files_per_batch" else one.size for one in query.batches]
             if max(taken, default=0) * SLACK <= limit:
-                found.append(self._limit)
+                found.append(setting)
         return found
+
+    def _limit_of(self, query: QueryMetrics) -> str | None:
+        """None where somebody has set the other one of the two: then how much a micro-batch takes is theirs to say."""
+        is_theirs = any(one != self._limit and getattr(query.settings, one) is not None for one in LIMITS)
+        return None if is_theirs else self._limit
 
     def _now(self, query: QueryMetrics, setting: str) -> int:
         """As it is changed; else as it was seen, or as the job declares it: the lower bound."""

@@ -29,6 +29,18 @@ def is_rescaled(state: JobState, asked: RescaleRequest) -> bool:
     return state.plan.rescaled.get(asked.uid, declared) == asked.parallelism
 
 
+def still_wanted(state: JobState, changes: Changes) -> Changes:
+    """Without the numbers of subtasks that read a source already: once all of its splits are handed out such a number
+    cannot be decided again, and whoever asks a second time would be refused what is so."""
+    wanted = {}
+    for uid, one in changes.items():
+        if one.parallelism is not None and is_rescaled(state, RescaleRequest(uid, one.parallelism)):
+            one = replace(one, parallelism=None)
+        if not one.is_declared:
+            wanted[uid] = one
+    return wanted
+
+
 def was_decided(state: JobState, request: Request) -> bool:
     """By the JobMaster before, which had taken it: there is nothing left to decide. Of a change that a JobMaster of an
     earlier release has decided, and that names a file, it cannot be told: one that is assigned once more has the name

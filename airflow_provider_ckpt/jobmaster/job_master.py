@@ -24,7 +24,7 @@ from airflow_provider_ckpt.coordinator.reports import DataAvailable, SubtaskFail
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
-from airflow_provider_ckpt.jobmaster.decided import was_decided
+from airflow_provider_ckpt.jobmaster.decided import still_wanted, was_decided
 from airflow_provider_ckpt.jobmaster.errors import AbandonedError, TaskFencedError
 from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
 from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
@@ -41,9 +41,10 @@ from airflow_provider_ckpt.journal.events import (
     RequestAnswered,
     SinkReleased,
 )
-from airflow_provider_ckpt.journal.requests import Request, pending_requests
+from airflow_provider_ckpt.journal.requests import Changes, Request, pending_requests
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
-from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.storage import Storage
@@ -211,18 +212,32 @@ class JobMaster:
         self._served.forget(self._journal.flush)
         answered, since = self._journal.state.answered, job.deployment or job.epoch
         for request in pending_requests(job.storage, job.job_id, job.epoch, answered, since):
+            if request.kind in ("rescale", "reconfigure") and self._is_early(now):
+                continue
             if was_decided(self._journal.state, request):
                 self._answer(request, RequestOutcome.completed("it was decided before, and later runs go by it"))
-            elif request.kind in ("rescale", "reconfigure") and self._is_early(now):
-                continue
+            elif self._is_so(request):
+                self._answer(request, RequestOutcome.completed(AS_IT_IS))
             elif request.kind in ("stop", "drain"):
                 self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
             elif request.rescale is not None:
                 self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
             elif request.kind == "reconfigure":
-                self._tell(ReconfigureRequested(request.changes, request.name))
+                self._tell(ReconfigureRequested(self._still_wanted(request.changes), request.name))
             else:
                 self._answer(request, RequestOutcome.refused(f"{request.problem}"))
+
+    def _still_wanted(self, changes: Changes) -> Changes:
+        """While another change is under way what is decided is not so yet."""
+        return changes if self._coordinator.is_changing else still_wanted(self._journal.state, changes)
+
+    def _is_so(self, request: Request) -> bool:
+        of_source = request.rescale
+        if of_source is not None:
+            changes: Changes = {of_source.uid: VertexSettings(parallelism=of_source.parallelism)}
+        else:
+            changes = request.changes
+        return bool(changes) and not self._still_wanted(changes)
 
     def _is_early(self, now: float) -> bool:
         """What is changed of a running job waits for the job to run: the JobMaster before may have taken the request,

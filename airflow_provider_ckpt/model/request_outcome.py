@@ -8,6 +8,13 @@ from enum import Enum
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import TextForm
 
+IN_PROGRESS = "is in progress"
+"""How the refusal of a second change ends."""
+
+
+AS_IT_IS = "nothing had to be changed"
+"""Whoever asks again for what was asked for before is told that it is so: a task that is tried again does."""
+
 
 class RequestResult(str, Enum):
     """The first three say that a request was taken, and how it went is told later; the others are the last word."""
@@ -35,6 +42,11 @@ class RequestOutcome(TextForm):
     @property
     def is_last(self) -> bool:
         return self.result.is_last
+
+    @property
+    def is_behind_another(self) -> bool:
+        """One change at a time: it was refused because another one is under way."""
+        return self.result is RequestResult.REFUSED and self.detail.endswith(IN_PROGRESS)
 
     @property
     def took_place(self) -> bool:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 
+PAUSE = 2.0
+"""Seconds from a refusal, because another change is under way, to the next time of asking."""
 _SETTINGS = "give each operator a mapping of its settings by name"
 
 
@@ -145,11 +147,12 @@ class JobChangeOperator(JobRequestOperator):
         until = time.monotonic() + self.timeout
         while True:
             answer = client.answer(asked, max(0.0, until - time.monotonic()))
-            if answer.is_served or not answer.names_another:
+            if answer.outcome is None or not answer.outcome.is_behind_another or time.monotonic() >= until:
                 return answer
             self.log.info("Job %s: %s %s; waiting for that", self.job_id, self.kind, answer.outcome)
             for other in client.changes_in_progress():
                 client.answer(other, max(0.0, until - time.monotonic()))
+            time.sleep(max(0.0, min(PAUSE, until - time.monotonic())))  # a controller's is no request
             asked = self._ask(client)
             self._tell(asked)
 
@@ -189,6 +192,10 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             problem = "give a whole number above 0, or a text of one"
             raise InvalidTaskArgumentError(argument="parallelism", value=self.parallelism, problem=problem)
         return number
+
+    def _is_needless(self, client: JobClient) -> bool:
+        """A retry of one that was answered too late finds it done."""
+        return client.runs_with(Reconfiguration().rescale(self.source, parallelism=self._number()))
 
     def _ask(self, client: JobClient) -> JobRequest:
         return client.rescale(self.source, self._number())

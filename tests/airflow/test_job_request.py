@@ -13,12 +13,13 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
-from airflow_provider_ckpt.journal.events import PlanRecorded, Reconfigured, RequestAnswered
+from airflow_provider_ckpt.journal.events import GraphChanged, PlanRecorded, Reconfigured, RequestAnswered
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.operators import job_request
 from airflow_provider_ckpt.operators.job_request import (
     CheckpointedJobDrainOperator,
     CheckpointedJobReconfigureOperator,
@@ -166,6 +167,15 @@ def rescale(root: Storage, parallelism: int | str = 8, source: str = "history") 
     )
 
 
+def test_a_rescale_that_took_place_asks_nothing(root: Storage, journal: JobOf) -> None:
+    """All splits may be handed out by then, and the driver would have to refuse."""
+    job = by_split(journal)
+    graph = job.state.graph().rescaled({"history": 8})
+    job.write(GraphChanged(1, graph, {"history": 8}, 6.0))
+    assert ask(rescale(root))["status"] == "RUNNING"
+    assert pending_requests(root, "orders", 1, ()) == []
+
+
 def by_split(journal: JobOf) -> Journal:
     job = driver(journal("orders"))
     job.write(PlanRecorded(JobGraph((HISTORY,), ()), {}, 5.0))
@@ -281,6 +291,43 @@ def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(root: Storage, 
     assert ask(reconfigure(root))["status"] == "RUNNING"
     driver_thread.join()
     assert len(told) == 2
+
+
+def test_behind_what_a_controller_has_asked_for_it_asks_again(
+    root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is no request that it could wait for."""
+    monkeypatch.setattr(job_request, "PAUSE", 0.01)
+    job = streaming(journal)
+    job.flush()
+    told: list[str] = []
+
+    def names() -> list[str]:
+        return [one.name for one in pending_requests(root, "orders", 1, told)]
+
+    def serve() -> None:
+        busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress")
+        for outcome in (busy, busy, RequestOutcome.completed("daily stood still for 1.2 s")):
+            wait_until(lambda: bool(names()), "another request", seconds=60)
+            told.append(names()[0])
+            job.write(RequestAnswered(told[-1], "reconfigure", outcome, 5.0))
+            job.flush()
+
+    driver_thread = threading.Thread(target=serve)
+    driver_thread.start()
+    assert ask(reconfigure(root))["status"] == "RUNNING"
+    driver_thread.join()
+    assert len(told) == 3
+
+
+def test_it_asks_no_longer_than_it_may(root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_request, "PAUSE", 0.01)
+    job = streaming(journal)
+    busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress")
+    task = reconfigure(root)
+    task.timeout = 0.3
+    with answering(job, root, busy, None), pytest.raises(AirflowException):
+        ask(task)
 
 
 @pytest.mark.parametrize(

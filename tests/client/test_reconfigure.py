@@ -16,6 +16,7 @@ from airflow_provider_ckpt.client.errors import (
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration, RescaledSource, as_numbers
 from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError, NotReconfigurableError
+from airflow_provider_ckpt.jobmaster.decided import still_wanted
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests, write_request
@@ -289,3 +290,17 @@ def test_a_text_of_more_digits_than_python_reads_is_no_number() -> None:
         "pool_weight": "9" * 5000,
         "parallelism": 8,
     }
+
+
+def test_of_a_change_the_numbers_that_are_so_already_are_not_wanted(driver: Journal, tmp_path: Path) -> None:
+    definition = replace(DEFINITION, sources={"parts": SourceDefinition(True, parallelism=2)})
+    driver.write(ev.PlanRecorded(SPLITS, {}, 2.0, definition))
+    driver.flush()
+    state, weight = client(tmp_path).state(), VertexSettings(pool_weight=2)
+    both = {"parts": VertexSettings(parallelism=2), "clean": weight}
+    assert still_wanted(state, both) == {"clean": weight}
+    assert still_wanted(state, {"parts": VertexSettings(parallelism=2)}) == {}
+    assert still_wanted(state, {"parts": VertexSettings(parallelism=3)}) == {"parts": VertexSettings(parallelism=3)}
+    driver.write(ev.GraphChanged(1, SPLITS.rescaled({"parts": 3}), {"parts": 3}, 3.0))
+    driver.flush()
+    assert still_wanted(client(tmp_path).state(), both) == both

@@ -233,7 +233,8 @@ def test_one_at_a_time_of_both_kinds() -> None:
     harness = job()
     ask(harness, parts=by(3))
     assert "reconfiguration 1 (of parts, request r) is in progress" in answers(ask(harness, "s", v=WEIGHT))[0]
-    assert "reconfiguration 1 is in progress" in answers(harness.handle(RescaleRequested("more", 3, "t")))[0]
+    refused = answers(harness.handle(RescaleRequested("more", 3, "t")))[0]
+    assert "reconfiguration 1 (of parts, request r) is in progress" in refused
 
 
 def test_in_batch_mode_a_source_can_be_changed_and_a_query_cannot() -> None:

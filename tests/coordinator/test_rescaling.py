@@ -231,7 +231,7 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3, request="first")
     effects = rescale(harness, 4, request="second")
-    assert answers(effects) == ["refused: parts is being rescaled to 3 (request first)"]
+    assert answers(effects) == ["refused: parts is being rescaled to 3 (request first), which is in progress"]
     assert events(GraphChanged, effects) == []
 
 

@@ -300,3 +300,20 @@ def test_bounds_that_cannot_be_are_refused(given: dict[str, Any], why: str) -> N
         KeepUp("q", **given)
     assert why in str(raised.value)
     assert "KeepUp(q)" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "theirs"),
+    [
+        ({"max_files_per_batch": (1, 64)}, {"max_bytes_per_batch": 20 * MIB}),
+        ({"max_bytes_per_batch": ("1m", "64m"), "max_files_per_batch": None}, {"max_files_per_batch": 20}),
+    ],
+)
+@pytest.mark.parametrize("rate", [100.0, 0.1], ids=["behind", "idle"])
+def test_a_limit_of_the_other_kind_that_somebody_sets_is_theirs(
+    given: dict[str, Any], theirs: dict[str, Any], rate: float
+) -> None:
+    """It neither replaces it nor says that the job declares what it may not: until it is taken back."""
+    query = Query(lambda now: rate, files=20, settings=VertexSettings(**theirs))
+    policy = keep_up(**given, looks=1, idle_looks=2)
+    assert watched(query, policy, 12) == []

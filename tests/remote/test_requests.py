@@ -100,6 +100,25 @@ def test_w20_what_a_jobmaster_has_decided_before_it_died_took_place(kind: str) -
     cluster.world.delete()
 
 
+@pytest.mark.parametrize("kind", ["rescale", "reconfigure"])
+def test_what_is_so_already_is_answered_as_done_though_it_could_not_be_decided_again(kind: str) -> None:
+    """A task that is tried again asks again, and all splits may be handed out by then."""
+    cluster = one_worker(splits=60, workers=3)
+    cluster.supervises = True
+    cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)
+    name = ask(cluster, "rescale", RescaleRequest("src", 5))
+    cluster.run(lambda: name in cluster._watched.refresh().outcomes)
+    if kind == "rescale":
+        again = ask(cluster, kind, RescaleRequest("src", 5))
+    else:
+        changes = {"src": VertexSettings(parallelism=5)}
+        again = write_request(cluster.world.live, JOB, kind, cluster.state.epoch, changes=changes)
+    cluster.run(lambda: again in cluster._watched.refresh().outcomes)
+    assert str(cluster._watched.refresh().outcomes[again]) == "completed: nothing had to be changed"
+    cluster.finish()
+    cluster.world.delete()
+
+
 CUT, LOGIC = VertexSettings(state_partitions=5), VertexSettings(logic={"b": "v2.py:job"})
 
 
