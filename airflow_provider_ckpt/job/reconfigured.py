@@ -92,6 +92,8 @@ def _with_logic(operator: Operator, reference: str, operators: Operators) -> Ope
         mine, theirs = getattr(operator, field), getattr(other, field)
         if mine != theirs:
             problem = f"declares another {field.replace('_', ' ')}: {theirs} instead of {mine}"
+            if field == "inputs":  # the file of the job may be the one that was edited
+                problem += " (an operator of the job that was renamed keeps its name in both by uid=...)"
             raise UnfitLogicError(uid=operator.uid, reference=reference, problem=problem)
     if (operator.splits is None) is not (other.splits is None):
         raise UnfitLogicError(uid=operator.uid, reference=reference, problem="reads it by splits, or does no longer")

@@ -1,0 +1,56 @@
+"""A function of another version of the job takes the place of one: what else is declared of it has to be the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.job.errors import UnfitLogicError
+from airflow_provider_ckpt.job.reconfigured import reconfigured
+from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+
+VERTICES = (JobVertex("marked", ("live", "clean", "marked"), ("live",), (), ("lake",), bounded=False),)
+GIVEN = {"marked": VertexSettings(logic={"marked": "two.py:job"})}
+
+
+def job(first: str = "clean", **options: Any) -> Job:
+    made = Job("orders")
+
+    @made.source
+    def live(read: Any) -> Any:
+        raise AssertionError
+
+    clean = made.transform(inputs=[live], uid=first)(lambda rows: rows)
+    marked = made.transform(inputs=[clean], uid="marked", **options)(lambda rows: rows)
+    made.sink("lake", marked, FileSink("out"))
+    return made
+
+
+def given(mine: Job, theirs: Job) -> Any:
+    logic: Any = lambda reference, digest: theirs.operators  # noqa: E731
+    return reconfigured(mine.operators, VERTICES, GIVEN, logic)
+
+
+def test_the_function_is_theirs_and_all_else_is_as_it_was() -> None:
+    mine, theirs = job(), job()
+    found = given(mine, theirs)
+    assert found["marked"].function is theirs.operators["marked"].function
+    assert found["clean"].function is mine.operators["clean"].function
+
+
+def test_one_whose_neighbour_was_renamed_in_the_file_of_the_job_is_told_of_that() -> None:
+    """What it was given is right: nothing is to be put back there."""
+    with pytest.raises(
+        UnfitLogicError, match=r"declares another inputs.*renamed keeps its name in both by uid="
+    ) as told:
+        given(job("clean2"), job("clean"))
+    assert told.value.data["uid"] == "marked"
+
+
+def test_another_output_mode_is_no_renaming() -> None:
+    with pytest.raises(UnfitLogicError, match="declares another output mode") as told:
+        given(job(), job(output_mode="update"))
+    assert "renamed" not in str(told.value)
