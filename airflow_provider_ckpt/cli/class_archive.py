@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from contextlib import suppress
 
 from airflow_provider_ckpt.cli.run import refuse_without_spark
 from airflow_provider_ckpt.launch.archive_making import sweep
@@ -45,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise NoClassArchiveError(problem=f"its folder cannot be looked into: {error}") from error
     if found is not None and not args.look:
-        sweep(found.parent)
+        with suppress(OSError):
+            sweep(found.parent)
     if found is not None or args.look:
         _tell(args, str(found) if found else None, made=False)
         return ExitCode.FINISHED if found else ExitCode.FAILED

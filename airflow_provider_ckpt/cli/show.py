@@ -137,7 +137,7 @@ def _kept_where(state: JobState, uid: str) -> str:
     of_source = state.frozen.get(uid)
     if of_source is None or of_source.path is None:
         return "--json lists the first of them"
-    return f"all are in {late_path(f'{state.job_id}/{of_source.path}')}, with those of other runs"
+    return f"those that are there are in {late_path(f'{state.job_id}/{of_source.path}')} under the root"
 
 
 def late_files(state: JobState) -> list[str]:

@@ -119,14 +119,15 @@ class JobDeletion:
     def _delete_staged(self, state: JobState) -> dict[str, int]:
         """Of this job's attempts only: a job of the same id under another root may stage in the same target."""
         others = AllAttemptsBut(() if state.deletion is None else state.deletion.attempts)
-        staged = {}
+        staged, failed = {}, dict[str, Exception]()
         for uid, sink in self._sinks.items():
             try:
                 staged[uid] = len(sink.collect_garbage((), others))
-            except Exception as error:  # of any sink
-                raise StagedOutputLeftError(
-                    job_id=self._job_id, sink=uid, cause=str(error) or type(error).__name__
-                ) from error
+            except Exception as error:  # of any sink; the others' goes all the same
+                failed[uid] = error
+        for uid, first in failed.items():
+            cause = str(first) or type(first).__name__
+            raise StagedOutputLeftError(job_id=self._job_id, sink=uid, cause=cause) from first
         return staged
 
     def _attempts(self) -> Iterator[str]:

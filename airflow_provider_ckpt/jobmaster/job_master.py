@@ -247,7 +247,7 @@ class JobMaster:
         return self._running_since is None and now < self._patient_until
 
     def _answer(self, request: Request, outcome: RequestOutcome) -> None:
-        self._journal.write(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
+        self._append(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
 
     def _take_deadlines(self, now: float) -> None:
         if self._running_since is None or self._coordinator.stopping:

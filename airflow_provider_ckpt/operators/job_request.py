@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
@@ -147,12 +149,14 @@ class JobChangeOperator(JobRequestOperator):
         until = time.monotonic() + self.timeout
         while True:
             answer = client.answer(asked, max(0.0, until - time.monotonic()))
-            if answer.outcome is None or not answer.outcome.is_behind_another or time.monotonic() >= until:
+            is_behind = answer.outcome is not None and answer.outcome.is_behind_another
+            if not is_behind or time.monotonic() + PAUSE >= until:
                 return answer
             self.log.info("Job %s: %s %s; waiting for that", self.job_id, self.kind, answer.outcome)
             for other in client.changes_in_progress():
-                client.answer(other, max(0.0, until - time.monotonic()))
-            time.sleep(max(0.0, min(PAUSE, until - time.monotonic())))  # a controller's is no request
+                with suppress(CkptError):  # what becomes of that is told to who has asked for it
+                    client.answer(other, max(0.0, until - PAUSE - time.monotonic()))
+            time.sleep(PAUSE)  # a controller's is no request
             asked = self._ask(client)
             self._tell(asked)
 
@@ -160,7 +164,7 @@ class JobChangeOperator(JobRequestOperator):
 class CheckpointedJobRescaleOperator(JobChangeOperator):
     """Have another number of subtasks read a source with splits, while the job runs, and wait until they do.
 
-    Fails, and may be retried, when the driver refuses it (the splits are all handed out, another rescale is under way)
+    Fails, and may be retried, when the driver refuses it (the splits are all handed out)
     or when ``timeout`` is over; fails for good when there is no such job or source, or no driver has the job.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
@@ -192,10 +196,6 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             problem = "give a whole number above 0, or a text of one"
             raise InvalidTaskArgumentError(argument="parallelism", value=self.parallelism, problem=problem)
         return number
-
-    def _is_needless(self, client: JobClient) -> bool:
-        """A retry of one that was answered too late finds it done."""
-        return client.runs_with(Reconfiguration().rescale(self.source, parallelism=self._number()))
 
     def _ask(self, client: JobClient) -> JobRequest:
         return client.rescale(self.source, self._number())

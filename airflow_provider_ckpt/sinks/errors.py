@@ -59,7 +59,7 @@ class GarbageLeftError(TransientError):
 
     template = (
         "Sink {sink} of job {job!r} cannot delete {count} of its staged leftovers, the first is {path!r}: {cause} They "
-        "are tried again when the job is next started or deleted, and by `ckpt gc`."
+        "are tried again when the job is next started or deleted."
     )
 
 

@@ -218,7 +218,6 @@ class _Execution:
         if taken.resumed:
             deployment.collect_garbage()
         if self._for_workers:
-            see_to(self._status, journal.state, "naming late files", lambda: self._name_late_files(journal, {}, set()))
             deployment.hand_over()
             self._tell_prepared(journal.state)
             return None
@@ -282,10 +281,17 @@ class _Execution:
         *,
         finished: bool,
     ) -> None:
-        job_id, graph = self._options.job_id, journal.graph()
+        job_id, graph, spark = self._options.job_id, journal.graph(), self._prepared.spark
+
+        def tell(found: LateFilesFound) -> None:
+            journal.write(found)
+            self._status.event(found, journal.state)
+            journal.flush()  # before it is known as told, and nobody comes after to do it
 
         def tell_of_late_files() -> None:
-            self._name_late_files(journal, frozen, late)
+            over, ends = of_finished(self._storage, journal.state)
+            reads = {**over, **self._plan.reads}
+            name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell)
 
         def forget() -> None:  # whoever asked reads the journal
             forget_requests(self._storage, job_id, taken.epoch + 1)
@@ -295,21 +301,6 @@ class _Execution:
         if finished:
             clean = lambda: clean_up(self._storage, job_id, graph, self._sinks)  # noqa: E731
             see_to(self._status, journal.state, "deleting what the job no longer needs", clean)
-
-    def _name_late_files(self, journal: OwnedJournal, frozen: Mapping[str, FrozenEnd], late: set[str]) -> None:
-        """``frozen``: the ends of the sources that were read in this run; of workers none."""
-
-        def tell(found: LateFilesFound) -> None:
-            journal.write(found)
-            self._status.event(found, journal.state)
-            journal.flush()  # before it is known as told, and nobody comes after to do it
-
-        over, ends = of_finished(self._storage, journal.state)
-        being_read = self._plan.reads.keys() - frozen.keys()
-        ends = {uid: end for uid, end in ends.items() if uid not in being_read}
-        reads = {**over, **self._plan.reads}
-        spark = self._prepared.spark
-        name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell)
 
     def _tell_prepared(self, state: JobState) -> None:
         subtasks = [str(one) for one in sorted(state.left_to_ask_for())]

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
-from airflow_provider_ckpt.journal.events import GraphChanged, PlanRecorded, Reconfigured, RequestAnswered
+from airflow_provider_ckpt.journal.events import PlanRecorded, Reconfigured, RequestAnswered
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
@@ -167,15 +167,6 @@ def rescale(root: Storage, parallelism: int | str = 8, source: str = "history") 
     )
 
 
-def test_a_rescale_that_took_place_asks_nothing(root: Storage, journal: JobOf) -> None:
-    """All splits may be handed out by then, and the driver would have to refuse."""
-    job = by_split(journal)
-    graph = job.state.graph().rescaled({"history": 8})
-    job.write(GraphChanged(1, graph, {"history": 8}, 6.0))
-    assert ask(rescale(root))["status"] == "RUNNING"
-    assert pending_requests(root, "orders", 1, ()) == []
-
-
 def by_split(journal: JobOf) -> Journal:
     job = driver(journal("orders"))
     job.write(PlanRecorded(JobGraph((HISTORY,), ()), {}, 5.0))
@@ -321,13 +312,29 @@ def test_behind_what_a_controller_has_asked_for_it_asks_again(
 
 
 def test_it_asks_no_longer_than_it_may(root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_request, "PAUSE", 0.01)
+    """And says what it was refused for, and not that there was no answer."""
+    monkeypatch.setattr(job_request, "PAUSE", 0.05)
     job = streaming(journal)
-    busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress")
+    job.flush()
+    busy, over = "reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress", threading.Event()
+    told: list[str] = []
+
+    def serve() -> None:
+        while not over.wait(0.01):
+            for one in pending_requests(root, "orders", 1, told):
+                told.append(one.name)
+                job.write(RequestAnswered(one.name, "reconfigure", RequestOutcome.refused(busy), 5.0))
+                job.flush()
+
+    driver_thread = threading.Thread(target=serve)
+    driver_thread.start()
     task = reconfigure(root)
-    task.timeout = 0.3
-    with answering(job, root, busy, None), pytest.raises(AirflowException):
+    task.timeout = 3.0
+    with pytest.raises(AirflowException, match="asked for by KeepUp"):
         ask(task)
+    over.set()
+    driver_thread.join()
+    assert len(told) > 1
 
 
 @pytest.mark.parametrize(

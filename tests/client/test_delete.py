@@ -6,11 +6,15 @@ import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from airflow_provider_ckpt.client.errors import JobNotRunningError, NoSuchJobError
 from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
+from airflow_provider_ckpt.jobmaster.deletion import JobDeletion
+from airflow_provider_ckpt.jobmaster.deletion_terms import DeletionTerms
 from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, StagedOutputLeftError, UnreleasedOutputError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError, JobDeletedError
@@ -18,6 +22,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
@@ -244,6 +249,22 @@ def test_a_target_that_cannot_be_reached_stops_the_deletion_and_it_goes_on_when_
     away.rename(job.lake)
     assert job.client.delete().staged == {"lake": 1}
     assert (job.parts(), job.staged()) == (["journal"], [])
+
+
+def test_one_target_that_does_not_answer_keeps_nothing_of_the_others(make: Make) -> None:
+    job = make()
+    lake: Any = job.sink.bind(SinkContext("orders", "lake"))
+
+    def no_answer(*given: object) -> list[str]:
+        raise ConnectionError("no answer")
+
+    first: Any = SimpleNamespace(collect_garbage=no_answer)
+    terms = DeletionTerms(False, False, False, False, False)
+    deletion = JobDeletion(job.storage, "orders", terms, lambda state: {"first": first, "lake": lake})
+    with pytest.raises(StagedOutputLeftError, match=r"sink first of job 'orders'.*no answer"):
+        deletion.run()
+    assert job.staged() == []
+    assert "vertices" in job.parts()
 
 
 def test_a_target_that_is_gone_with_its_folder_holds_up_nothing(make: Make) -> None:

@@ -313,7 +313,7 @@ def test_bounds_that_cannot_be_are_refused(given: dict[str, Any], why: str) -> N
 def test_a_limit_of_the_other_kind_that_somebody_sets_is_theirs(
     given: dict[str, Any], theirs: dict[str, Any], rate: float
 ) -> None:
-    """It neither replaces it nor says that the job declares what it may not: until it is taken back."""
+    """It neither replaces it nor says that the job declares what it may not."""
     query = Query(lambda now: rate, files=20, settings=VertexSettings(**theirs))
     policy = keep_up(**given, looks=1, idle_looks=2)
     assert watched(query, policy, 12) == []

@@ -115,6 +115,7 @@ def test_what_is_so_already_is_answered_as_done_though_it_could_not_be_decided_a
         again = write_request(cluster.world.live, JOB, kind, cluster.state.epoch, changes=changes)
     cluster.run(lambda: again in cluster._watched.refresh().outcomes)
     assert str(cluster._watched.refresh().outcomes[again]) == "completed: nothing had to be changed"
+    cluster.run(lambda: not cluster.world.live.list(requests_path(JOB)))
     cluster.finish()
     cluster.world.delete()
 

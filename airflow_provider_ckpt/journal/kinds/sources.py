@@ -18,18 +18,20 @@ class Sources(StatePart):
     """Vertex -> source or edge uid -> the batch that covers it (R2)."""
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
     late_files: list[LateFilesFound] = field(default_factory=list)
-    """The last ones that were told of, oldest first."""
+    """The last ones that were told of, oldest first; of earlier releases all."""
 
 
 @dataclass(frozen=True)
 class SourceFrozen(JournalEvent):
     """The end of a bounded source, once and for all attempts (R11). ``path`` is the object under the
-    job's folder that lists the files; None for a source that cannot be given an end."""
+    job's folder that lists the files; None for a source that cannot be given an end. ``watched``: whoever looks for
+    late files at the end of a run leaves word of it; in earlier releases nobody does."""
 
     uid: str
     path: str | None
     count: int
     at: float
+    watched: bool = field(default=False, metadata=LATER)
 
     def apply(self, state: Sources) -> None:
         state.frozen[self.uid] = self
@@ -64,13 +66,15 @@ class SourceDropped(JournalEvent):
 @dataclass(frozen=True)
 class LateFilesFound(JournalEvent):
     """Files that turned up in a bounded source's folder after it was frozen. ``read``: whether they
-    came before the source ended and so are in the output. ``count``: how many, if ``paths`` are the first of them."""
+    came before the source ended and so are in the output. ``count``: how many, if ``paths`` are the first of them.
+    ``kept``: all of them are in a list beside the frozen one; of earlier releases they are here and nowhere else."""
 
     uid: str
     paths: tuple[str, ...]
     read: bool
     at: float
     count: int | None = field(default=None, metadata=LATER)
+    kept: bool = field(default=False, metadata=LATER)
 
     @property
     def total(self) -> int:
@@ -82,4 +86,6 @@ class LateFilesFound(JournalEvent):
         return False
 
     def apply(self, state: Sources) -> None:
-        state.late_files = [*state.late_files, self][-REMEMBERED:]
+        kept = [one for one in (*state.late_files, self) if one.kept]
+        forgotten = kept[:-REMEMBERED]
+        state.late_files = [one for one in (*state.late_files, self) if one not in forgotten]

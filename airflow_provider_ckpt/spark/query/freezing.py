@@ -70,7 +70,7 @@ def freeze_sources(
             refuse_beside_partitions(spark, uid, locations[uid], read)
         listed = freeze(storage, path, uid, files)
         frozen[uid] = listed
-        journal.write(SourceFrozen(uid, inside, len(listed.files), time.time()))
+        journal.write(SourceFrozen(uid, inside, len(listed.files), time.time(), watched=True))
     return frozen
 
 

@@ -70,7 +70,6 @@ def file_sources(state: JobState) -> dict[str, str]:
 
 def not_looked_at(storage: Storage, state: JobState) -> list[str]:
     """Sources to whose folders files may have come late, and nobody has looked when the job finished: its driver died
-    then, or workers ran it. Raises as :meth:`KnownLate.read`."""
-    return [
-        uid for uid, frozen in file_sources(state).items() if KnownLate(storage, frozen, uid).read().epoch < state.epoch
-    ]
+    then, or workers ran it. Of earlier releases it cannot be told. Raises as :meth:`KnownLate.read`."""
+    watched = {uid: frozen for uid, frozen in file_sources(state).items() if state.frozen[uid].watched}
+    return [uid for uid, frozen in watched.items() if KnownLate(storage, frozen, uid).read().epoch < state.epoch]

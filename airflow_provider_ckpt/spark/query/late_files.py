@@ -79,7 +79,7 @@ def _tell_new(
         paths = [path for path in new if (unescaped_path(path) in read) is was_read]
         if paths:
             count = len(paths) if len(paths) > NAMED else None
-            tell(LateFilesFound(uid, tuple(paths[:NAMED]), was_read, time.time(), count))
+            tell(LateFilesFound(uid, tuple(paths[:NAMED]), was_read, time.time(), count, kept=True))
     kept.write(state.epoch, late)
 
 
