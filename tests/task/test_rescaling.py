@@ -108,7 +108,9 @@ def test_everything_arrives_once_with_more_and_with_fewer(
     assert job.run(rescales, parallelism={"parts": before}).status == "FINISHED"
     job.world.check_all_rows()
     assert [answers(job, request)[-1] for request in rescales.asked] == ["completed"] * len(steps)
-    assert [event.rescaled["parts"] for event in changes(job)] == list(steps.values())
+    wanted = [before, *steps.values()]  # what is so already is answered as done, and decides nothing
+    decided = [after for now, after in itertools.pairwise(wanted) if now != after]
+    assert [event.rescaled["parts"] for event in changes(job)] == decided
     assert len(readers(job)) <= job.world.graph.vertex("parts").parallelism
 
 
