@@ -51,7 +51,7 @@ def was_decided(state: JobState, request: Request) -> bool:
         return False
     if request.rescale is not None:
         return is_rescaled(state, request.rescale)
-    names_file = any(reference for one in request.changes.values() for reference in one.logic.values())
+    names_file = any(one.names_file for one in request.changes.values())
     return bool(request.changes) and not names_file and is_changed(state, request.changes)
 
 

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.jobmaster.deletion_terms import DeletionTerms
 from airflow_provider_ckpt.jobmaster.errors import StagedOutputLeftError
 from airflow_provider_ckpt.jobmaster.log_checks import check_journal
@@ -125,6 +126,8 @@ class JobDeletion:
                 staged[uid] = len(sink.collect_garbage((), others))
             except Exception as error:  # of any sink; the others' goes all the same
                 failed[uid] = error
+                if isinstance(error, OvertakenError):
+                    break
         for uid, first in failed.items():
             cause = str(first) or type(first).__name__
             raise StagedOutputLeftError(job_id=self._job_id, sink=uid, cause=cause) from first

@@ -62,6 +62,11 @@ class VertexSettings:
         """Nothing is changed."""
         return self == VertexSettings()
 
+    @property
+    def names_file(self) -> bool:
+        """What that has in it by now its name does not tell."""
+        return any(self.logic.values())
+
     def named(self) -> dict[str, object]:
         """What is changed, by the names that a user gives."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) not in (None, {})}

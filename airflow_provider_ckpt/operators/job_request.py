@@ -268,7 +268,7 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
         """A retry of one that was answered too late finds it done. What a file of the same name has in it by now, the
         driver has to say."""
         change = self._change()
-        names_file = any(reference for one in change.changes.values() for reference in one.logic.values())
+        names_file = any(one.names_file for one in change.changes.values())
         return not names_file and client.runs_with(change)
 
     def _ask(self, client: JobClient) -> JobRequest:

@@ -31,7 +31,6 @@ from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.journaled import complete, driver, end
 from tests.airflow.support import StateStore, context
-from tests.support.waiting import wait_until
 
 KINDS = {"stop": CheckpointedJobStopOperator, "drain": CheckpointedJobDrainOperator}
 JobOf = Callable[[str], Journal]
@@ -251,37 +250,52 @@ def test_a_file_of_the_same_name_is_asked_for_again(root: Storage, journal: JobO
     assert len(pending_requests(root, "orders", 1, ())) == 1
 
 
-def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(root: Storage, journal: JobOf) -> None:
+@contextmanager
+def answering_each(job: Journal, root: Storage, *answers: Callable[[str], None]) -> Iterator[list[str]]:
+    """A driver beside the task: the first new request is given to the first of ``answers``, and so on. Which came."""
+    job.flush()
+    before = {one.name for one in pending_requests(root, "orders", 1, ())}
+    over, came = threading.Event(), list[str]()
+
+    def serve() -> None:
+        for answer in answers:
+            while not (found := pending_requests(root, "orders", 1, {*before, *came})):
+                if over.wait(0.01):
+                    return
+            came.append(found[0].name)
+            answer(came[-1])
+            job.flush()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield came
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(
+    root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of which the process died before there was an answer."""
+    monkeypatch.setattr(job_request, "PAUSE", 0.01)
     job = streaming(journal)
     job.flush()
     first = CheckpointHook(None, root=root.uri).client("orders").reconfigure(reconfigure(root)._change())
-    told: list[str] = []
 
-    def newest() -> str:
-        def names() -> list[str]:
-            return [one.name for one in pending_requests(root, "orders", 1, (first.name, *told))]
+    def tell(name: str, outcome: RequestOutcome) -> None:
+        job.write(RequestAnswered(name, "reconfigure", outcome, 5.0))
 
-        wait_until(lambda: bool(names()), "another request", seconds=60)
-        return names()[0]
+    def refuses(name: str) -> None:
+        tell(name, RequestOutcome.refused(f"reconfiguration 1 (of daily, request {first.name}) is in progress"))
+        tell(first.name, RequestOutcome.completed("daily stood still"))
 
-    def serve() -> None:
-        job.write(RequestAnswered(first.name, "reconfigure", RequestOutcome(RequestResult.ACCEPTED), 5.0))
-        told.append(newest())
-        busy = RequestOutcome.refused(f"reconfiguration 1 (of daily, request {first.name}) is in progress")
-        job.write(RequestAnswered(told[0], "reconfigure", busy, 5.0))
-        job.write(RequestAnswered(first.name, "reconfigure", RequestOutcome.completed("daily stood still"), 6.0))
-        job.flush()
-        told.append(newest())
-        same = RequestOutcome.completed("nothing had to be changed")
-        job.write(RequestAnswered(told[1], "reconfigure", same, 7.0))
-        job.flush()
-
-    driver_thread = threading.Thread(target=serve)
-    driver_thread.start()
-    assert ask(reconfigure(root))["status"] == "RUNNING"
-    driver_thread.join()
-    assert len(told) == 2
+    tell(first.name, RequestOutcome(RequestResult.ACCEPTED))
+    done = RequestOutcome.completed("nothing had to be changed")
+    with answering_each(job, root, refuses, lambda name: tell(name, done)) as came:
+        assert ask(reconfigure(root))["status"] == "RUNNING"
+    assert len(came) == 2
 
 
 def test_behind_what_a_controller_has_asked_for_it_asks_again(
@@ -290,51 +304,32 @@ def test_behind_what_a_controller_has_asked_for_it_asks_again(
     """Which is no request that it could wait for."""
     monkeypatch.setattr(job_request, "PAUSE", 0.01)
     job = streaming(journal)
-    job.flush()
-    told: list[str] = []
 
-    def names() -> list[str]:
-        return [one.name for one in pending_requests(root, "orders", 1, told)]
+    def tells(outcome: RequestOutcome) -> Callable[[str], None]:
+        return lambda name: job.write(RequestAnswered(name, "reconfigure", outcome, 5.0))
 
-    def serve() -> None:
-        busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress")
-        for outcome in (busy, busy, RequestOutcome.completed("daily stood still for 1.2 s")):
-            wait_until(lambda: bool(names()), "another request", seconds=60)
-            told.append(names()[0])
-            job.write(RequestAnswered(told[-1], "reconfigure", outcome, 5.0))
-            job.flush()
-
-    driver_thread = threading.Thread(target=serve)
-    driver_thread.start()
-    assert ask(reconfigure(root))["status"] == "RUNNING"
-    driver_thread.join()
-    assert len(told) == 3
+    busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress")
+    done = RequestOutcome.completed("daily stood still for 1.2 s")
+    with answering_each(job, root, tells(busy), tells(busy), tells(done)) as came:
+        assert ask(reconfigure(root))["status"] == "RUNNING"
+    assert len(came) == 3
 
 
 def test_it_asks_no_longer_than_it_may(root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch) -> None:
     """And says what it was refused for, and not that there was no answer."""
     monkeypatch.setattr(job_request, "PAUSE", 0.05)
     job = streaming(journal)
-    job.flush()
-    busy, over = "reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress", threading.Event()
-    told: list[str] = []
-
-    def serve() -> None:
-        while not over.wait(0.01):
-            for one in pending_requests(root, "orders", 1, told):
-                told.append(one.name)
-                job.write(RequestAnswered(one.name, "reconfigure", RequestOutcome.refused(busy), 5.0))
-                job.flush()
-
-    driver_thread = threading.Thread(target=serve)
-    driver_thread.start()
+    busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress")
     task = reconfigure(root)
     task.timeout = 3.0
-    with pytest.raises(AirflowException, match="asked for by KeepUp"):
-        ask(task)
-    over.set()
-    driver_thread.join()
-    assert len(told) > 1
+
+    def refuses(name: str) -> None:
+        job.write(RequestAnswered(name, "reconfigure", busy, 5.0))
+
+    with answering_each(job, root, *[refuses] * 1000) as came:
+        with pytest.raises(AirflowException, match="asked for by KeepUp"):
+            ask(task)
+    assert len(came) > 1
 
 
 @pytest.mark.parametrize(

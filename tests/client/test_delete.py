@@ -267,6 +267,21 @@ def test_one_target_that_does_not_answer_keeps_nothing_of_the_others(make: Make)
     assert "vertices" in job.parts()
 
 
+def test_one_that_was_overtaken_deletes_nothing_of_the_others(make: Make) -> None:
+    job = make()
+    lake: Any = job.sink.bind(SinkContext("orders", "lake"))
+
+    def overtaken(*given: object) -> list[str]:
+        raise FencedError(job_id="orders", epoch=3, attempt="a", worker="w", own_epoch=2)
+
+    first: Any = SimpleNamespace(collect_garbage=overtaken)
+    terms = DeletionTerms(False, False, False, False, False)
+    before = job.staged()
+    with pytest.raises(StagedOutputLeftError, match="sink first of job 'orders'"):
+        JobDeletion(job.storage, "orders", terms, lambda state: {"first": first, "lake": lake}).run()
+    assert job.staged() == before != []
+
+
 def test_a_target_that_is_gone_with_its_folder_holds_up_nothing(make: Make) -> None:
     job = make()
     shutil.rmtree(job.lake)

@@ -153,6 +153,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("request-v1/rescale.json", "orders/requests/r.json", request),
     ("request-v1/reconfigure.json", "orders/requests/r.json", request),
     ("reconfiguration-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
+    ("late-and-asked-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("sink-releases-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("rescaling-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("rescaling-v1-workers.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),

@@ -168,6 +168,15 @@ class NoAnswer(WrappedStorage):
         return NoAnswer(inner)
 
 
+def test_an_overtaken_driver_that_looks_late_changes_nothing(runs: Runs) -> None:
+    runs.come("a")
+    kept = KnownLate(runs.storage, "job/frozen/history.json", "history")
+    kept.write(5, {"file:/in/a", "file:/in/b"})
+    runs.state.epoch = 4
+    assert runs.ends() == []
+    assert kept.read() == Looked(5, frozenset({"file:/in/a", "file:/in/b"}))
+
+
 def test_no_answer_is_no_empty_list(runs: Runs) -> None:
     runs.come("a")
     runs.ends()

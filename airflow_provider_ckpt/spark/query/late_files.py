@@ -70,7 +70,8 @@ def _tell_new(
     if of_source is None or of_source.path is None:
         return
     kept = KnownLate(storage, f"{state.job_id}/{of_source.path}", uid)
-    known = set(kept.read().files)
+    looked = kept.read()
+    known = set(looked.files)
     for event in state.late_files:  # of earlier releases, which kept them nowhere else
         if event.uid == uid and event.at >= of_source.at:  # else of the source as it was before it was begun anew
             known |= {*event.paths}
@@ -80,7 +81,8 @@ def _tell_new(
         if paths:
             count = len(paths) if len(paths) > NAMED else None
             tell(LateFilesFound(uid, tuple(paths[:NAMED]), was_read, time.time(), count, kept=True))
-    kept.write(state.epoch, late)
+    if looked.epoch <= state.epoch:  # else a later driver has looked since
+        kept.write(state.epoch, late)
 
 
 def of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:
