@@ -188,7 +188,7 @@ FREE = re.compile(
 )
 """What any JSON may stand in, or what is not read."""
 PARTS = re.compile(
-    "job-state|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|sink-releases|run-options|job-definition|execution-graph|file-handle|lake-handle|kafka-sink-v1/handle|root|request-"
+    "job-state|late-and-asked|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|sink-releases|run-options|job-definition|execution-graph|file-handle|lake-handle|kafka-sink-v1/handle|root|request-"
 )
 """What stands in a file that somebody else reads, who names it; and a root and a request, named without the file."""
 
