@@ -212,7 +212,7 @@ class JobMaster:
         self._served.forget(self._journal.flush)
         answered, since = self._journal.state.answered, job.deployment or job.epoch
         for request in pending_requests(job.storage, job.job_id, job.epoch, answered, since):
-            if request.kind in ("rescale", "reconfigure") and self._is_early(now):
+            if self._is_early(request, now):
                 continue
             if was_decided(self._journal.state, request):
                 self._answer(request, RequestOutcome.completed("it was decided before, and later runs go by it"))
@@ -239,9 +239,11 @@ class JobMaster:
             changes = request.changes
         return bool(changes) and not self._still_wanted(changes)
 
-    def _is_early(self, now: float) -> bool:
-        """What is changed of a running job waits for the job to run: the JobMaster before may have taken the request,
-        and died. Not for ever: behind that it is refused by the name of who does not run."""
+    def _is_early(self, request: Request, now: float) -> bool:
+        """A change that was asked of the JobMaster before, which may have taken it, and died, waits for the job to run.
+        Not for ever: behind that it is refused by the name of who does not run."""
+        if request.epoch == self._job.epoch or request.kind not in ("rescale", "reconfigure"):
+            return False
         if self._patient_until is None:
             self._patient_until = now + min(PATIENCE, self._options.checkpoint_timeout / 2)
         return self._running_since is None and now < self._patient_until

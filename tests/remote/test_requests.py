@@ -149,10 +149,9 @@ def test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked(
 
 def test_w20_a_change_of_a_job_that_does_not_come_to_run_is_refused_at_last(cluster: Cluster) -> None:
     cluster.supervises = False
+    name = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": CUT})
     for one in (*cluster.awake(WorkerProcess), *cluster.awake(MasterProcess)):
         one.kill()
     cluster.add(cluster.master())
-    cluster.run(lambda: cluster._watched.refresh().epoch > 1)
-    name = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": CUT})
     cluster.run(lambda: name in cluster._watched.refresh().outcomes)
     assert "does not run now" in cluster._watched.refresh().outcomes[name].detail
