@@ -24,13 +24,15 @@ class RestoredSplits:
     ``covered``: places in it that the last completed checkpoint covers; ``published``: place -> the subtask and the
     position of its entry, of those that are in a live log. ``takers``: the subtasks that read what is left.
     ``assigned``: handed out, of the subtasks whose attempts live on under another JobMaster: it goes back when their
-    next ones begin, and not before (W13)."""
+    next ones begin, and not before (W13). ``ended``: subtasks whose logs have their ends, be it in the journal or not:
+    nothing can be handed out to them."""
 
     ids: Sequence[str]
     takers: Collection[SubtaskId]
     covered: Collection[int] = ()
     published: Mapping[int, tuple[SubtaskId, int]] = field(default_factory=dict)
     assigned: Mapping[SubtaskId, Collection[int]] = field(default_factory=dict)
+    ended: Collection[SubtaskId] = ()
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class SplitEnumerator:
         """A heap: what goes back comes first again."""
         self._together: dict[SubtaskId, int] = {}
         """As many as a subtask reads as one, if it is more than one."""
-        self._told_last: set[SubtaskId] = set()
+        self._told_last = set(restored.ended)
         self._is_held = False
 
     @property
@@ -119,10 +121,12 @@ class SplitEnumerator:
     def due(self, running: Iterable[SubtaskId]) -> list[Assignment]:
         """What is handed out now. ``running``: the subtasks that can take splits. Those that have none at all come
         first; towards the end each gets its share and no more, so that none waits for another's queue."""
-        asking = [name for name in running if name not in self._told_last and self._has(name) <= self._low(name)]
+        reading = [name for name in running if name not in self._told_last]
+        asking = [name for name in reading if self._has(name) <= self._low(name)]
+        is_taken = not self._takers.isdisjoint(reading)
         found = []
         for subtask in sorted(asking, key=self._has):
-            assignment = self._for(subtask)
+            assignment = self._for(subtask, is_taken=is_taken)
             if assignment.splits or assignment.is_last:
                 found.append(assignment)
         return found
@@ -130,8 +134,10 @@ class SplitEnumerator:
     def _has(self, subtask: SubtaskId) -> int:
         return len(self._assigned.get(subtask, ()))
 
-    def _for(self, subtask: SubtaskId) -> Assignment:
-        if subtask not in self._takers and not self._takers <= self._told_last:  # else who failed takes it back
+    def _for(self, subtask: SubtaskId, *, is_taken: bool) -> Assignment:
+        """``is_taken``: one of the takers runs, and can be handed what is left. Any that does not may have come to its
+        end unheard, and whoever has failed may have to take back what it had: else nobody would be left to read it."""
+        if subtask not in self._takers and is_taken:
             self._told_last.add(subtask)
             return Assignment(subtask, (), is_last=True)
         together = self._together.get(subtask, 1)

@@ -159,11 +159,10 @@ class Rescaler:
     # -- small things
 
     def readers(self, uid: str) -> list[SubtaskId]:
-        """Subtasks of the source that can be handed splits."""
+        """Subtasks of the source that can be handed splits: none whose log has its end, said or not."""
+        subtasks, splits = self._parts.subtasks, self._parts.splits
         names = self._parts.graph.now.vertex(uid).subtasks
-        return [
-            one for one in names if not self._parts.subtasks.reads_no_more(one) and self._parts.splits.may_read(one)
-        ]
+        return [one for one in names if not subtasks.has_ended(one) and splits.may_read(one)]
 
     def _runs(self, subtask: SubtaskId) -> bool:
         subtasks = self._parts.subtasks

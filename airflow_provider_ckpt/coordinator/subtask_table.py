@@ -86,7 +86,6 @@ class SubtaskTable:
         unfinished = SubtaskStatus.RESTARTING if is_awaiting else SubtaskStatus.CREATED
         self._status: dict[SubtaskId, SubtaskStatus] = {}
         self._attempt = dict(attempts)
-        self._restored_at_end = restored.end_of_data
         for vertex in graph.vertices:
             for name in vertex.subtasks:
                 known = name in restored.finished
@@ -149,11 +148,8 @@ class SubtaskTable:
         self._attempt[subtask] = attempt
 
     def has_ended(self, subtask: SubtaskId) -> bool:
+        """It has said under this JobMaster that it is at its end of data, or was finished before."""
         return self._status[subtask] in _ENDED
-
-    def reads_no_more(self, subtask: SubtaskId) -> bool:
-        """It is at its end of data, or its log has that end from an earlier epoch and it has not said so yet."""
-        return self.has_ended(subtask) or subtask in self._restored_at_end
 
     def vertex_has_ended(self, vertex: str) -> bool:
         """Every subtask of it is at its end of data."""

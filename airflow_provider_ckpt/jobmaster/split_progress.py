@@ -37,9 +37,10 @@ def _restored(
             for name in record.completes if isinstance(record, Batch) else ():
                 if name in places:
                     published[places[name]] = (subtask, position)
-    unfinished = [subtask for subtask in vertex.subtasks if not logs[subtask].has_ended]
+    ended = [subtask for subtask in vertex.subtasks if logs[subtask].has_ended]
+    unfinished = [subtask for subtask in vertex.subtasks if subtask not in ended]
     covered = numbers(covered_splits(state, vertex.uid, state.last_completed))
-    return RestoredSplits(ids, unfinished[:parallelism], covered, published)
+    return RestoredSplits(ids, unfinished[:parallelism], covered, published, ended=ended)
 
 
 def readers_wanted(state: JobState, uid: str, declared: int) -> int:

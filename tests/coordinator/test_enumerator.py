@@ -60,6 +60,22 @@ def test_a_subtask_that_is_no_taker_gets_nothing() -> None:
     assert Assignment(A[1], (), is_last=True) in enumerator.due([A[0], A[1]])
 
 
+def test_r14_no_subtask_leaves_what_is_left_to_one_that_does_not_run() -> None:
+    """That one may have come to its end while nobody looked: whoever runs would be the last to read it."""
+    enumerator = source(10, A[0])
+    assert handed(enumerator.due([A[1]])) == {A[1]: (0, 1, 2, 3)}
+    enumerator.completed(A[1], 0)
+    enumerator.completed(A[1], 1)
+    enumerator.completed(A[1], 2)
+    assert Assignment(A[1], (), is_last=True) in enumerator.due([A[0], A[1]])
+
+
+def test_r14_one_whose_log_has_its_end_is_handed_nothing() -> None:
+    enumerator = SplitEnumerator(RestoredSplits(["x", "y"], [A[1]], ended=[A[0]]))
+    assert not enumerator.may_read(A[0])
+    assert handed(enumerator.due([A[0], A[1]])) == {A[1]: (0,)}
+
+
 def test_r14_what_is_done_is_not_handed_out_again() -> None:
     restored = RestoredSplits(["x", "y", "z"], [A[0]], covered={0}, published={2: (A[1], 7)})
     enumerator = SplitEnumerator(restored)

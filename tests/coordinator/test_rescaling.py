@@ -186,15 +186,25 @@ def test_with_fewer_those_that_are_too_many_are_told_that_nothing_more_will_come
 
 
 def test_one_whose_log_has_its_end_and_who_has_not_said_so_yet_is_handed_nothing() -> None:
-    """Found by the simulation (seed 84095): what was left was for it alone, the others left, and nobody read it."""
-    parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
-    ended, reads = SubtaskId("parts/0"), SubtaskId("parts/1")
-    restored = RestoredState(end_of_data=frozenset({ended}), splits={"parts": RestoredSplits(IDS, [reads])})
-    harness = Harness(graph(parts), restored=restored, running=False)
+    """Found by the simulation (seeds 84095 and 107190, where its end was in no journal): what was left was for it
+    alone, the others left, and nobody read it."""
+    harness, reads = one_has_ended(), SubtaskId("parts/1")
     harness.handle(RescaleRequested("parts", 1, "r"))
     effects = harness.running(reads)
     (assigned,) = only(AssignSplits, effects)
     assert (assigned.subtask, bool(assigned.splits), assigned.is_last) == (reads, True, False)
+
+
+def test_one_whose_log_has_its_end_is_none_of_those_that_read() -> None:
+    effects = one_has_ended().handle(RescaleRequested("parts", 2, "r"))
+    assert events(GraphChanged, effects)[0].graph.vertex("parts").parallelism == 3
+
+
+def one_has_ended() -> Harness:
+    """parts/0, in its log."""
+    parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
+    splits = RestoredSplits(IDS, [SubtaskId("parts/1")], ended=[SubtaskId("parts/0")])
+    return Harness(graph(parts), restored=RestoredState(splits={"parts": splits}), running=False)
 
 
 def test_one_that_was_to_leave_stays_if_it_was_not_told_yet() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import textwrap
 import threading
 from collections.abc import Callable
@@ -356,7 +357,9 @@ def dying_behind(world: World, entry: str) -> HookedStorage:
 
     def told() -> bool:
         journal = Path(world.root) / "job" / "journal"
-        return any(entry in one.read_text() for one in journal.glob("*.json"))
+        while True:
+            with contextlib.suppress(FileNotFoundError):  # the journal is being compacted
+                return any(entry in one.read_text() for one in journal.glob("*.json"))
 
     return HookedStorage(world.storage, hook)
 

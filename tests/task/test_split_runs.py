@@ -161,6 +161,20 @@ def test_r14_all_splits_of_an_entry_are_found_by_the_next_driver() -> None:
     assert found.published == {0: ("parts/0", 2), 2: ("parts/0", 2), 3: ("parts/0", 1)}
 
 
+def test_r14_a_subtask_whose_end_is_in_its_log_alone_takes_nothing_of_what_is_left() -> None:
+    """Whoever had the job before died before it had heard of that end."""
+    storage, logs = MemoryStorage("r14-ended"), {}
+    for name in ("parts/0", "parts/1"):
+        log = logs[SubtaskId(name)] = SubtaskLog(storage, name)
+        log.load()
+        log.open(AttemptId.first(1, "a"))
+    logs[SubtaskId("parts/0")].end_of_data("finish")
+    lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
+    two = graph("all_to_all").rescaled({"parts": 2})
+    found = restored_splits(JobState(JOB), two, logs, lists, {"parts": 1})["parts"]
+    assert (list(found.takers), list(found.ended)) == (["parts/1"], ["parts/0"])
+
+
 @pytest.mark.parametrize(
     ("before", "declared", "ended", "now", "needed"),
     [
