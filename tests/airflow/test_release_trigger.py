@@ -263,7 +263,10 @@ def test_what_is_wrong_is_logged_and_looked_at_again(
     store.kept["ckpt_release/orders/"] = {"created": 1.0, "checkpoint": 1}
 
     def mended() -> None:
-        place.write_bytes(right)
+        """In one step: the trigger may look meanwhile."""
+        beside = place.with_suffix(".new")
+        beside.write_bytes(right)
+        beside.replace(place)
         release(writer, 2, out=1)
 
     watcher = Watcher(root.uri, store)
