@@ -53,6 +53,7 @@ class SplitEnumerator:
         self._assigned: dict[SubtaskId, dict[int, None]] = {
             subtask: dict.fromkeys(number for number in numbers if number not in self._done)
             for subtask, numbers in restored.assigned.items()
+            if subtask not in restored.ended  # what it has not published it gave back, which nobody journals
         }
         held = {number for numbers in self._assigned.values() for number in numbers}
         self._left = [number for number in range(len(restored.ids)) if number not in self._done | held]

@@ -76,6 +76,15 @@ def test_r14_one_whose_log_has_its_end_is_handed_nothing() -> None:
     assert handed(enumerator.due([A[0], A[1]])) == {A[1]: (0,)}
 
 
+def test_r14_w13_what_one_gave_back_before_its_end_is_left_under_the_next_jobmaster() -> None:
+    """Found by a look from outside: it was handed out by the journal, to a subtask that never begins again."""
+    restored = RestoredSplits(["x", "y", "z"], [A[1]], assigned={A[0]: [0, 1], A[1]: [2]}, ended=[A[0]])
+    enumerator = SplitEnumerator(restored)
+    assert (enumerator.left, enumerator.assigned) == (2, 1)
+    enumerator.began(A[1])
+    assert handed(enumerator.due([A[1]])) == {A[1]: (0,)}
+
+
 def test_r14_what_is_done_is_not_handed_out_again() -> None:
     restored = RestoredSplits(["x", "y", "z"], [A[0]], covered={0}, published={2: (A[1], 7)})
     enumerator = SplitEnumerator(restored)

@@ -29,6 +29,15 @@ RESCALING = (
         "what is left is for a subtask whose end is in its log alone, and the run ends with splits unread",
     ),
     Mutant(
+        "given-back-by-the-ended-stays-assigned",
+        "R14",
+        "coordinator/enumerator.py",
+        "            if subtask not in restored.ended ",
+        "            if subtask not in () ",
+        ("tests/coordinator/test_enumerator.py",),
+        "behind another JobMaster nobody reads what a subtask gave back before it ended, and the job never ends",
+    ),
+    Mutant(
         "what-is-left-waits-for-an-end-not-heard-of",
         "R14",
         "coordinator/enumerator.py",
