@@ -139,6 +139,8 @@ class SplitEnumerator:
         """``is_taken``: one of the takers runs, and can be handed what is left. Any that does not may have come to its
         end unheard, and whoever has failed may have to take back what it had: else nobody would be left to read it."""
         if subtask not in self._takers and is_taken:
+            if self._is_held or self._has(subtask) > AHEAD:  # so many may come back, be it unheard: not its last words
+                return Assignment(subtask, (), is_last=False)
             self._told_last.add(subtask)
             return Assignment(subtask, (), is_last=True)
         together = self._together.get(subtask, 1)

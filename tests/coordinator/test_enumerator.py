@@ -85,6 +85,39 @@ def test_r14_w13_what_one_gave_back_before_its_end_is_left_under_the_next_jobmas
     assert handed(enumerator.due([A[1]])) == {A[1]: (0,)}
 
 
+def reading_small_ones_and_to_leave() -> SplitEnumerator:
+    """Of A[0], which has 12 splits. A[1] reads what is left."""
+    enumerator = source(200, A[0], A[1])
+    enumerator.reads_together(A[0], 3)
+    assert len(handed(enumerator.due([A[0], A[1]]))[A[0]]) == 12
+    enumerator.retake([A[1]])
+    return enumerator
+
+
+def test_r14_one_that_may_give_some_back_is_not_told_that_no_more_comes() -> None:
+    """It gives back what is more than a few, and may die unheard behind that, at its end: the others would be told of
+    an end, too, while its next attempt says what it has published, and nobody would read what came back."""
+    enumerator = reading_small_ones_and_to_leave()
+    last = Assignment(A[0], (), is_last=True)
+    for number in range(7):
+        assert last not in enumerator.due([A[0], A[1]])
+        enumerator.completed(A[0], number)
+    assert last not in enumerator.due([A[0], A[1]])
+    enumerator.completed(A[0], 7)
+    assert last in enumerator.due([A[0], A[1]])
+
+
+def test_one_that_is_to_leave_is_not_told_so_while_more_are_to_begin() -> None:
+    """It is counted among those that read, and one less is begun for that."""
+    enumerator = reading_small_ones_and_to_leave()
+    for number in range(12):
+        enumerator.completed(A[0], number)
+    enumerator.hold()
+    assert [one for one in enumerator.due([A[0], A[1]]) if one.subtask == A[0]] == []
+    enumerator.let_go()
+    assert Assignment(A[0], (), is_last=True) in enumerator.due([A[0], A[1]])
+
+
 def test_r14_what_is_done_is_not_handed_out_again() -> None:
     restored = RestoredSplits(["x", "y", "z"], [A[0]], covered={0}, published={2: (A[1], 7)})
     enumerator = SplitEnumerator(restored)

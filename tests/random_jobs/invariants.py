@@ -17,7 +17,8 @@ from tests.spark.harness import World
 
 STAYS = (
     r"ckpt-root\.json|{0}|{0}/(journal|frozen|vertices|checkpoints|requests)"
-    r"|{0}/(journal|frozen)/[^/.][^/]*\.json|{0}/vertices/\w+(/0(/log(/[^/.][^/]*\.json)?)?)?"
+    r"|{0}/(journal|frozen)/[^/.][^/]*\.json|{0}/frozen/late(/\w+\.json)?"
+    r"|{0}/vertices/\w+(/0(/log(/[^/.][^/]*\.json)?)?)?"
     r"|{0}/checkpoints/chk-\d+(/_metadata)?"
 )
 """What a finished job leaves under its root."""
