@@ -427,7 +427,7 @@ class ReadsOnAsBefore(StreamingRunner):
         (BeginsUnannounced, StreamingRunner, 0),
         (ChecksNoStatus, StreamingRunner, 10),
         (LetsTheSourceEnd, StreamingRunner, 400),
-        (Coordinator, ReadsOnAsBefore, 120),
+        (Coordinator, ReadsOnAsBefore, 330),
     ],
 )
 def test_a_defect_of_rescaling_is_noticed(
