@@ -25,7 +25,7 @@ class RestoredSplits:
     position of its entry, of those that are in a live log. ``takers``: the subtasks that read what is left.
     ``assigned``: handed out, of the subtasks whose attempts live on under another JobMaster: it goes back when their
     next ones begin, and not before (W13). ``ended``: subtasks whose logs have their ends, be it in the journal or not:
-    nothing can be handed out to them."""
+    nothing can be handed out to them, and all that they have published is in ``published``."""
 
     ids: Sequence[str]
     takers: Collection[SubtaskId]

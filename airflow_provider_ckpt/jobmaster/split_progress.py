@@ -32,12 +32,13 @@ def _restored(
     ids = [split.id for split in splits]
     places = {name: number for number, name in enumerate(ids)}
     published: dict[int, tuple[SubtaskId, int]] = {}
+    # before what is published, as attempts may live on (W13): of one that has ended all of it is seen then
+    ended = [subtask for subtask in vertex.subtasks if logs[subtask].has_ended]
     for subtask in vertex.subtasks:
         for position, record in logs[subtask].records():
             for name in record.completes if isinstance(record, Batch) else ():
                 if name in places:
                     published[places[name]] = (subtask, position)
-    ended = [subtask for subtask in vertex.subtasks if logs[subtask].has_ended]
     unfinished = [subtask for subtask in vertex.subtasks if subtask not in ended]
     covered = numbers(covered_splits(state, vertex.uid, state.last_completed))
     return RestoredSplits(ids, unfinished[:parallelism], covered, published, ended=ended)

@@ -20,6 +20,7 @@ from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -173,6 +174,29 @@ def test_r14_a_subtask_whose_end_is_in_its_log_alone_takes_nothing_of_what_is_le
     two = graph("all_to_all").rescaled({"parts": 2})
     found = restored_splits(JobState(JOB), two, logs, lists, {"parts": 1})["parts"]
     assert (list(found.takers), list(found.ended)) == (["parts/1"], ["parts/0"])
+
+
+class _GoesOn(SubtaskLog):
+    """Its attempt lives on under the next JobMaster, and is faster than that: behind the look it comes to its end."""
+
+    def records(self, start: int = 0) -> list[Numbered]:
+        found = list(super().records(start))
+        if not self.has_ended:
+            self.publish(Batch(0, {}).completing(["s0"]))
+            self.end_of_data("finish")
+        return found
+
+
+def test_r14_w13_an_end_that_comes_behind_the_look_at_what_is_published_is_none_yet() -> None:
+    """What it was handed would be left to others, who would publish it once more."""
+    log = _GoesOn(MemoryStorage("r14-goes-on"), "log")
+    log.load()
+    log.open(AttemptId.first(1, "a"))
+    lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
+    logs = {SubtaskId("parts/0"): log}
+    found = restored_splits(JobState(JOB), graph("all_to_all"), logs, lists, {"parts": 1})["parts"]
+    assert log.has_ended
+    assert (found.published, list(found.ended)) == ({}, [])
 
 
 @pytest.mark.parametrize(

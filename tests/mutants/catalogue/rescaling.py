@@ -29,6 +29,16 @@ RESCALING = (
         "what is left is for a subtask whose end is in its log alone, and the run ends with splits unread",
     ),
     Mutant(
+        "end-of-data-seen-behind-what-is-published",
+        "R14",
+        "jobmaster/split_progress.py",
+        "return RestoredSplits(ids, unfinished[:parallelism], covered, published, ended=ended)",
+        "late = [one for one in vertex.subtasks if logs[one].has_ended]\n"
+        "    return RestoredSplits(ids, unfinished[:parallelism], covered, published, ended=late)",
+        ("tests/task/test_split_runs.py",),
+        "a split that a living attempt has published before its end is handed out again: its rows are there twice",
+    ),
+    Mutant(
         "given-back-by-the-ended-stays-assigned",
         "R14",
         "coordinator/enumerator.py",
