@@ -90,12 +90,15 @@ def manifests(base: Path, sink: SinkDef, job_id: str = "job") -> list[Manifest]:
 
 def released(base: Path, sink: SinkDef, job_id: str = "job") -> list[Values]:
     """In the order of checkpoints, batches and files."""
-    return [
-        _values(row)
+    return [row for rows in released_by_checkpoint(base, sink, job_id).values() for row in rows]
+
+
+def released_by_checkpoint(base: Path, sink: SinkDef, job_id: str = "job") -> dict[int, list[Values]]:
+    """Ascending; each in the order of batches and files."""
+    return {
+        manifest.checkpoint: [_values(row) for file in manifest.files for row in _read(base / sink.place, file.path)]
         for manifest in manifests(base, sink, job_id)
-        for file in manifest.files
-        for row in _read(base / sink.place, file.path)
-    ]
+    }
 
 
 def _read(folder: Path, name: str) -> list[dict[str, Any]]:
