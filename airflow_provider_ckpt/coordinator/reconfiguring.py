@@ -186,7 +186,9 @@ class Reconfiguring(PlanChanges[Reconfigure]):
 
     def change(self, pause: Pause[Reconfigure], batch_id: int, now: float) -> Event | None:
         current = self.current
-        return None if current is None or current.decided is not None else self.decide(current, now)
+        if current is None or current.decided is not None or any(map(self._subtasks.has_ended, current.affected)):
+            return None  # one came to its end before it stood still: it is given up, as a part of a change is none
+        return self.decide(current, now)
 
     def decide(self, current: ReconfigurationInProgress, now: float) -> Event:
         current.decided = now

@@ -77,10 +77,10 @@ class SubtaskLifecycle:
     def done(self, message: SubtaskDone, now: float) -> Completed | None:
         """A checkpoint may complete with the end of a subtask. Raises CutViolatedError."""
         parts, subtask = self._parts, message.subtask
+        parts.subtasks.set_status(subtask, SubtaskStatus.FINISHED)
         self.go_on(parts.pauses.over(subtask, now))
         parts.sources.subtask_ended(subtask)
         parts.finals.forget(subtask)
-        parts.subtasks.set_status(subtask, SubtaskStatus.FINISHED)
         parts.out.append(Append(SubtaskFinished(subtask, str(message.attempt), now)))
         return parts.cycle.finished(subtask, now)
 

@@ -230,6 +230,31 @@ def test_a_query_that_comes_to_its_end_meanwhile_is_not_changed_any_more() -> No
     assert answers(harness.end_of_data("h/0")) == ["failed: h came to its end meanwhile; the job goes on as it was"]
 
 
+@pytest.mark.parametrize("changes", [{"b": WEIGHT, "c": WEIGHT}, {"b": WEIGHT, "c": CUT}], ids=["limits", "state"])
+def test_r21_one_that_ends_while_the_others_stand_still_takes_the_change_with_it(
+    changes: dict[str, VertexSettings],
+) -> None:
+    """Nothing of what was asked of it can be done any more: a part of a change is none."""
+    job = graph(
+        vertex("h", sources="h", bounded="h"),
+        vertex("b", sources="live", sinks="s"),
+        vertex("c", sources="third", sinks="t"),
+    )
+    harness = Harness(job)
+    ask_for(harness, {"h": WEIGHT, **changes})
+    prepared(harness, "h/0")
+    prepared(harness, "b/0")
+    prepared(harness, "c/0")
+    stands_still(harness, "b/0")
+    stands_still(harness, "c/0")
+    effects = harness.end_of_data("h/0")
+    assert answers(effects) == ["failed: h came to its end meanwhile; the job goes on as it was"]
+    assert events(Reconfigured, effects) == []
+    assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(B0, None), (C0, None)]
+    assert only(RestartSubtask, effects) == []
+    assert answers(harness.running(B0) + harness.running(C0)) == []
+
+
 # ---- one at a time, and what is refused
 
 

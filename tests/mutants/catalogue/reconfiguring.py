@@ -11,6 +11,15 @@ _RUNS = ("tests/spark/test_reconfiguring.py",)
 
 RECONFIGURING = (
     Mutant(
+        "a-part-of-a-change-decided",
+        "R21",
+        "coordinator/reconfiguring.py",
+        " or any(map(self._subtasks.has_ended, current.affected)):",
+        ":",
+        _RULES,
+        "a change of two queries is told to be done, and one of them had come to its end under the old one",
+    ),
+    Mutant(
         "a-torn-file-assigned",
         "R21",
         "coordinator/reconfiguring.py",
