@@ -182,12 +182,12 @@ class Reconfiguring(PlanChanges[Reconfigure]):
             self.current.is_told = True
 
     def begin_again(self, subtask: SubtaskId, unheard: Pause[Reconfigure] | None) -> None:
-        """Whoever decides has given it up already, or it is in the journal."""
+        """What is not in the journal by now Reconfigurer gives up: an attempt that it was prepared by is gone."""
 
     def change(self, pause: Pause[Reconfigure], batch_id: int, now: float) -> Event | None:
         current = self.current
-        if current is None or current.decided is not None or any(map(self._subtasks.has_ended, current.affected)):
-            return None  # one came to its end before it stood still: it is given up, as a part of a change is none
+        if current is None or current.decided is not None or current.stood.keys() != {*current.affected}:
+            return None  # one has ended, or begun again, and the rest is a part of a change: it is given up
         return self.decide(current, now)
 
     def decide(self, current: ReconfigurationInProgress, now: float) -> Event:

@@ -255,6 +255,25 @@ def test_r21_one_that_ends_while_the_others_stand_still_takes_the_change_with_it
     assert answers(harness.running(B0) + harness.running(C0)) == []
 
 
+@pytest.mark.parametrize("has_stood", [False, True], ids=["before it stood", "while it stood"])
+def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(has_stood: bool) -> None:
+    """Its worker is gone and nobody has said so: whoever opens its log read what was decided before it did."""
+    harness = Harness(THREE, timeout=60.0, is_awaiting=True, running=False)
+    for subtask in (A0, B0, C0):
+        harness.next_attempt(subtask)
+        harness.running(subtask)
+    ask(harness, a=WEIGHT, b=WEIGHT)
+    prepared(harness, "a/0")
+    prepared(harness, "b/0")
+    stands_still(harness, "a/0" if has_stood else "b/0")
+    effects = harness.next_attempt("a/0")
+    if has_stood:
+        effects = effects + stands_still(harness, "b/0")
+    assert answers(effects) == ["failed: a/0 failed meanwhile; the job goes on as it was"]
+    assert events(Reconfigured, effects) == []
+    assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(B0, None)]
+
+
 # ---- one at a time, and what is refused
 
 

@@ -14,7 +14,7 @@ RECONFIGURING = (
         "a-part-of-a-change-decided",
         "R21",
         "coordinator/reconfiguring.py",
-        " or any(map(self._subtasks.has_ended, current.affected)):",
+        " or current.stood.keys() != {*current.affected}:",
         ":",
         _RULES,
         "a change of two queries is told to be done, and one of them had come to its end under the old one",
