@@ -211,11 +211,13 @@ class JobMaster:
         job = self._job
         self._served.forget(self._journal.flush)
         answered, since = self._journal.state.answered, job.deployment or job.epoch
-        for request in pending_requests(job.storage, job.job_id, job.epoch, answered, since):
-            if self._is_early(request, now):
-                continue
+        requests = pending_requests(job.storage, job.job_id, job.epoch, answered, since)
+        holds = self._holds_changes(requests, now)
+        for request in requests:
             if was_decided(self._journal.state, request):
                 self._answer(request, RequestOutcome.completed("it was decided before, and later runs go by it"))
+            elif holds and request.is_change:
+                continue
             elif self._is_so(request):
                 self._answer(request, RequestOutcome.completed(AS_IT_IS))
             elif request.kind in ("stop", "drain"):
@@ -239,10 +241,11 @@ class JobMaster:
             changes = request.changes
         return bool(changes) and not self._still_wanted(changes)
 
-    def _is_early(self, request: Request, now: float) -> bool:
-        """A change that was asked of the JobMaster before, which may have taken it, and died, waits for the job to run.
-        Not for ever: behind that it is refused by the name of who does not run."""
-        if request.epoch == self._job.epoch or request.kind not in ("rescale", "reconfigure"):
+    def _holds_changes(self, requests: Iterable[Request], now: float) -> bool:
+        """A change that was asked of the JobMaster before, which may have taken it, and died, waits for the job to run,
+        and what was asked since waits for it: done first, it would be undone by what it was to take the place of. Not
+        for ever: behind that a change is refused by the name of who does not run."""
+        if not any(one.is_change and one.epoch < self._job.epoch for one in requests):
             return False
         if self._patient_until is None:
             self._patient_until = now + min(PATIENCE, self._options.checkpoint_timeout / 2)

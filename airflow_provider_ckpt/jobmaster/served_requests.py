@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.journal.requests import CHANGES
 from airflow_provider_ckpt.storage.layout import request_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
-
-_CHANGES = ("rescale", "reconfigure")
 
 
 class ServedRequests:
@@ -24,7 +23,7 @@ class ServedRequests:
         self._names: list[str] = []
 
     def answered(self, event: RequestAnswered) -> None:
-        if event.kind in _CHANGES and event.outcome.is_last:
+        if event.kind in CHANGES and event.outcome.is_last:
             self._names.append(event.request)
 
     def forget(self, flush: Callable[[], None]) -> None:

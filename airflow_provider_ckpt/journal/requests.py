@@ -24,7 +24,9 @@ from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 VERSION = 1
-KINDS = ("stop", "drain", "rescale", "reconfigure")
+CHANGES = ("rescale", "reconfigure")
+"""Kinds behind which the job goes on, as another one."""
+KINDS = ("stop", "drain", *CHANGES)
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,10 @@ class Request:
     """Of that kind: what is asked for."""
     changes: Changes = field(default_factory=dict)
     """Of a reconfiguration."""
+
+    @property
+    def is_change(self) -> bool:
+        return self.kind in CHANGES
 
 
 def write_request(
@@ -95,14 +101,15 @@ def write_request(
 def pending_requests(
     storage: Storage, job_id: str, epoch: int, answered: Collection[str], since: int | None = None
 ) -> list[Request]:
-    """The unanswered requests for ``epoch``, oldest first; files that cannot be understood come last, as
-    kind ``invalid``. One LIST, and one read for each request that is not answered. ``since``: those for earlier epochs,
-    too, from this one on: they are of the same deployment, whose JobMaster of then is gone (W20)."""
+    """The unanswered requests for ``epoch``, oldest first: what was asked of an earlier one is older, whatever the
+    clocks of those who asked say. Files that cannot be understood come last, as kind ``invalid``. One LIST, and one
+    read for each request that is not answered. ``since``: those for earlier epochs, too, from this one on: they are of
+    the same deployment, whose JobMaster of then is gone (W20)."""
     names = [entry.removesuffix(".json") for entry in storage.list(requests_path(job_id)) if entry.endswith(".json")]
     found = [_read(storage, job_id, name, epoch) for name in names if name not in answered]
     first = epoch if since is None else since
     mine = [request for request in found if request is not None and first <= request.epoch <= epoch]
-    return sorted(mine, key=lambda request: (request.kind == "invalid", request.at, request.name))
+    return sorted(mine, key=lambda request: (request.kind == "invalid", request.epoch, request.at, request.name))
 
 
 def forget_requests(storage: Storage, job_id: str, epoch: int) -> None:

@@ -50,6 +50,14 @@ def test_requests_come_oldest_first_and_only_those_of_the_job(storage: Storage) 
     assert [request.name for request in pending_requests(storage, "orders", 1, set())] == [sooner, later]
 
 
+def test_w20_what_was_asked_of_an_earlier_jobmaster_is_older_whatever_the_clocks_say(storage: Storage) -> None:
+    later = write_request(
+        storage, "orders", "reconfigure", 3, changes={"b": VertexSettings(pool_weight=2)}, now=lambda: 1.0
+    )
+    sooner = write_request(storage, "orders", "stop", 2, now=lambda: 2.0)
+    assert [request.name for request in pending_requests(storage, "orders", 3, set(), 2)] == [sooner, later]
+
+
 def test_a_job_without_requests_has_none_pending(storage: Storage) -> None:
     assert pending_requests(storage, "orders", 1, set()) == []
 

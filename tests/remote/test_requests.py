@@ -147,6 +147,50 @@ def test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked(
     assert state.outcomes[name].detail.startswith("it was decided before" if before else "b stood still"), moment
 
 
+@pytest.mark.parametrize("moment", ["asked", "taken", "decided"])
+@pytest.mark.parametrize("back", ["logic", "weight"])
+def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Cluster, back: str, moment: str) -> None:
+    """Whoever finds that a version is bad asks for the one before, while the job waits for a worker: the JobMaster that
+    was asked for the bad one has died. What is left of that comes first, and the newer change is told of it, or
+    takes its place."""
+    one = LOGIC if back == "logic" else VertexSettings(pool_weight=2)
+    two = VertexSettings(logic={"b": ""}) if back == "logic" else VertexSettings(pool_weight=3)
+    first = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": one})
+
+    def has_come_so_far() -> bool:
+        state = cluster._watched.refresh()
+        return {"asked": True, "taken": first in state.answered, "decided": state.reconfigured == 1}[moment]
+
+    cluster.run(has_come_so_far)
+    epoch = cluster.state.epoch
+    cluster.awake(MasterProcess)[0].kill()
+    workers = [one for one in cluster.awake(WorkerProcess) if isinstance(one, WorkerProcess)]
+    victim = next(one for one in workers if one.subtasks == ("live/1",))
+    victim.kill()
+    cluster.supervises = False
+    cluster.add(cluster.master())
+    cluster.run(lambda: cluster._watched.refresh().epoch > epoch)
+    here = cluster.clock.now + 3
+    cluster.run(lambda: cluster.clock.now > here)  # all but one have come
+    second = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": two})
+    if moment == "decided":
+        cluster.run(lambda: second in cluster._watched.refresh().outcomes)
+    else:
+        told = cluster.clock.now + 3
+        cluster.run(lambda: cluster.clock.now > told)
+        assert not {first, second} & cluster._watched.refresh().outcomes.keys(), "one worker is missing yet"
+    cluster.add(cluster.worker(victim.subtasks))
+    cluster.run(lambda: {first, second} <= cluster._watched.refresh().outcomes.keys())
+    state = cluster._watched.refresh()
+    assert state.outcomes[first].took_place
+    if moment == "decided":
+        assert state.outcomes[second].took_place
+        assert state.settings.get("b") == (None if back == "logic" else two)
+    else:
+        assert str(state.outcomes[second]) == f"refused: reconfiguration 1 (of b, request {first}) is in progress"
+        assert state.settings["b"].named() == one.named()
+
+
 def test_w20_a_change_of_a_job_that_does_not_come_to_run_is_refused_at_last(cluster: Cluster) -> None:
     cluster.supervises = False
     name = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": CUT})

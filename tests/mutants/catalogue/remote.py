@@ -94,6 +94,15 @@ REMOTE = (
         "a change dies with the JobMaster that had taken it",
     ),
     Mutant(
+        "newer-change-goes-first",
+        "W20",
+        "jobmaster/job_master.py",
+        "            elif holds and request.is_change:\n",
+        "            elif holds and request.is_change and request.epoch < job.epoch:\n",
+        ("tests/remote/test_requests.py::test_w20_an_older_change_does_not_take_place_over_a_newer_one",),
+        "a version that was taken back takes the place of the one that runs",
+    ),
+    Mutant(
         "change-waits-for-ever",
         "W20",
         "jobmaster/job_master.py",
@@ -108,8 +117,8 @@ REMOTE = (
         "jobmaster/job_master.py",
         "            if was_decided(self._journal.state, request):\n",
         "            if False:\n",
-        ("tests/remote/test_requests.py::test_w20_what_a_jobmaster_has_decided_before_it_died_took_place",),
-        "whoever asked for a change that took place is told that it was refused",
+        ("tests/remote/test_requests.py::test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked",),
+        "a change that took place is made once more, over what has been asked for since",
     ),
     Mutant(
         "standby-runs-its-own-file",
