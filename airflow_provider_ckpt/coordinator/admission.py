@@ -62,7 +62,7 @@ class Admission:
         if isinstance(message, (BarrierAcknowledged, BarrierDeclined)):
             return self._refuse_answer(message)
         if isinstance(message, (ReconfigurationPrepared, ReconfigurationUnfit)):
-            return None if self._reconfiguring.is_current(message.subtask, message.number) else "stale"
+            return None if self._reconfiguring.is_current(message.subtask, message.trial) else "stale"
         if isinstance(message, SubtaskPaused):
             return None if self._pauses.awaits(message.subtask, message.reason) else "stale"
         return None

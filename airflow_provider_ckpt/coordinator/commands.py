@@ -49,12 +49,13 @@ class PauseSubtask:
 @dataclass(frozen=True)
 class PrepareReconfiguration:
     """Make and try the query of ``plan``, while the one of now runs: nothing of it may be seen. Answer
-    ReconfigurationPrepared or ReconfigurationUnfit. Whether it comes to that is said by a pause, and a resume."""
+    ReconfigurationPrepared or ReconfigurationUnfit, with the name of this ``trial``, which is no other one's of any
+    JobMaster, and has no hyphen. Whether it comes to that is said by a pause, and a resume."""
 
     epoch: int
     subtask: SubtaskId
     attempt: AttemptId
-    number: int
+    trial: str
     plan: VertexPlan
 
 

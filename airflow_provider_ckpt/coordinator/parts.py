@@ -74,7 +74,7 @@ def make_parts(
     rescaling = Rescaling(
         running, subtasks, restored.hosts, restored.waiting, has_workers=is_awaiting, is_batch=options.is_batch
     )
-    reconfiguring = Reconfiguring(subtasks, restored.settings, restored.reconfigured)
+    reconfiguring = Reconfiguring(subtasks, restored.settings, restored.reconfigured, epoch)
     pauses = Pauses([sources, rescaling, reconfiguring])
     splits = SplitSources(restored.splits)
     releases = Releases([uid for vertex in graph.vertices for uid in vertex.sinks], restored)

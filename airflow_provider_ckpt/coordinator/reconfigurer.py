@@ -75,14 +75,14 @@ class Reconfigurer:
             parts.out.append(Append(parts.reconfiguring.decide(current, now)))
         for subtask in affected:
             plan = parts.reconfiguring.planned(parts.pauses.plan(subtask), subtask.vertex)
-            parts.send(PrepareReconfiguration(*parts.task_id(subtask), current.number, plan))
+            parts.send(PrepareReconfiguration(*parts.task_id(subtask), current.trial, plan))
         return accepted
 
     def _decide_rescale(self, current: ReconfigurationInProgress, now: float) -> GraphChanged:
         return self._rescaler.decide(None, current.rescales, now, current.affected)
 
     def prepared(self, message: ReconfigurationPrepared, now: float) -> None:
-        self._parts.reconfiguring.prepared(message.subtask, message.number, message.digests, now)
+        self._parts.reconfiguring.prepared(message.subtask, message.trial, message.digests, now)
 
     def unfit(self, message: ReconfigurationUnfit, now: float) -> None:
         current = self._parts.reconfiguring.current

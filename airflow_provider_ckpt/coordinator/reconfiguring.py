@@ -25,7 +25,8 @@ class ReconfigurationInProgress:
     ``stood`` still, ``ran`` again. ``is_told``: they are told to stand still. ``decided``: when it came into the
     journal. ``begun_anew``: those whose state moves, and whose next attempt is on its way. ``rescales``: sources with
     splits that are read by another number, too; ``by``: the controller that asked, and ``why``; ``outcome``: how it
-    went, once it is over."""
+    went, once it is over. ``trial``: what subtasks try their queries as; a change that the JobMaster before has begun,
+    and has not decided, had the same ``number``."""
 
     number: int
     request: str | None
@@ -33,6 +34,7 @@ class ReconfigurationInProgress:
     affected: tuple[SubtaskId, ...]
     begun: float
     timeout: float
+    trial: str
     prepared: dict[SubtaskId, float] = field(default_factory=dict)
     is_told: bool = False
     stood: dict[SubtaskId, float] = field(default_factory=dict)
@@ -75,12 +77,13 @@ class Reconfiguring(PlanChanges[Reconfigure]):
     """One at a time. Its subtasks stand still together: none of them goes on before it is in the journal, and then
     each does by itself."""
 
-    def __init__(self, subtasks: SubtaskTable, settings: Settings, number: int) -> None:
-        """``settings``: all that is changed by now; ``number``: of the last change that was decided. The next one has
-        a number of its own, whatever became of those before: an answer to one that was given up is none to it.
-        ``rescale`` decides what a change says of sources with splits: see :meth:`Rescaler.decide`."""
+    def __init__(self, subtasks: SubtaskTable, settings: Settings, number: int, epoch: int) -> None:
+        """``settings``: all that is changed by now; ``number``: of the last change that was decided; ``epoch``: of the
+        JobMaster. The next change has a number of its own, whatever became of those before it here: an answer to one
+        that was given up is none to it. ``rescale`` decides what a change says of sources with splits: see
+        :meth:`Rescaler.decide`."""
         self._subtasks = subtasks
-        self._settings, self._last_begun = dict(settings), number
+        self._settings, self._last_begun, self._epoch = dict(settings), number, epoch
         self.current: ReconfigurationInProgress | None = None
         self.rescale: Callable[[ReconfigurationInProgress, float], GraphChanged] | None = None
 
@@ -97,16 +100,17 @@ class Reconfiguring(PlanChanges[Reconfigure]):
         self, request: str | None, change: Settings, affected: tuple[SubtaskId, ...], now: float, timeout: float
     ) -> ReconfigurationInProgress:
         self._last_begun += 1
-        self.current = ReconfigurationInProgress(self._last_begun, request, change, affected, now, timeout)
+        trial = f"{self._epoch}.{self._last_begun}"
+        self.current = ReconfigurationInProgress(self._last_begun, request, change, affected, now, timeout, trial)
         return self.current
 
     def over(self) -> None:
         self.current = None
 
-    def prepared(self, subtask: SubtaskId, number: int, digests: Mapping[str, str], now: float) -> None:
+    def prepared(self, subtask: SubtaskId, trial: str, digests: Mapping[str, str], now: float) -> None:
         """``digests``: of what was read of ``change``, which is part of it from here on."""
         current = self.current
-        if not self._is_of_current(subtask, number) or current is None:
+        if not self._is_of_current(subtask, trial) or current is None:
             return
         current.prepared.setdefault(subtask, now)
         change = current.change[subtask.vertex]
@@ -135,10 +139,10 @@ class Reconfiguring(PlanChanges[Reconfigure]):
                     return reference
         return None
 
-    def is_current(self, subtask: SubtaskId, number: int) -> bool:
+    def is_current(self, subtask: SubtaskId, trial: str) -> bool:
         """Whether the subtask has still to say something about its preparation."""
         now = self.current
-        return now is not None and self._is_of_current(subtask, number) and subtask not in now.prepared
+        return now is not None and self._is_of_current(subtask, trial) and subtask not in now.prepared
 
     def stood_still(self, subtask: SubtaskId, now: float) -> None:
         if self.current is not None and self.current.is_told and subtask in self.current.affected:
@@ -162,8 +166,8 @@ class Reconfiguring(PlanChanges[Reconfigure]):
             return False
         return now.moves_state(subtask) and subtask not in now.begun_anew
 
-    def _is_of_current(self, subtask: SubtaskId, number: int) -> bool:
-        return self.current is not None and self.current.number == number and subtask in self.current.affected
+    def _is_of_current(self, subtask: SubtaskId, trial: str) -> bool:
+        return self.current is not None and self.current.trial == trial and subtask in self.current.affected
 
     # -- reasons to stand still
 

@@ -148,24 +148,24 @@ class SubtaskPaused:
 
 @dataclass(frozen=True)
 class ReconfigurationPrepared:
-    """The query of reconfiguration ``number`` is made, and was tried: as far as can be told, it can take the place of
-    the one that runs. ``digests``: by operator, of what its functions were read from."""
+    """The query of ``trial`` is made, and was tried: as far as can be told, it can take the place of the one that
+    runs. ``digests``: by operator, of what its functions were read from."""
 
     epoch: int
     subtask: SubtaskId
     attempt: AttemptId
-    number: int
+    trial: str
     digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=LATER)
 
 
 @dataclass(frozen=True)
 class ReconfigurationUnfit:
-    """The query of reconfiguration ``number`` cannot take the place of the one that runs."""
+    """The query of ``trial`` cannot take the place of the one that runs."""
 
     epoch: int
     subtask: SubtaskId
     attempt: AttemptId
-    number: int
+    trial: str
     cause: str
 
 

@@ -103,7 +103,7 @@ class AttemptFolders:
 
 
 def delete_trials_before(storage: Storage, path: str, attempt: AttemptId) -> None:
-    """``path``: the folder of what attempts have tried, ``<attempt>-<number>`` each. Those of earlier ones, which may
+    """``path``: the folder of what attempts have tried, ``<attempt>-<trial>`` each. Those of earlier ones, which may
     have died in it. What a later one tries by now stays: this attempt may have been overtaken since it looked."""
     for name in storage.list(path):
         other = AttemptId.find(name.rpartition("-")[0])

@@ -176,7 +176,7 @@ def _tell(task: Task, command: Command) -> None:
         case PauseSubtask():
             task.pause(command.reason)
         case PrepareReconfiguration():
-            task.prepare(command.number, command.plan)
+            task.prepare(command.trial, command.plan)
         case ResumeSubtask():
             task.resume(command.plan)
         case DrainSubtask():

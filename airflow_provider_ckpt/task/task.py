@@ -34,7 +34,7 @@ class Task(Protocol):
 
     def resume(self, plan: VertexPlan) -> None: ...
 
-    def prepare(self, number: int, plan: VertexPlan) -> None:
+    def prepare(self, trial: str, plan: VertexPlan) -> None:
         """Of a reconfiguration: make and try the query of ``plan`` beside the one that runs, and say how it went."""
 
     def drain(self) -> None:

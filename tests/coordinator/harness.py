@@ -124,6 +124,10 @@ class Harness:
         name = SubtaskId(subtask)
         return {"epoch": self.epoch, "subtask": name, "attempt": attempt or self.attempts[name]}
 
+    def trial(self, number: int = 1) -> str:
+        """What subtasks try the queries of that reconfiguration as."""
+        return f"{self.epoch}.{number}"
+
     def next_attempt(self, subtask: str = "v/0") -> list[Effect]:
         """The next attempt of the subtask has opened its log."""
         name = SubtaskId(subtask)

@@ -57,7 +57,7 @@ def ask(harness: Harness, request: str = "r", **changes: VertexSettings) -> list
 
 
 def prepared(harness: Harness, subtask: str = "v/0") -> list[Effect]:
-    return harness.handle(ReconfigurationPrepared(**harness.world(subtask), number=1))
+    return harness.handle(ReconfigurationPrepared(**harness.world(subtask), trial=harness.trial()))
 
 
 def stands_still(harness: Harness, subtask: str, reason: PauseReason) -> list[Effect]:
@@ -180,7 +180,9 @@ def test_the_source_does_not_end_while_it_is_decided_whether_it_gets_more_subtas
     harness = job(["a", "b", "c", "d"])
     ask(harness, v=WEIGHT, parts=by(3))
     assert lasts(all_but_the_last_are_done(harness)) == [], "more are to read it"
-    effects = harness.handle(ReconfigurationUnfit(**harness.world("v/0"), number=1, cause="it has other columns"))
+    effects = harness.handle(
+        ReconfigurationUnfit(**harness.world("v/0"), trial=harness.trial(), cause="it has other columns")
+    )
     assert answers(effects) == ["failed: v: it has other columns; the job goes on as it was"]
     assert {one.subtask for one in lasts(effects)} == {"parts/0", "parts/1"}
     assert events(Reconfigured, harness.effects) == []

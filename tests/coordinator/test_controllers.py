@@ -75,7 +75,7 @@ def measured(harness: Harness, progress: BatchProgress | None, subtask: str = "b
 
 
 def carried_out(harness: Harness, number: int = 1) -> list[Effect]:
-    harness.handle(ReconfigurationPrepared(**harness.world("b/0"), number=number))
+    harness.handle(ReconfigurationPrepared(**harness.world("b/0"), trial=harness.trial(number)))
     effects = harness.handle(SubtaskPaused(**harness.world("b/0"), reason=Reconfigure(number), batch_id=3))
     return effects + harness.running(B0)
 
@@ -239,7 +239,7 @@ def test_what_did_not_fit_is_not_asked_for_again_at_once_and_something_else_is()
     policy = Policy(lambda look: weight(2 if look < 3 else 4))
     harness = job(policy)
     lasting(harness, 10.0)
-    harness.handle(ReconfigurationUnfit(**harness.world("b/0"), number=1, cause="it has other columns"))
+    harness.handle(ReconfigurationUnfit(**harness.world("b/0"), trial=harness.trial(), cause="it has other columns"))
     lasting(harness, 75.0)
     assert policy.looks == [10.0, 70.0]
     assert only(PauseSubtask, harness.effects) == []
@@ -317,9 +317,9 @@ def test_what_came_to_nothing_is_not_asked_for_again_at_once_however_it_is_named
     lasting(harness, 10.0)
     what = harness.world("b/0")
     if unfit:
-        harness.handle(ReconfigurationUnfit(**what, number=1, cause="it does not fit"))
+        harness.handle(ReconfigurationUnfit(**what, trial=harness.trial(), cause="it does not fit"))
     else:
-        harness.handle(ReconfigurationPrepared(**what, number=1, digests=runs.digests))
+        harness.handle(ReconfigurationPrepared(**what, trial=harness.trial(), digests=runs.digests))
     (ended,) = events(ReconfigurationEnded, harness.effects)
     assert ended.number == 0
     lasting(harness, 120.0)

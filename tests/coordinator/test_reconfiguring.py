@@ -61,7 +61,7 @@ def ask_for(harness: Harness, changes: dict[str, VertexSettings], request: str =
 
 
 def prepared(harness: Harness, subtask: str, number: int = 1) -> list[Effect]:
-    return harness.handle(ReconfigurationPrepared(**harness.world(subtask), number=number))
+    return harness.handle(ReconfigurationPrepared(**harness.world(subtask), trial=harness.trial(number)))
 
 
 def stands_still(harness: Harness, subtask: str, number: int = 1) -> list[Effect]:
@@ -155,7 +155,9 @@ def test_a_query_that_does_not_fit_leaves_everything_as_it_is() -> None:
     harness = three()
     ask(harness, b=WEIGHT, c=WEIGHT)
     prepared(harness, "b/0")
-    effects = harness.handle(ReconfigurationUnfit(**harness.world("c/0"), number=1, cause="it has other columns"))
+    effects = harness.handle(
+        ReconfigurationUnfit(**harness.world("c/0"), trial=harness.trial(), cause="it has other columns")
+    )
     assert answers(effects) == ["failed: c: it has other columns; the job goes on as it was"]
     assert [one.number for one in events(ReconfigurationEnded, effects)] == [0]
     assert only(PauseSubtask, harness.effects) == []
@@ -311,7 +313,10 @@ def test_what_is_so_already_is_answered_as_done() -> None:
     assert answers(ask(harness)) == ["completed: nothing had to be changed"]
     effects = ask(harness, "more", b=VertexSettings(trigger_interval=2.0))
     (prepare,) = only(PrepareReconfiguration, effects)
-    assert (prepare.number, prepare.plan.settings) == (5, VertexSettings(pool_weight=3, trigger_interval=2.0))
+    assert (prepare.trial, prepare.plan.settings) == (
+        harness.trial(5),
+        VertexSettings(pool_weight=3, trigger_interval=2.0),
+    )
 
 
 def test_a_finished_query_is_refused() -> None:
@@ -330,10 +335,10 @@ def test_a_query_that_does_not_run_now_is_refused() -> None:
 def test_what_was_said_of_an_earlier_one_counts_no_more() -> None:
     harness = three()
     ask(harness)
-    harness.handle(ReconfigurationUnfit(**harness.world("b/0"), number=1, cause="no"))
+    harness.handle(ReconfigurationUnfit(**harness.world("b/0"), trial=harness.trial(), cause="no"))
     ask(harness, "again")
     before = harness.c.dropped_messages.get("stale", 0)
-    harness.handle(ReconfigurationPrepared(**harness.world("c/0"), number=1))
+    harness.handle(ReconfigurationPrepared(**harness.world("c/0"), trial=harness.trial()))
     assert harness.c.dropped_messages["stale"] == before + 1
 
 
@@ -364,7 +369,7 @@ def test_a_change_that_comes_to_nothing_leaves_a_source_that_is_just_dropped_alo
     ends(harness)
     harness.ack("v/0")
     assert [one.reason for one in only(PauseSubtask, harness.ack("w/0"))] == [DropSource("h")]
-    harness.handle(ReconfigurationUnfit(**harness.world("w/0"), number=1, cause="no"))
+    harness.handle(ReconfigurationUnfit(**harness.world("w/0"), trial=harness.trial(), cause="no"))
     effects = drops(harness)
     assert kinds(effects) == [SourceDropped, ResumeSubtask]
     (resume,) = only(ResumeSubtask, effects)
@@ -374,11 +379,25 @@ def test_a_change_that_comes_to_nothing_leaves_a_source_that_is_just_dropped_alo
 def test_an_answer_that_comes_late_is_none_to_the_next_change() -> None:
     harness = three()
     ask(harness, b=WEIGHT, c=WEIGHT)
-    late = ReconfigurationPrepared(**harness.world("b/0"), number=1)
-    harness.handle(ReconfigurationUnfit(**harness.world("c/0"), number=1, cause="it has other columns"))
+    late = ReconfigurationPrepared(**harness.world("b/0"), trial=harness.trial())
+    harness.handle(ReconfigurationUnfit(**harness.world("c/0"), trial=harness.trial(), cause="it has other columns"))
     (prepare,) = only(PrepareReconfiguration, ask(harness, "again", b=CUT))
     assert only(PauseSubtask, harness.handle(late)) == [], "what is asked now is not tried yet"
-    assert [one.subtask for one in only(PauseSubtask, prepared(harness, "b/0", prepare.number))] == [B0]
+    assert [one.subtask for one in only(PauseSubtask, prepared(harness, "b/0", 2))] == [B0]
+    assert prepare.trial == harness.trial(2)
+
+
+@pytest.mark.parametrize("fits", [True, False], ids=["prepared", "unfit"])
+def test_w20_what_was_tried_for_a_jobmaster_that_died_is_no_answer_to_the_next_one(fits: bool) -> None:
+    """Each of them counts from the last change that was decided, and a trial may take minutes."""
+    before, now = three(epoch=2, deployment=1), three(epoch=3, deployment=1)
+    (tried,) = only(PrepareReconfiguration, ask(before))
+    (asked,) = only(PrepareReconfiguration, ask(now, "another", b=CUT))
+    assert tried.attempt == asked.attempt
+    of_then = {**now.world("b/0"), "trial": tried.trial}
+    late = ReconfigurationPrepared(**of_then) if fits else ReconfigurationUnfit(**of_then, cause="it has other columns")
+    assert now.handle(late) == []
+    assert [one.subtask for one in only(PauseSubtask, prepared(now, "b/0"))] == [B0]
 
 
 def test_a_query_whose_state_was_cut_can_stand_still_again_before_the_others_run() -> None:
@@ -404,7 +423,9 @@ def logic(digest: str | None = None, reference: str = "v2.py:job") -> VertexSett
 
 
 def read(harness: Harness, digest: str, number: int = 1) -> list[Effect]:
-    return harness.handle(ReconfigurationPrepared(**harness.world("b/0"), number=number, digests={"b": digest}))
+    return harness.handle(
+        ReconfigurationPrepared(**harness.world("b/0"), trial=harness.trial(number), digests={"b": digest})
+    )
 
 
 def test_r21_what_was_tried_is_what_is_decided() -> None:
@@ -427,7 +448,7 @@ def of_both(harness: Harness, digests: dict[str, str]) -> list[Effect]:
     both = {uid: VertexSettings(logic={uid: "v2.py:job"}) for uid in ("b", "c")}
     effects = ask_for(harness, both)
     for uid, digest in digests.items():
-        message = ReconfigurationPrepared(**harness.world(f"{uid}/0"), number=1, digests={uid: digest})
+        message = ReconfigurationPrepared(**harness.world(f"{uid}/0"), trial=harness.trial(), digests={uid: digest})
         effects += harness.handle(message)
     return effects
 

@@ -403,7 +403,7 @@ class Driver:
                 self._tell(effect, lambda runner: runner.pause(effect.reason))
             case PrepareReconfiguration():
                 fits = not self.faulty or self.random.random() < 0.9
-                self._tell(effect, lambda runner: runner.prepare(effect.number, effect.plan, fits=fits))
+                self._tell(effect, lambda runner: runner.prepare(effect.trial, effect.plan, fits=fits))
             case ResumeSubtask():
                 self._tell(effect, lambda runner: runner.resume(effect.plan))
             case DrainSubtask():

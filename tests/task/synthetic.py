@@ -129,8 +129,8 @@ class SyntheticTask:
     def resume(self, plan: VertexPlan) -> None:
         self._do(lambda: self._runner.resume(plan))
 
-    def prepare(self, number: int, plan: VertexPlan) -> None:
-        self._do(lambda: self._runner.prepare(number, plan, fits=True))
+    def prepare(self, trial: str, plan: VertexPlan) -> None:
+        self._do(lambda: self._runner.prepare(trial, plan, fits=True))
 
     def drain(self) -> None:
         self._do(self._runner.drain)

@@ -65,8 +65,8 @@ class Noting:
     def resume(self, plan: VertexPlan) -> None:
         self._note("resume")
 
-    def prepare(self, number: int, plan: VertexPlan) -> None:
-        self._note(f"prepare {number}")
+    def prepare(self, trial: str, plan: VertexPlan) -> None:
+        self._note(f"prepare {trial}")
 
     def drain(self) -> None:
         self._note("drain")
@@ -186,7 +186,7 @@ COMMANDS = {
     DeploySubtask(2, V, A, VertexPlan(3, ())): "deploy 3",
     TriggerBarrier(2, V, A, 7): "trigger",
     PauseSubtask(2, V, A, DropSource("history")): "pause",
-    PrepareReconfiguration(2, V, A, 5, VertexPlan(4, ())): "prepare 5",
+    PrepareReconfiguration(2, V, A, "3.5", VertexPlan(4, ())): "prepare 3.5",
     ResumeSubtask(2, V, A, VertexPlan(4, ())): "resume",
     DrainSubtask(2, V, A): "drain",
     AssignSplits(2, V, A, ("jan", "feb"), is_last=True): "assign jan, feb and no more",

@@ -39,9 +39,9 @@ class BoundedRunner:
     def resume(self, plan: VertexPlan) -> None:
         raise AssertionError(f"{plan}: a task that reads what there is does not stand still")
 
-    def prepare(self, number: int, plan: VertexPlan) -> None:
+    def prepare(self, trial: str, plan: VertexPlan) -> None:
         cause = "it reads all there is, and ends"
-        self._run.post(ReconfigurationUnfit(*self._context.task_id, number, cause))
+        self._run.post(ReconfigurationUnfit(*self._context.task_id, trial, cause))
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
         raise AssertionError(f"{splits}: {self.subtask} reads what was frozen")

@@ -107,14 +107,14 @@ class StreamingRunner:
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
         raise AssertionError(f"{self.subtask}: a query is handed no splits")
 
-    def prepare(self, number: int, plan: VertexPlan) -> None:
+    def prepare(self, trial: str, plan: VertexPlan) -> None:
         """In a thread of its own: the query of now is not to wait for it."""
         with self._lock:
             now, before, task_id = self._built, self._publication.plan.settings, self._publication.task_id
         if now is None:
-            self._publication.tell(ReconfigurationUnfit(*task_id, number, "it has not started yet"))
+            self._publication.tell(ReconfigurationUnfit(*task_id, trial, "it has not started yet"))
             return
-        self._trials.submit(task_id, number, plan, now, before, self._make_builder, self._publication.tell)
+        self._trials.submit(task_id, trial, plan, now, before, self._make_builder, self._publication.tell)
 
     def drain(self) -> None:
         with self._lock:

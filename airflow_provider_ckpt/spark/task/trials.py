@@ -57,7 +57,7 @@ class TriedQuery:
 
 class Trials:
     """Of one attempt of a subtask, one after the other, in threads of their own. ``folder``: of the query that runs;
-    ``path``: where copies of it are made, each with its number behind. ``reads_whole``: no limit holds for the
+    ``path``: where copies of it are made, each with its name behind. ``reads_whole``: no limit holds for the
     result partitions that it reads."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Trials:
     def submit(
         self,
         task_id: TaskId,
-        number: int,
+        trial: str,
         plan: VertexPlan,
         now: BuiltQuery,
         before: VertexSettings | None,
@@ -87,11 +87,11 @@ class Trials:
         def run() -> None:
             try:
                 with self._turn():
-                    digests = self._try(number, plan, now, before or VertexSettings(), make_builder)
+                    digests = self._try(trial, plan, now, before or VertexSettings(), make_builder)
             except BaseException as error:  # a file may raise KeyboardInterrupt, and this thread is nobody else's
-                tell(ReconfigurationUnfit(*task_id, number, _cause(error)))
+                tell(ReconfigurationUnfit(*task_id, trial, _cause(error)))
             else:
-                tell(ReconfigurationPrepared(*task_id, number, digests))
+                tell(ReconfigurationPrepared(*task_id, trial, digests))
 
         if not self._is_stopped:
             # a daemon: one that hangs keeps neither the next attempt nor the driver from their end
@@ -135,7 +135,7 @@ class Trials:
             self._one_at_a_time.release()
 
     def _try(
-        self, number: int, plan: VertexPlan, now: BuiltQuery, before: VertexSettings, make_builder: MakeBuilder
+        self, trial: str, plan: VertexPlan, now: BuiltQuery, before: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
         """Returns the digests of its functions. Raises whatever speaks against it."""
         settings = read_anew(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
@@ -155,7 +155,7 @@ class Trials:
         if is_another and other.stateful:
             self._check_committed()
         if (is_another or other.stateful) and not self._is_stopped:
-            self._start_on_copy(number, settings, other)
+            self._start_on_copy(trial, settings, other)
         self._tried = TriedQuery(settings, plan.without, builder, other)
         return settings.digests
 
@@ -189,10 +189,10 @@ class Trials:
             problem = "no micro-batch of it is committed yet, so there is no state to cut anew; ask again"
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
-    def _start_on_copy(self, number: int, settings: VertexSettings, other: BuiltQuery) -> None:
+    def _start_on_copy(self, trial: str, settings: VertexSettings, other: BuiltQuery) -> None:
         """State that does not fit shows in the first batch: one without rows, on a copy of the state of now. So does an
         option of a source that Spark reads when the query is started."""
-        copy = SparkFolder(self._folder.storage, f"{self._path}-{number}")
+        copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
         try:
             copy.copy_from(self._folder)
             copy.forget_planned()

@@ -11,6 +11,15 @@ _RUNS = ("tests/spark/test_reconfiguring.py",)
 
 RECONFIGURING = (
     Mutant(
+        "trial-of-another-jobmaster",
+        "W20",
+        "coordinator/reconfiguring.py",
+        '        trial = f"{self._epoch}.{self._last_begun}"',
+        '        trial = f"{self._last_begun}"',
+        _RULES,
+        "a change that nobody has tried is decided, by the trial of one that a JobMaster before had asked for",
+    ),
+    Mutant(
         "a-part-of-a-change-decided",
         "R21",
         "coordinator/reconfiguring.py",
@@ -185,8 +194,8 @@ RECONFIGURING = (
         "late-answer-counts-for-the-next-change",
         "R21",
         "coordinator/reconfiguring.py",
-        "        self._last_begun += 1\n        self.current = ReconfigurationInProgress(self._last_begun, ",
-        "        self.current = ReconfigurationInProgress(self._last_begun + 1, ",
+        "        self._last_begun += 1\n        trial",
+        "        self._last_begun = 1\n        trial",
         _RULES,
         "a query is changed that nobody has tried: the answer was to another change",
     ),
