@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Batch, Open
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
+from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError
@@ -59,16 +60,20 @@ class AttemptFolders:
         previous: AttemptId | None,
         rewind_to: int | None = None,
         edges: Collection[str] = (),
+        past: Mapping[str, PastFiles] | None = None,
     ) -> SparkFolder:
         """The attempt's folder, a copy of ``previous`` if there is one; complete when this returns.
 
-        ``rewind_to``: the batch to go back to (a restore); ``edges``: see :meth:`SparkFolder.rewind`.
+        ``rewind_to``: the batch to go back to (a restore); ``edges``: see :meth:`SparkFolder.rewind`; ``past``: by
+        edge, what its log need not name any more.
         """
         folder = self.folder(attempt)
         if previous is not None:
             folder.copy_from(self.folder(previous))
         if rewind_to is not None:
             folder.rewind(rewind_to, edges)
+        for edge, files in (past or {}).items():
+            files.forget(self._storage, f"{folder.path}/sources/{edge}")
         folder.forget_unreadable()
         copied_from = None if previous is None else str(previous)
         marker = encode_document(KIND, VERSION, attempt=str(attempt), copied_from=copied_from)

@@ -7,7 +7,7 @@ its log; those of several are in no order.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
@@ -45,6 +45,15 @@ class ChannelFeed:
 
     def may_feed_again(self, batch: Batch) -> None:
         self._feed.may_feed_again(self._partition, batch)
+
+    def may_name(self, batches: Iterable[Batch]) -> frozenset[str]:
+        """Normal paths of what the feed names, and of what ``batches`` of the producer would have it name."""
+        return self._feed.unread.union(*(self._feed.paths(self._partition, batch) for batch in batches))
+
+    @property
+    def folder(self) -> str:
+        """What the normal paths of the producer's files begin with."""
+        return self._feed.folder(self._partition)
 
     def consumed(self, paths: Collection[str]) -> int | None:
         root = self._root

@@ -90,7 +90,11 @@ class EdgeFeed:
     def root(self, partition: str) -> str:
         """By what the normal paths of its files are told from those of the others: the first part of them; empty if
         there are no others."""
-        return _root_of(self._storage, partition) if len(self._partitions) > 1 else ""
+        return self.folder(partition) if len(self._partitions) > 1 else ""
+
+    def folder(self, partition: str) -> str:
+        """What the normal paths of its files begin with."""
+        return _root_of(self._storage, partition)
 
     @property
     def location(self) -> str:
@@ -112,7 +116,16 @@ class EdgeFeed:
     def may_feed_again(self, partition: str, batch: Batch) -> None:
         """The batch is the last one of which the query has read something: it is offered once more, and what was read
         of it is not unread if the feed before has lost the entry that named it."""
-        self._again |= {_read_line(self._line(partition, 0, 0, file.path, file.size))[0] for file in batch.files}
+        self._again |= self.paths(partition, batch)
+
+    def paths(self, partition: str, batch: Batch) -> set[str]:
+        """The normal paths of its files."""
+        return {f"{self.folder(partition)}{file.path}" for file in batch.files}
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """Normal paths; until a batch is fed or read, all that the feed names."""
+        return frozenset(self._lines)
 
     def _forget_before(self, number: int) -> None:
         """Delete entries that two compact ones cover; Spark may still be reading from the older of them."""

@@ -36,6 +36,7 @@ _NO_SPARK = (
     "tests/spark/test_folder_races.py",
     "tests/spark/test_going_back.py",
     "tests/spark/test_inputs.py",
+    "tests/spark/test_past_files.py",
     "tests/spark/test_query_end.py",
     "tests/spark/test_releaser.py",
     "tests/spark/test_retention.py",

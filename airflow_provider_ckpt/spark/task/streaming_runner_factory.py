@@ -50,6 +50,7 @@ from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
+from airflow_provider_ckpt.task.past_inputs import past_inputs
 
 
 class StreamingRunnerFactory:
@@ -105,6 +106,7 @@ class StreamingRunnerFactory:
             previous if last is not None or not rewinds else None,
             rewind_to=last.batch_id if last is not None and rewinds else None,
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
+            past=past_inputs(edges.values(), last),
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
         of_attempt = AttemptContext(context, subtask, attempt, log, plan.parallelism)

@@ -12,6 +12,7 @@ _PURGE = (
     "tests/spark/test_folder_purge.py",
     "tests/spark/test_folder_purge.py::test_r7_a_purge_may_die_at_every_verb",  # slow
 )
+_PAST = ("tests/spark/test_past_files.py",)
 _BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",)
 
 _STAYS = ("tests/spark/test_lost_spark_folder.py",)
@@ -612,6 +613,42 @@ _FORGOTTEN = (
         "and 0 <= n)",
         _PURGE,
         "the log of a source cannot be taken back to the checkpoint",
+    ),
+    Mutant(
+        "fed-files-forgotten",
+        "R7",
+        "sparkfiles/channel_feed.py",
+        "        return self._feed.unread.union(",
+        "        return frozenset[str]().union(",
+        _PAST,
+        "what the query has read and the feed still names is read once more by the next attempt",
+    ),
+    Mutant(
+        "planned-files-forgotten",
+        "R7",
+        "sparkfiles/past_files.py",
+        "        return batch <= self.offset and path",
+        "        return path",
+        _PAST,
+        "a planned batch that runs again reads nothing of what it has taken",
+    ),
+    Mutant(
+        "forgotten-by-a-stale-log",
+        "R7",
+        "task/past_inputs.py",
+        "        if all(map(_is_read_on, of_edge))\n",
+        "",
+        _PAST,
+        "files that a producer elsewhere has published since count as forgotten, and are read once more",
+    ),
+    Mutant(
+        "other-producers-files-forgotten",
+        "R7",
+        "sparkfiles/past_files.py",
+        "path.startswith(self.roots) and ",
+        "",
+        _PAST,
+        "files of a producer that the job does not run now are read again when it comes back",
     ),
     Mutant(
         "one-compacted-entry-left",

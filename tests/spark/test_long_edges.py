@@ -1,0 +1,145 @@
+"""An edge that has been read for long: Spark's log of it is shortened, and no row is read twice or missed (R4, R7)."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.jobmaster import retention
+from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
+from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.spark.faults import HookedStorage, at_prepared
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+from tests.spark.test_feed import Partition, flat, partition
+from tests.spark.test_restarts import failing
+from tests.support.sole_feed import SoleFeed
+
+__all__ = ["partition"]
+
+FILES = 24
+
+
+def lines(log: Path, number: int) -> list[str]:
+    return (log / f"{number}.compact").read_text().splitlines()
+
+
+def read(partition: Partition, feed: SoleFeed) -> list[int]:
+    return flat(partition.read(feed, maxFilesPerTrigger=1, maxFileAge=NEVER_FORGOTTEN))
+
+
+def read_for_long(partition: Partition) -> list[str]:
+    """What Spark's log names then, in its newest compacted entry."""
+    feed = partition.feed()
+    for start in range(0, FILES, 8):  # what is read the feed leaves out when it is compacted
+        for position in range(start, start + 8):
+            feed.add(position, partition.write(position))
+        assert read(partition, feed) == [*range(start, start + 8)]
+        feed.consumed(partition.taken())
+    return lines(partition.base / "c_a__x/sources/a__x", 19)
+
+
+def test_r7_spark_goes_on_from_a_shortened_log_and_compacts_what_is_left(partition: Partition) -> None:
+    """It compacts at the same numbers, and what it writes are the lines that were left and its own."""
+    before = read_for_long(partition)
+    successor = partition.feed()
+    kept = successor.may_name([partition.batches[FILES - 1]])
+    for position in range(FILES - len(kept)):
+        (partition.base / "p" / partition.batches[position].files[0].path).unlink()
+    folder = open_storage(partition.base / "c_a__x")
+    PastFiles(FILES - 1, (successor.folder,), kept).forget(folder, "sources/a__x")
+    log = partition.base / "c_a__x/sources/a__x"
+    left = lines(log, 19)
+    assert 1 < len(left) < len(before)
+    assert left == [before[0], *(line for line in before[1:] if line in left)]
+    successor.consumed(partition.taken())
+    assert not successor.has_unread()
+
+    for position in range(FILES, 42):
+        successor.add(position, partition.write(position))
+    assert read(partition, successor) == [*range(FILES, 42)]
+    names = {path.name for path in log.glob("*.compact")}
+    assert {"29.compact", "39.compact"} <= names <= {f"{number}.compact" for number in (9, 19, 29, 39)}
+    after = lines(log, 39)
+    assert after[: len(left)] == left
+    assert [json.loads(line)["batchId"] for line in after[len(left) :]] == [*range(20, 40)]
+    assert read(partition, partition.feed()) == []
+
+
+def test_a_file_that_is_left_out_and_fed_is_read_twice(partition: Partition) -> None:
+    """Why it goes by what can be fed, and not by what was read."""
+    read_for_long(partition)
+    folder = open_storage(partition.base / "c_a__x")
+    successor = partition.feed()
+    PastFiles(FILES - 1, (successor.folder,), frozenset()).forget(folder, "sources/a__x")
+    again = read(partition, successor)
+    assert again
+    assert set(again) < set(range(FILES))
+
+
+def edged(world: World) -> Job:
+    job = Job("edged")
+
+    @job.source(max_files_per_trigger=1, chain=False)
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs=[live])
+    def doubled(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("out", doubled, FileSink(world.path("out")))
+    return job
+
+
+def shortened(world: World) -> list[int]:
+    """Batches in the oldest compacted entry that the newest folder of the consumer has."""
+    folders = sorted((world.root / "job/vertices/doubled/0/spark").glob("*/sources/live__doubled"))
+    oldest = min(int(path.name.partition(".")[0]) for path in folders[-1].glob("*.compact"))
+    return [json.loads(line)["batchId"] for line in lines(folders[-1], oldest)[1:]]
+
+
+@pytest.mark.slow
+def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_log(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 4)
+    expected = world.put_ids("live", FILES, 1)
+
+    def stop_at_all() -> None:
+        stop = world.ask("stop", lambda: world.released_count() >= len(expected))
+        run = world.run(edged(world), stop, retained_checkpoints=2)
+        assert (run.status, run.cause) == ("STOPPED", None)
+        assert world.released_ids() == sorted(expected)
+
+    stop_at_all()
+    expected |= world.put_ids("live", FILES, 1, 1000)
+    stop_at_all()
+    assert shortened(world)[0] > 0
+    checkpoint = world.state().last_completed
+
+    expected |= world.put_ids("live", 6, 1, 2000)
+    storage = HookedStorage(world.storage, at_prepared("doubled", 5, failing))
+    with suppress(TransientError):  # batches are published behind the checkpoint, and it dies
+        world.run(edged(world), storage=storage, checkpoint_interval=36_000, retained_checkpoints=2)
+    behind = world.state().checkpoints[checkpoint].subtasks
+    published = [n for n, record in world.records("doubled") if isinstance(record, Batch)]
+    assert max(published) > next(one.position for key, one in behind.items() if key.vertex == "doubled")
+
+    back = f"{world.root}/job/checkpoints/chk-{checkpoint}"
+    stop = world.ask("stop", lambda: world.released_count() >= len(expected))
+    run = world.run(edged(world), stop, restore=back, retained_checkpoints=2)
+    assert (run.status, run.cause) == ("STOPPED", None)
+    assert world.released_ids() == sorted(expected)
+    expected |= world.put_ids("live", FILES, 1, 3000)
+    stop_at_all()
