@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 from urllib.parse import unquote
 
 from airflow_provider_ckpt.sparkfiles import checksum
@@ -18,6 +17,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 _COMPACT_EVERY = 10
 """Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
+_TAIL = 1 << 16
+"""Bytes of a compacted entry that are read first: some three hundred files."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 """Whatever makes Hadoop take a path for a pattern (``SparkHadoopUtil.isGlobPath``)."""
@@ -104,13 +105,24 @@ class SeenFiles:
 
     def _parse(self, name: str, after: int, up_to: int) -> list[str]:
         path = f"{self._path}/{name}"
-        data = self._storage.read(path)
         try:
-            lines = data.decode().splitlines()[1:]
-            return [str(entry["path"]) for entry in _entries(lines) if after < int(entry["batchId"]) <= up_to]
+            if after >= 0 and name.endswith(".compact"):
+                return self._news(path, after, up_to)
+            return _named_between(self._storage.read(path), after, up_to)[0]
         except (ValueError, KeyError, TypeError):
             uri = self._storage.full_uri(path)
             raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
+
+    def _news(self, path: str, after: int, up_to: int) -> list[str]:
+        """The same, without the most of a compacted entry: it names all that the source has ever taken, and of that its
+        last lines are what each tenth batch is after."""
+        size, span = self._storage.size(path), _TAIL
+        while span < size:
+            found, is_all = _named_between(self._storage.read_range(path, size - span, size), after, up_to)
+            if is_all:
+                return found
+            span *= 8
+        return _named_between(self._storage.read(path), after, up_to)[0]
 
 
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
@@ -157,8 +169,27 @@ def _write_log(storage: Storage, path: str, lines: list[str], offset: int) -> No
         checksum.replace(storage, f"{path}/{name}", "\n".join(["v1", *own]).encode())
 
 
-def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
-    return (json.loads(line) for line in lines if line)
+def _named_between(end: bytes, after: int, up_to: int) -> tuple[list[str], bool]:
+    """URIs, in the entry's order, of the batches behind ``after`` and up to ``up_to``, in what an entry ends with; and
+    whether ``after`` or one before it was come to: Spark writes a compacted entry in the order of the batches."""
+    found: list[str] = []
+    for line in _from_the_end(end):
+        named = json.loads(line)
+        batch = int(named["batchId"])
+        if batch <= after:
+            return found[::-1], True
+        if batch <= up_to:
+            found.append(str(named["path"]))
+    return found[::-1], False
+
+
+def _from_the_end(entry: bytes) -> Iterator[bytes]:
+    """Its lines but the first, which is the version's or may be cut, and empty ones."""
+    end = len(entry)
+    while (start := entry.rfind(b"\n", 0, end)) >= 0:
+        if start + 1 < end:
+            yield entry[start + 1 : end]
+        end = start
 
 
 def log_offset(offset: str | None) -> int:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.spark.query.reader import StreamReader
+from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, forget_after, log_offset, normal_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import World
 
 
@@ -50,6 +53,61 @@ def test_r2_a_compact_entry_of_a_planned_batch_stands_for_those_that_spark_delet
     seen = SeenFiles(storage, "s")
     assert seen.advance(8) == {f"d/{n} .parquet" for n in range(9)}
     assert seen.advance(9) == {"d/9 .parquet"}
+
+
+def test_r2_of_a_compact_entry_only_what_is_news_is_read(tmp_path: Path) -> None:
+    """It names all that the source has ever taken, and is read at each tenth batch. Files of one name, and those of a
+    batch in their order, as often as it names them."""
+    storage = open_storage(tmp_path)
+    lines = [f'{{"path":"file:///d/{file}","timestamp":1,"batchId":{batch}}}' for batch, file in NAMED]
+    storage.create("s/19.compact", "\n".join(["v1", "no line of Spark's", *lines, ""]).encode())
+    seen = SeenFiles(storage, "s")
+    seen.skip_to(17)
+    assert seen.planned(18) == ["file:///d/b", "file:///d/a", "file:///d/b"]
+    seen.skip_to(18)
+    assert seen.planned(19) == ["file:///d/a", "file:///d/c"]
+    with pytest.raises(SparkFolderLostError, match=r"19\.compact is not what Spark wrote"):
+        SeenFiles(storage, "s").planned(19)
+
+
+@pytest.mark.parametrize("files", [1, 700])
+def test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes(tmp_path: Path, files: int) -> None:
+    class Metered(WrappedStorage):
+        read_bytes = 0
+
+        def read(self, path: str) -> bytes:
+            data = super().read(path)
+            self.read_bytes += len(data)
+            return data
+
+        def read_range(self, path: str, start: int, end: int) -> bytes:
+            data = self.inner.read_range(path, start, end)
+            self.read_bytes += len(data)
+            return data
+
+    def taken(batch: int) -> list[str]:
+        return [f"file:///{'d' * 200}/{batch}-{one}" for one in range(files if batch == 4999 else 1)]
+
+    storage = Metered(open_storage(tmp_path))
+    everything = [(batch, uri) for batch in range(5000) for uri in taken(batch)]
+    lines = [json.dumps({"path": uri, "timestamp": 1, "batchId": batch}) for batch, uri in everything]
+    entry = "\n".join(["v1", *lines]).encode()
+    storage.create("s/4999.compact", entry)
+    seen = SeenFiles(storage, "s")
+    seen.skip_to(4998)
+    assert seen.planned(4999) == taken(4999)
+    assert storage.read_bytes < (70_000 if files == 1 else len(entry))
+    assert SeenFiles(storage, "s").planned(4999) == [uri for _, uri in everything]
+
+
+NAMED = [(17, "a"), (18, "b"), (18, "a"), (18, "b"), (19, "a"), (19, "c")]
+
+
+def test_an_entry_that_names_no_file_gives_none(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    storage.create("s/0", b"v1")
+    storage.create("s/1", b"")
+    assert SeenFiles(storage, "s").planned(1) == []
 
 
 def test_r4_a_log_goes_back_to_an_offset_also_over_a_compaction(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _KAFKA = "tests/spark/test_kafka_options.py"
 _RACES = ("tests/spark/test_folder_races.py",)
 _SEEN = ("tests/spark/test_seen_files.py",)
+_NEWS = ("tests/spark/test_seen_files.py::test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes",)
 _RETENTION = ("tests/spark/test_retention.py",)
 _PURGE = (
     "tests/spark/test_folder_purge.py",
@@ -130,6 +131,24 @@ _FOLDERS = (
         "files of void batches stay in the source's log: Spark reads them beside those that replace them",
     ),
     Mutant(
+        "compacted-entry-read-whole",
+        "R2",
+        "sparkfiles/seen_files.py",
+        "            if is_all:\n",
+        "            if False:\n",
+        _NEWS,
+        "each tenth batch waits for seconds while all that the source has ever taken is read",
+    ),
+    Mutant(
+        "news-cut-off",
+        "R2",
+        "sparkfiles/seen_files.py",
+        "            if is_all:\n",
+        "            if found or is_all:\n",
+        _NEWS,
+        "of a batch of many files the first ones do not count as read, and their edge never ends",
+    ),
+    Mutant(
         "forgotten-one-too-few",
         "R4",
         "sparkfiles/seen_files.py",
@@ -142,8 +161,8 @@ _FOLDERS = (
         "files-of-a-planned-batch-count",
         "R2",
         "sparkfiles/seen_files.py",
-        'if after < int(entry["batchId"]) <= up_to]',
-        'if after < int(entry["batchId"])]',
+        "        if batch <= up_to:\n",
+        "        if True:\n",
         _SEEN,
         "a source is finished by what was planned and never published",
     ),
