@@ -44,7 +44,7 @@ def of_vertex(operators: Operators, vertex: JobVertex, settings: VertexSettings,
     UnfitLogicError."""
     found: dict[str, Operator] = {}
     for uid, reference in settings.logic.items():
-        if uid in operators:  # else the job has it no longer
+        if uid in operators and uid in vertex.operators:  # else the job has it no longer, or in another query
             others = loaded(uid, reference, lambda: logic(reference, settings.digests.get(uid)))  # noqa: B023
             found[uid] = _with_logic(operators[uid], reference, others)
     limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch, decided=True)

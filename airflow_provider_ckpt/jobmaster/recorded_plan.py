@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import JobCreated, PlanRecorded
@@ -13,7 +14,7 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
 
 def record_plan(
@@ -36,10 +37,25 @@ def record_plan(
         journal.write(JobCreated(job_id, graph, definition.mode, SubmittedOptions(options), now))
     before = state.definition
     kept = definition if before is None else definition.keeping(before)
-    known = {vertex.uid for vertex in graph.vertices}
-    there = {uid: one for uid, one in (settings or state.settings).items() if uid in known}
+    there = _of_those_there(settings or state.settings, graph)
     hosts = _hosts(state, graph, definition)
     journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}, there, code, hosts))
+
+
+def _of_those_there(settings: Settings, graph: JobGraph) -> dict[str, VertexSettings]:
+    """An operator that was left out, and is there again in whichever query, is a new one: it has the function that the
+    job declares."""
+    known = {vertex.uid: set(vertex.operators) for vertex in graph.vertices}
+    there = {
+        uid: replace(one, logic=_named(one.logic, known[uid]), digests=_named(one.digests, known[uid]))
+        for uid, one in settings.items()
+        if uid in known
+    }
+    return {uid: one for uid, one in there.items() if not one.is_declared}
+
+
+def _named(values: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if name in names}
 
 
 def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[SubtaskId, SubtaskId]:

@@ -126,13 +126,9 @@ class Retention:
         completed = news[-1]
         number = completed.checkpoint
 
-        def tell() -> None:
-            self._journal.check_fenced()  # what is kept is for the JobMaster to say that has the job
-            for one in news:
-                self._write_metadata(one)
-
         # nothing of the rest decides anything, and none of it waits for another: what fails is done after a later one
         acts: list[Callable[[], None]] = [
+            *(partial(self._write_metadata, one) for one in news),
             self._removal.try_again,
             lambda: self._delete_old(min(one.checkpoint for one in kept)),
             lambda: self._compact(completed.at),
@@ -140,7 +136,7 @@ class Retention:
             *(partial(self._purge, subtask, kept) for subtask in completed.subtasks),
         ]
         try:
-            if self._see_to(number, tell):
+            if self._see_to(number, self._journal.check_fenced):  # what is kept is for the JobMaster that has the job
                 for act in acts:
                     self._see_to(number, act)
         except OvertakenError as error:

@@ -54,3 +54,13 @@ def test_another_output_mode_is_no_renaming() -> None:
     with pytest.raises(UnfitLogicError, match="declares another output mode") as told:
         given(job(), job(output_mode="update"))
     assert "renamed" not in str(told.value)
+
+
+def test_what_was_given_in_another_query_does_not_come_back_with_the_operator() -> None:
+    """It was chained into that one, was left out, and is a new one now."""
+    mine, theirs = job(), job()
+    logic: Any = lambda reference, digest: theirs.operators  # noqa: E731
+    before = {"elsewhere": VertexSettings(logic={"marked": "two.py:job"})}
+    elsewhere = JobVertex("elsewhere", ("elsewhere",), (), (), (), bounded=False)
+    found = reconfigured(mine.operators, (*VERTICES, elsewhere), before, logic)
+    assert found["marked"].function is mine.operators["marked"].function

@@ -11,6 +11,15 @@ _RUNS = ("tests/spark/test_reconfiguring.py",)
 
 RECONFIGURING = (
     Mutant(
+        "left-out-and-given-yet",
+        "R21",
+        "jobmaster/recorded_plan.py",
+        "for name, value in values.items() if name in names}",
+        "for name, value in values.items()}",
+        ("tests/remote/test_recorded_settings.py",),
+        "an operator that comes back runs a function that was given to one that is gone",
+    ),
+    Mutant(
         "trial-of-another-jobmaster",
         "W20",
         "coordinator/reconfiguring.py",

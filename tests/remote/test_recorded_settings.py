@@ -1,0 +1,40 @@
+"""What the next plan of a job keeps of what was changed while it ran (R21)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
+from airflow_provider_ckpt.journal.events import Reconfigured
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+
+NOTHING = JobDefinition("streaming", {}, {}, {})
+
+
+def of(*operators: str) -> JobGraph:
+    """One query, named by the last of its operators."""
+    return JobGraph((JobVertex(operators[-1], operators, ("live",), (), (), bounded=False),), ())
+
+
+def test_r21_an_operator_that_was_left_out_leaves_what_it_was_given_behind(tmp_path: Path) -> None:
+    """There again it is a new one, and has the function that the job declares."""
+    made = Journal(open_root(open_storage(tmp_path)), "job")
+    made.claim("a", Worker(), 1.0)
+    journal = OwnedJournal(made)
+    record_plan(journal, "job", of("live", "x", "y"), NOTHING, {}, {})
+    both = VertexSettings(pool_weight=3, logic={"x": "v2.py:job", "y": "v2.py:job"}, digests={"x": "0a", "y": "0a"})
+    journal.write(Reconfigured(1, {"y": both}, 2.0))
+    record_plan(journal, "job", of("live", "x", "y"), NOTHING, {}, {})
+    assert journal.state.settings == {"y": both}
+    record_plan(journal, "job", of("live", "y"), NOTHING, {}, {})
+    left = VertexSettings(pool_weight=3, logic={"y": "v2.py:job"}, digests={"y": "0a"})
+    assert journal.state.settings == {"y": left}
+    record_plan(journal, "job", of("live", "x", "y"), NOTHING, {}, {})
+    assert journal.state.settings == {"y": left}
