@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.removal import MOST, Removal, best_effort
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.soak.aging_job import AgingJob
 from tests.support.refusing_storage import Refusing
 
@@ -38,6 +40,22 @@ def test_r7_one_folder_that_cannot_be_deleted_keeps_no_other(
     refusing.refused = lambda path: False
     job.run(150)
     assert not any("checkpoints/chk-7/" in path for path, _ in storage.files(""))
+
+
+def test_r7_a_portable_copy_that_cannot_be_written_keeps_nothing_else(tmp_path: Path) -> None:
+    """No start reads it: a rule that denies it must not let the journal and the logs grow."""
+
+    class Denied(WrappedStorage):
+        def replace(self, path: str, data: bytes) -> None:
+            if "/checkpoints/" in path:
+                raise StorageReadOnlyError(uri=path, reason="Permission denied")
+            super().replace(path, data)
+
+    sound = open_storage(f"memory://{tmp_path}/sound")
+    storage = open_storage(f"memory://{tmp_path}/denied")
+    AgingJob(sound, 1).run(150)
+    AgingJob(Denied(storage), 1).run(150)
+    assert files(storage) <= files(sound)
 
 
 def test_what_could_not_be_deleted_is_tried_again_and_told_once(
