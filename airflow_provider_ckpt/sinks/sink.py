@@ -20,7 +20,7 @@ Life of a sink, and who calls what::
     checkpoint done     BoundSink.release(...)       any process that hosts the sink; needs no Spark (R16)
                         BoundSink.release_together() instead, of sinks that share a transaction
     attempt fenced      BoundSink.collect_garbage()  any process that hosts the sink
-    ckpt gc             BoundSink.staged()           the same; then BoundSink.delete_staged()
+    ckpt gc, a restart  BoundSink.staged()           the same; then BoundSink.delete_staged()
 
 A handle is what :meth:`BoundSink.stage` returns: a JSON object that is kept in the subtask's log and is
 all that :meth:`BoundSink.release` gets, maybe months later, maybe in a newer version of this package. It
@@ -188,7 +188,7 @@ class BoundSink(ABC):
        with a higher checkpoint.
 
     Calls for one bound sink come one at a time, except that :meth:`stage` may run in one thread while
-    :meth:`release` runs in another.
+    :meth:`release` runs in another, and :meth:`staged` and :meth:`delete_staged` in a third one.
     """
 
     def check_target(self) -> None:  # noqa: B027 - a target may take any job
@@ -281,8 +281,8 @@ class BoundSink(ABC):
     def staged(self) -> Mapping[str, Sequence[int]] | None:
         """Id of each handle of which staged rows lie in the target -> the bytes of each of its files. Reads only.
 
-        ``ckpt gc`` says by it beforehand what it would delete. None: the sink cannot tell, and what it has staged is
-        left alone.
+        ``ckpt gc`` says by it beforehand what it would delete, and by it goes what a failed attempt has left, when the
+        next one of its subtask begins. None: the sink cannot tell, and what it has staged is left to the next driver.
         """
         return None
 

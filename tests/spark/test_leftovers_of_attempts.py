@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
+import pytest
+
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 from airflow_provider_ckpt.spark.task.attempt_leftovers import delete_leftovers
+from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
 from airflow_provider_ckpt.storage.opening import open_storage
 
 DATA = "p/a__b/data"
+STAGING = "_ckpt/job/out/staging"
+FIRST, SECOND, THIRD = (AttemptId(3, number, "aaaa") for number in range(3))
+PUBLISHED, VOID, LEFT = f"{FIRST}-1-0a", f"{FIRST}-2-0a", f"{SECOND}-2-0b"
+STAYS = [PUBLISHED, f"{THIRD}-2-0c", f"{AttemptId(3, 0, 'sibling')}-2-0d", "0001-another-1-0e", "of somebody else"]
+
+
+class Sinks:
+    """A subtask in its third attempt: the first has published two batches, the second of them is void."""
+
+    def __init__(self, base: Path) -> None:
+        self.target = open_storage(f"memory://{base}")
+        self.out: BoundSink = FileSink(f"memory://{base}").bind(SinkContext("job", "out"))
+        for name in (*STAYS, VOID, LEFT):
+            self.target.create(f"{STAGING}/{name}/part-0", b"rows")
+        self.log = SubtaskLog(self.target, "log")
+        self.log.load()
+        self.log.open(FIRST)
+        for number, name in ((1, PUBLISHED), (2, VOID)):
+            self.log.publish(Batch(number, {}, handles={"out": {"id": name, "rows": 1}}))
+        self.log.open(SECOND, continues_at=2)
+        self.log.open(THIRD)
+
+    def delete(self, **others: BoundSink) -> list[str]:
+        delete_leftovers(self.target, self.log, [], {**others, "out": self.out})
+        return self.target.list(STAGING)
+
+
+@pytest.fixture
+def sinks(tmp_path: Path) -> Sinks:
+    return Sinks(tmp_path)
 
 
 def test_r5_what_those_before_have_not_published_goes_and_nothing_else(tmp_path: Path) -> None:
@@ -27,11 +64,59 @@ def test_r5_what_those_before_have_not_published_goes_and_nothing_else(tmp_path:
     log.publish(Batch(7, {}, files=(PartitionFile(f"a__b/data/{folders[first]}/part-0", 4),)))
     log.open(second)
 
-    delete_leftovers(storage, log, DATA, "scratch")  # as late as it may: the third has begun by now
+    delete_leftovers(storage, log, [DATA, "scratch"], {})  # as late as it may: the third has begun by now
     assert sorted(storage.list(DATA)) == sorted([*folders.values(), "of somebody else"])
     kept_copies = sorted([folders[first], folders[second], folders[third], "of somebody else"])
     assert sorted(storage.list("scratch")) == kept_copies
 
     log.open(third)
-    delete_leftovers(storage, log, DATA, "scratch")
+    delete_leftovers(storage, log, [DATA, "scratch"], {})
     assert sorted(storage.list(DATA)) == sorted([folders[first], folders[third], "of somebody else"])
+
+
+def test_r5_what_those_before_have_staged_goes_and_nothing_that_is_published_or_of_anybody_else(sinks: Sinks) -> None:
+    """A sink is shared: by the other subtasks of its vertex, and by a job of this id under another root. What is void
+    nobody releases (R4)."""
+    assert sinks.delete() == sorted(STAYS)
+
+
+class Refusing(BoundSink):
+    """``staged`` fails, or the deletion of each."""
+
+    def __init__(self, error: Exception, ids: list[str] | None = None) -> None:
+        self.error, self.ids = error, ids
+        self.asked: list[str] = []
+
+    stage = release = last_released = collect_garbage = None  # type: ignore[assignment]
+
+    def staged(self) -> dict[str, list[int]]:
+        if self.ids is None:
+            raise self.error
+        return {name: [1] for name in self.ids}
+
+    def delete_staged(self, ids: object) -> None:
+        self.asked.append(str(ids))
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [StorageReadOnlyError(uri="there", reason="AccessDenied"), ValueError("a bug")])
+def test_a_sink_that_cannot_tell_what_is_staged_keeps_nobody_from_going_on(
+    sinks: Sinks, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert sinks.delete(broken=Refusing(error)) == sorted(STAYS)
+    assert f"sink broken stays for now: {error}" in caplog.text
+
+
+def test_what_a_sink_cannot_delete_keeps_nothing_else(sinks: Sinks, caplog: pytest.LogCaptureFixture) -> None:
+    held = Refusing(StorageReadOnlyError(uri="there", reason="AccessDenied"), [VOID, LEFT, PUBLISHED])
+    with caplog.at_level(logging.WARNING):
+        assert sinks.delete(held=held) == sorted(STAYS)
+    assert held.asked == [str([LEFT]), str([VOID])]
+    assert f"{LEFT}, staged in sink held, cannot be deleted" in caplog.text
+
+
+def test_r8_whoever_is_overtaken_in_it_deletes_no_more(sinks: Sinks) -> None:
+    with pytest.raises(LogFencedError):
+        sinks.delete(first=Refusing(LogFencedError(log="log", attempt="0004-x", epoch=4)))
+    assert LEFT in sinks.target.list(STAGING)

@@ -1,24 +1,52 @@
-"""What the attempts before have written for the next vertex, or copied for themselves, and nobody published (R5)."""
+"""What the attempts before have staged, written for the next vertex, or copied, and nobody published (R5)."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Collection, Mapping
+
+from airflow_provider_ckpt.errors import OvertakenError
+from airflow_provider_ckpt.jobmaster.staged_orphans import staged_orphans
 from airflow_provider_ckpt.partitions.attempts import fenced
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.sinks.sink import attempt_of
+from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
 from airflow_provider_ckpt.storage.removal import best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 
+log = logging.getLogger(__name__)
 
-def delete_leftovers(storage: Storage, log: LogReader, *folders: str) -> None:
+
+def delete_leftovers(
+    storage: Storage, subtask_log: LogReader, folders: Collection[str], sinks: Mapping[str, BoundSink]
+) -> None:
     """``folders``: of the files for the next vertex, and of copies. By the attempt that has the log, when
     nothing that was prepared before it can be published any more, and after a look at the fence. A run may last for
-    months, and a subtask fail each hour: the next driver may be far away."""
-    records = log.records()
+    months, and a subtask fail each hour: the next driver may be far away.
+
+    What cannot be deleted is told of, and stays. Raises OvertakenError."""
+    records = subtask_log.records()
     over = {str(one) for one in fenced(records)}
-    named = {file.folder for _, record in records if isinstance(record, Batch) for file in record.files}
+    batches = [record for _, record in records if isinstance(record, Batch)]
+    named = {file.folder for batch in batches for file in batch.files}
     for folder in folders:
-        for name in storage.list(folder):
-            if name not in named and attempt_of(name) in over:
+        with best_effort(f"what is left in {folder}"):
+            left = [name for name in storage.list(folder) if name not in named and attempt_of(name) in over]
+            for name in left:
                 with best_effort(f"{folder}/{name}"):
                     storage.delete_tree(f"{folder}/{name}")
+    handles = {str(handle["id"]) for batch in batches for handle in batch.handles.values()}
+    for uid, sink in sinks.items():
+        _delete_staged(uid, sink, over, handles)
+
+
+def _delete_staged(uid: str, sink: BoundSink, over: Collection[str], handles: Collection[str]) -> None:
+    """Not by ``collect_garbage``: others stage and release with the sink meanwhile."""
+    try:
+        for one in [*staged_orphans({uid: sink}, over, handles)]:
+            with best_effort(f"batch {one.path}, staged in sink {uid},"):
+                sink.delete_staged([one.path])
+    except OvertakenError:
+        raise
+    except Exception as error:  # of any sink: the subtask has other things to do
+        log.warning("what attempts before have staged in sink %s stays for now: %s", uid, error)

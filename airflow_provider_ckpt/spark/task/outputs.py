@@ -14,10 +14,12 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.prepared_store import Prepared
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.answers import checked_handle_of
 from airflow_provider_ckpt.sinks.sink import BoundSink, StageRequest
+from airflow_provider_ckpt.spark.task.attempt_leftovers import delete_leftovers
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -79,6 +81,11 @@ class Outputs:
         if copy is not None and not files:  # no entry is going to name anything in it
             self._storage.delete_tree(copy)
         return Prepared(self._attempt, batch_id, files, handles, rows)
+
+    def delete_leftovers(self, log: LogReader) -> None:
+        """Of the attempts before. ``log``: of the subtask, opened by this one. See :func:`.delete_leftovers`."""
+        folders = [self._scratch, *(() if self._partition is None else (self._partition.data,))]
+        delete_leftovers(self._storage, log, folders, self._sinks)
 
     def _read(self, path: str, frame: DataFrame) -> DataFrame:
         return self._spark.read.schema(frame.schema).parquet(self._storage.spark_uri(path))

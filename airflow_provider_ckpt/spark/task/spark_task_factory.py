@@ -59,6 +59,8 @@ class SparkTaskFactory:
         """The task of ``attempt``, which has opened the subtask's log, with its Spark folder. What Spark had committed
         of the attempts before and nobody published is published (R1)."""
         runner = self._make(subtask, attempt, plan, rewinds)
+        if attempt.number:  # else its driver does it for all subtasks at once, when it has made their tasks
+            self._delete_leftovers(subtask, attempt, plan)
         before = self._current.get(subtask)
         self._late |= set() if before is None else before.late_files()
         self._current[subtask] = runner
@@ -86,6 +88,11 @@ class SparkTaskFactory:
 
     def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
         report_crash(self._context, subtask, attempt, error)
+
+    def _delete_leftovers(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> None:
+        log = self._logs[subtask]
+        AttemptContext(self._context, subtask, attempt, log, plan.parallelism).check_fenced()
+        self._streaming.outputs(subtask, attempt).delete_leftovers(log)
 
     def _make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, rewinds: bool) -> Runner:
         vertex = self._context.graph.vertex(subtask.vertex)

@@ -30,7 +30,6 @@ from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.attempt_leftovers import delete_leftovers
 from airflow_provider_ckpt.spark.task.bounded_input import bounded_input
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
@@ -131,8 +130,6 @@ class StreamingRunnerFactory:
         widen = functools.partial(self._widen, subtask, publisher.inputs)
         # of one that died in it; who is overtaken cleans up yet: not what a later attempt tries
         delete_trials_before(context.storage, f"{home}/trial", attempt)
-        target = self._target(subtask)
-        delete_leftovers(context.storage, log, f"{home}/scratch", *(() if target is None else (target.data,)))
         trials = Trials(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
             context, publisher, functools.partial(self._builder, vertex, edges), trials, forget_earlier, widen

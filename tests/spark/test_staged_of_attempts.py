@@ -1,0 +1,73 @@
+"""What attempts have staged that others of their subtask follow under one driver, which may run for months."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt import Job
+from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.sinks.sink import attempt_of
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.harness import World
+from tests.spark.jobs import mixed
+from tests.spark.test_batch_attempts import stamped
+from tests.spark.test_split_sources import into_a_sink, splits
+
+KINDS: dict[str, tuple[Callable[[World], Job], str, str, dict[str, Any]]] = {
+    "query": (mixed, "doubled", "out", {}),
+    "splits": (lambda world: into_a_sink(world, splits(6), parallelism=1), "parts", "raw", {}),
+    "batch": (lambda world: stamped(world, 1), "stamps", "out", {"mode": "batch"}),
+}
+
+
+class FailingBehindStage(WrappedStorage):
+    """Each attempt of a vertex but the third stages a batch, and can neither prepare nor publish it. ``look``: called
+    before the third publishes."""
+
+    def __init__(self, inner: Storage, vertex: str, look: Callable[[], None], opened: list[str] | None = None) -> None:
+        super().__init__(inner)
+        self.vertex, self.look, self.opened = vertex, look, [] if opened is None else opened
+
+    def create(self, path: str, data: bytes) -> None:
+        if f"/{self.vertex}/0/log/" in path:
+            if b'"Open"' in data:
+                self.opened.append(path)
+            if b'"Batch"' in data:
+                if len(self.opened) < 3:
+                    raise StorageTransientError(verb="create", uri=path, reason="Input/output error")
+                self.look()
+        super().create(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        if f"/{self.vertex}/0/prepared/" in path and len(self.opened) < 3:
+            raise StorageTransientError(verb="replace", uri=path, reason="Input/output error")
+        super().replace(path, data)
+
+    def _wrap(self, inner: Storage) -> FailingBehindStage:
+        return FailingBehindStage(inner, self.vertex, self.look, self.opened)
+
+
+def staged_by(world: World, uid: str) -> list[int]:
+    """The numbers of the attempts."""
+    staging = Path(world.path(uid)) / "_ckpt" / world.job_id / uid / "staging"
+    names = [place.name for place in staging.iterdir()] if staging.exists() else []
+    return sorted({AttemptId.parse(attempt_of(name) or "").number for name in names})
+
+
+@pytest.mark.parametrize("kind", [*KINDS])
+def test_r5_what_failed_attempts_have_staged_goes_while_the_driver_runs_on(world: World, kind: str) -> None:
+    make, vertex, uid, given = KINDS[kind]
+    expected = world.put_ids("history", 2, 3) | world.put_ids("live", 1, 3, 1000)
+    seen: list[list[int]] = []
+    storage = FailingBehindStage(world.storage, vertex, lambda: seen.append(staged_by(world, uid)))
+    asks = world.ask("drain", lambda: world.released_count(uid) >= (18 if kind == "splits" else len(expected)))
+    run = world.run(make(world), asks, storage=storage, restart_attempts=3, restart_delay=0, **given)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert seen[0] == [2]
+    assert world.state().restarts == {f"{vertex}/0": 2}
