@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from airflow_provider_ckpt.jobmaster.opened_attempts import opened_attempts
 from airflow_provider_ckpt.jobmaster.persisted_results import persisted_folders, unnamed_places
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.attempts import LivingAttempts, fenced
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.attempts import AllAttemptsBut, LivingAttempts, fenced
+from airflow_provider_ckpt.partitions.records import Batch, Open
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.errors import GarbageLeftError
 from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
@@ -46,12 +47,14 @@ def collect_garbage(
     check_fenced: Callable[[], None],
 ) -> int:
     """Delete what fenced attempts left and no live entry of a log names; returns a count of what was found. ``epoch``:
-    the driver's. What cannot be deleted is told of, and stays.
+    the driver's. What cannot be deleted is told of, and stays. In the targets of sinks only what attempts of this job
+    have staged: a job of the same id under another root may stage in the same one.
 
     Call it when every log was opened, and every Spark folder is complete: whoever claims the job after the look at the
     fence goes on from those, and can publish nothing of what is deleted. ``check_fenced`` is the journal's.
     """
     living = LivingAttempts(epoch, {one for log in logs.values() for one in fenced(log.records())})
+    others = _others(storage, job_id, logs, living) if sinks else AllAttemptsBut(())
     removed = 0
     for vertex in graph.vertices:
         batches = {name: [one for _, one in logs[name].records() if isinstance(one, Batch)] for name in vertex.subtasks}
@@ -61,16 +64,25 @@ def collect_garbage(
         for uid in vertex.sinks:  # of all subtasks at once: a sink knows attempts, and not whose they are
             every = [batch.handles for of_subtask in batches.values() for batch in of_subtask]
             handles = {str(staged[uid]["id"]) for staged in every if uid in staged}
-            removed += _collect_staged(sinks[uid], handles, living)
+            removed += _collect_staged(sinks[uid], handles, others)
         for name, of_subtask in batches.items():
             removed += _collect_partition(storage, job_id, graph, name, of_subtask, epoch, living)
             _delete_staged(storage, f"{subtask_path(job_id, name.vertex, name.number)}/scratch", living)
     return removed
 
 
-def _collect_staged(sink: BoundSink, handles: Collection[str], living: LivingAttempts) -> int:
+def _others(
+    storage: Storage, job_id: str, logs: Mapping[SubtaskId, SubtaskLog], living: LivingAttempts
+) -> AllAttemptsBut:
+    """All but those of this job that are over."""
+    known = [record.attempt for log in logs.values() for _, record in log.records() if isinstance(record, Open)]
+    before = opened_attempts(storage, job_id, {log.path for log in logs.values()})
+    return AllAttemptsBut(name for name in map(str, (*known, *before)) if name not in living)
+
+
+def _collect_staged(sink: BoundSink, handles: Collection[str], others: AllAttemptsBut) -> int:
     try:
-        return len(sink.collect_garbage(handles, living))
+        return len(sink.collect_garbage(handles, others))
     except GarbageLeftError as error:  # it is in nobody's way
         log.warning("%s", error)
         return len(error.data["deleted"])
@@ -124,10 +136,13 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
     for path in given_back(storage, state):
         with each.tried(path):
             storage.delete_tree(path)
-    for vertex in graph.vertices:
-        for uid in set(vertex.sinks) & sinks.keys():  # a job that FINISHED may have been edited since
-            with each.tried(f"sink {uid}"):
-                sinks[uid].collect_garbage(set(), set())
+    there = {uid for vertex in graph.vertices for uid in vertex.sinks} & sinks.keys()  # it may have been edited since
+    if there:
+        with each.tried("what the logs say"):
+            others = AllAttemptsBut(str(one) for one in opened_attempts(storage, job_id))
+            for uid in sorted(there):
+                with each.tried(f"sink {uid}"):
+                    sinks[uid].collect_garbage(set(), others)
     with each.tried("requests"):
         storage.delete_tree(requests_path(job_id))
     for part in (*PARTS, JOURNAL):  # nobody has anything to write there any more; beside them may be anybody's output

@@ -17,24 +17,22 @@ claims stay in the journal as they always do: the driver that sleeps longest fin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.jobmaster.deletion_terms import DeletionTerms
 from airflow_provider_ckpt.jobmaster.errors import StagedOutputLeftError
 from airflow_provider_ckpt.jobmaster.log_checks import check_journal
+from airflow_provider_ckpt.jobmaster.opened_attempts import opened_attempts
 from airflow_provider_ckpt.journal.events import DeletionBegun, JobDeleted
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.attempts import AllAttemptsBut
-from airflow_provider_ckpt.partitions.records import Open
-from airflow_provider_ckpt.partitions.subtask_entries import subtask_entries
 from airflow_provider_ckpt.sinks.sink import BoundSink
-from airflow_provider_ckpt.storage.errors import CorruptLogError
-from airflow_provider_ckpt.storage.layout import PARTS, job_path, vertices_path
+from airflow_provider_ckpt.storage.layout import PARTS, job_path
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -97,7 +95,8 @@ class JobDeletion:
 
     def _delete(self, journal: Journal) -> DeletedJob:
         if journal.state.deletion is None:
-            journal.write(DeletionBegun(journal.state.status, time.time(), tuple(sorted({*self._attempts()}))))
+            attempts = {str(one) for one in opened_attempts(self._storage, self._job_id)}
+            journal.write(DeletionBegun(journal.state.status, time.time(), tuple(sorted(attempts))))
         staged = self._delete_staged(journal.state)
         files = [size for part in self._parts() for size in self._delete_part(part)]
         self._storage.collect_temporary(self._home, LEFT_BEHIND)
@@ -132,17 +131,6 @@ class JobDeletion:
             cause = str(first) or type(first).__name__
             raise StagedOutputLeftError(job_id=self._job_id, sink=uid, cause=cause) from first
         return staged
-
-    def _attempts(self) -> Iterator[str]:
-        """Of every vertex the job ever had. Of a log that is damaged those before the damage."""
-        vertices = vertices_path(self._job_id)
-        for vertex in self._storage.list(vertices):
-            for subtask in self._storage.list(f"{vertices}/{vertex}"):
-                try:
-                    entries = subtask_entries(self._storage, f"{vertices}/{vertex}/{subtask}/log").load()
-                except CorruptLogError as error:
-                    entries = error.data["intact"]
-                yield from (str(entry.value.attempt) for entry in entries if isinstance(entry.value, Open))
 
 
 def _attempt(state: JobState) -> str:

@@ -270,9 +270,9 @@ class BoundSink(ABC):
         That is: the id is not in ``live_handles`` (ids of all handles that are published, not voided by a rewind, R4,
         and not yet released) *and* its attempt is not in ``live_attempts`` (fenced: it cannot publish any more, R5).
         ``live_attempts`` answers ``in``; it may hold attempts that do not exist yet, and then cannot be listed.
-        Called when a driver has taken the job over, at the end of a job, and when it is deleted: then all attempts but
-        those of this job are live, as another job of this id, under another root, may stage in the same target.
-        Idempotent.
+        Called when a driver has taken the job over, at the end of a job, and when it is deleted. All attempts are live
+        but those that the logs of this job know to be over, as another job of this id, under another root, may stage in
+        the same target. Idempotent.
 
         Something that cannot be deleted keeps nothing else from being: raise :class:`~.errors.GarbageLeftError` at the
         end. A driver that takes the job over tells of it and goes on; a deletion of the job is not complete.

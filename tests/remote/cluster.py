@@ -42,7 +42,9 @@ class KeptRowSink(RowSink):
     """What a job that has FINISHED has staged stays, to be compared with."""
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        return [] if live_attempts == set() else super().collect_garbage(live_handles, live_attempts)
+        if Journal(self._world.storage, JOB).replay().status is JobStatus.FINISHED:
+            return []
+        return super().collect_garbage(live_handles, live_attempts)
 
 
 class NotOverError(AssertionError):

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster.collector import collect_garbage
+from airflow_provider_ckpt.jobmaster.collector import clean_up, collect_garbage
+from airflow_provider_ckpt.jobmaster.opened_attempts import opened_attempts
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
@@ -19,11 +20,14 @@ from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.errors import GarbageLeftError
+from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder
 from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from tests.client.past_job import GRAPH as PAST
+from tests.client.past_job import PastJob
 
 GRAPH = JobGraph(
     (
@@ -144,3 +148,22 @@ def test_r8_a_driver_whose_log_was_opened_collects_nothing(house: House) -> None
     with pytest.raises(LogFencedError):
         house.collect()
     assert (house.storage.list(DATA), house.asked) == ([PUBLISHED, LEFT, MINE], [])
+
+
+def test_r5_what_attempts_have_staged_that_no_log_of_this_job_knows_is_left_to_whoever_does(house: House) -> None:
+    """A job of this id under another root may stage in the same target, whatever its epoch. A vertex that the job has
+    no more may have staged, too."""
+    house.opened(SubtaskId("gone/0"), AttemptId(1, 0, "ofgone"))
+    house.collect()
+    [(_, attempts)] = house.asked
+    assert ["0001-another" in attempts, "0001-ofgone" in attempts, "0001-before" in attempts] == [True, False, False]
+
+
+def test_r5_a_job_that_has_finished_deletes_of_a_target_what_its_own_attempts_have_staged(tmp_path: Path) -> None:
+    job = PastJob.run(tmp_path)
+    sink = job.sink.bind(SinkContext("orders", "lake"))
+    target, mine = open_storage(job.sink.path), str(next(opened_attempts(job.storage, "orders")))
+    for name in (f"{mine}-7-0a", "0001-another-7-0a"):
+        target.create(f"_ckpt/orders/lake/staging/{name}/part", b"rows")
+    clean_up(job.storage, "orders", PAST, {"lake": sink})
+    assert sink.staged() == {"0001-another-7-0a": [4]}

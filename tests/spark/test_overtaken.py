@@ -23,6 +23,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_names import staging_folder
 from airflow_provider_ckpt.sinks.file_sink import FileSink
@@ -77,9 +78,10 @@ def leave_something(world: World) -> None:
         with suppress(TransientError):
             world.run(job(world), storage=storage)
     (data,) = world.root.rglob("history/0/partition/**/data")
+    dead = next(record.attempt for _, record in world.records("doubled") if isinstance(record, Open))
     for place in (data, world.base / "out" / staging_folder(world.job_id, "out")):
-        (place / "0001-dead-7-x").mkdir(parents=True)
-        (place / "0001-dead-7-x" / "part").write_text("x")
+        (place / f"{dead}-7-x").mkdir(parents=True)
+        (place / f"{dead}-7-x" / "part").write_text("x")
 
 
 def at(verb: str, *parts: str) -> Point:
@@ -182,7 +184,8 @@ def test_r5_the_collector_looks_at_the_fence_first_and_spares_later_epochs(world
         "scratch": world.root / world.job_id / "vertices/doubled/0/scratch",
         "staging": world.base / "out" / staging_folder(world.job_id, "out"),
     }
-    names = ["0001-left-5-x", "0002-mine-5-x", "0003-next-5-x"]
+    left_by = next(record.attempt for _, record in world.records("doubled") if isinstance(record, Open))
+    names = [f"{left_by}-5-x", "0002-mine-5-x", "0003-next-5-x"]
     for place in places.values():
         for name in names:
             (place / name).mkdir(parents=True)
