@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable
 from random import Random
@@ -221,11 +220,7 @@ class StreamingRunner(Runner):
     def prepare(self, trial: str, plan: VertexPlan, *, fits: bool) -> None:
         world = (*self.task_id, trial)
         answer: Report = ReconfigurationPrepared(*world) if fits else ReconfigurationUnfit(*world, "other columns")
-        self._try(answer, zlib.crc32(trial.encode()) % 8)
-
-    def _try(self, answer: Report, steps: int) -> None:
-        """Beside whatever else it does; whoever has asked may be gone by then."""
-        self.work.append(lambda: self._try(answer, steps - 1) if steps else self.outbox.append(answer))
+        self.work.append(lambda: self.outbox.append(answer))
 
     def drain(self) -> None:
         self._carry_out(self.machine.drain(self._seen()))
