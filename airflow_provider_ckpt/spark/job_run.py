@@ -234,7 +234,8 @@ class _Execution:
             journal.write(restored_event(start.restore, journal.state, time.time()))
         idle = [] if prepared.anew is not None else sinks_without_rows(self._as_reset(journal.state), plan.graph)
         schemas, given, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
-        settings = prepared.logic.as_read(journal.state.settings) if self._for_workers else None
+        read = prepared.logic.as_read if self._for_workers else prepared.logic.first_read
+        settings = read(journal.state.settings)
         code = prepared.job.code
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled, settings, code)
         self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())

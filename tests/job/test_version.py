@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.loading import load
 from airflow_provider_ckpt.job.version import Version, load_version
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.storage.location import Location
 
@@ -181,6 +182,22 @@ def test_what_was_read_once_and_is_the_same_is_not_kept_twice(tmp_path: Path) ->
     write(tmp_path / "two", 'NAME = "three"')
     assert loader.read(reference) != digest
     assert set(sys.modules) - modules, "another version"
+
+
+def test_what_was_assigned_for_the_next_run_has_the_digest_of_what_that_run_has_read(tmp_path: Path) -> None:
+    """Later runs tell by it that the file is another one; what they find themselves takes no other digest's place."""
+    reference = write(tmp_path / "two", 'NAME = "two"')
+    settings = {"v": VertexSettings(logic={"live": reference})}
+    first = LogicLoader({}, Location(str(tmp_path)))
+    first(reference)
+    assigned = first.first_read(settings)
+    digest = assigned["v"].digests["live"]
+    write(tmp_path / "two", 'NAME = "three"')
+    later = LogicLoader({}, Location(str(tmp_path)))
+    later(reference, digest)
+    assert [one.given for one in later.changed] == [digest]
+    assert later.first_read(assigned) == assigned
+    assert later.as_read(assigned)["v"].digests["live"] != digest
 
 
 def test_a_module_without_source_is_refused_by_name(tmp_path: Path) -> None:

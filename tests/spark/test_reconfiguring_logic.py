@@ -152,6 +152,10 @@ def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job
     assert run.status == "STOPPED", run.cause
     check(world, 50)
     assert by(world) == ["one", "one", "one", "one", "two"]
+    another(world, "v2", marked='return rows.withColumn("by", F.lit("three"))')
+    with Script(world, lambda script: script.put(50)):
+        run = world.run(counting(world))
+    assert any("is not what it was when it was assigned" in line["message"] for line in run.of("warning"))
 
 
 @pytest.mark.slow

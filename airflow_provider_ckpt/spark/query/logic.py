@@ -61,6 +61,12 @@ class LogicLoader:
         """``settings`` with the digests of what this process has read for them: by which others are to go, too."""
         return {uid: replace(one, digests=self._digests(one)) for uid, one in settings.items()}
 
+    def first_read(self, settings: Settings) -> dict[str, VertexSettings]:
+        """``settings`` with the digests of those that nobody had read when they were assigned (for the next run): a
+        later run says so if it finds them other than they are now."""
+        read = self.as_read(settings)
+        return {uid: replace(one, digests={**read[uid].digests, **one.digests}) for uid, one in settings.items()}
+
     def _digests(self, settings: VertexSettings) -> dict[str, str]:
         read = dict(settings.digests)
         for uid, reference in settings.logic.items():
