@@ -30,6 +30,7 @@ from airflow_provider_ckpt.coordinator.pauses import Pause
 from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
 from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
 from airflow_provider_ckpt.coordinator.releasing import Releasing
+from airflow_provider_ckpt.coordinator.renewer import Renewer
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
@@ -38,6 +39,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     ReconfigurationPrepared,
     ReconfigurationUnfit,
     SourceAtEnd,
+    SourceLogGrown,
     SplitsCompleted,
     SplitsReturned,
     SubtaskAtEndOfData,
@@ -103,6 +105,7 @@ class Coordinator:
         self._releasing = Releasing(self._parts, self._job)
         self._failover = Failover(self._parts, self._job, self._decider, is_awaiting=is_awaiting)
         self._rescaler = Rescaler(self._parts, self._job, self._failover, has_workers=is_awaiting)
+        self._renewer = Renewer(self._parts, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
         self._reconfigurer = Reconfigurer(self._parts, self._job, self._failover, self._lifecycle, self._rescaler)
         self._controlling = Controlling(
@@ -253,6 +256,8 @@ class Coordinator:
                 self._controlling.measured(message)
             case BatchPublished():
                 self._parts.cycle.note_published(message.subtask, now)
+            case SourceLogGrown():
+                self._parts.renewing.want(message.subtask)
             case ReleaseDone():
                 self._awaited(self._releasing.done(message, now))
             case ReleaseFailed():
@@ -299,6 +304,7 @@ class Coordinator:
         self._controlling.advance(now)
         self._rescaler.advance(now)  # before the end is decided: with subtasks that are to come it has not come
         self._reconfigurer.advance(now)
+        self._renewer.advance(now)
         if self._parts.requests.stop is None or self._job.work_is_done:
             self._lifecycle.finish_released()  # else: the next run finishes what can finish
         self._job.end_if_done(now)

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.pauses import Pauses
 from airflow_provider_ckpt.coordinator.reconfiguring import Reconfiguring
 from airflow_provider_ckpt.coordinator.releases import Releases
+from airflow_provider_ckpt.coordinator.renewing import Renewing
 from airflow_provider_ckpt.coordinator.requests import Requests
 from airflow_provider_ckpt.coordinator.rescaling import Rescaling
 from airflow_provider_ckpt.coordinator.restart_strategy import RestartStrategy
@@ -42,6 +43,7 @@ class Parts:
     splits: SplitSources
     rescaling: Rescaling
     reconfiguring: Reconfiguring
+    renewing: Renewing
     pauses: Pauses
     requests: Requests
     finals: FinalCheckpoints
@@ -75,7 +77,8 @@ def make_parts(
         running, subtasks, restored.hosts, restored.waiting, has_workers=is_awaiting, is_batch=options.is_batch
     )
     reconfiguring = Reconfiguring(subtasks, restored.settings, restored.reconfigured, epoch)
-    pauses = Pauses([sources, rescaling, reconfiguring])
+    renewing = Renewing(reconfiguring, rescaling)
+    pauses = Pauses([sources, rescaling, reconfiguring, renewing])
     splits = SplitSources(restored.splits)
     releases = Releases([uid for vertex in graph.vertices for uid in vertex.sinks], restored)
     return Parts(
@@ -89,6 +92,7 @@ def make_parts(
         splits=splits,
         rescaling=rescaling,
         reconfiguring=reconfiguring,
+        renewing=renewing,
         pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(running, restored),

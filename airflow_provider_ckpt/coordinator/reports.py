@@ -215,6 +215,16 @@ class BatchPublished:
     attempt: AttemptId
 
 
+@dataclass(frozen=True)
+class SourceLogGrown:
+    """Spark's log of an edge that the subtask reads has grown, and most of what it names is not fed any more. The next
+    attempt begins with a short one. Told at each tenth batch until then."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+
+
 Report = (
     SubtaskOpened
     | SubtaskRunning
@@ -231,6 +241,7 @@ Report = (
     | SplitsReturned
     | QueryMeasured
     | BatchPublished
+    | SourceLogGrown
 )
 """For the coordinator."""
 TaskReport = Report | SubtaskFenced | DataAvailable

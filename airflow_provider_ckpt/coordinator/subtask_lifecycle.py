@@ -112,7 +112,7 @@ class SubtaskLifecycle:
         parts = self._parts
         parts.out.extend(map(Append, on.events))
         for subtask in on.subtasks:
-            if not parts.reconfiguring.waits_to_begin_anew(subtask):
+            if not (parts.reconfiguring.waits_to_begin_anew(subtask) or parts.renewing.waits_to_begin_anew(subtask)):
                 parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))
 
     # -- what they are told

@@ -33,6 +33,12 @@ class Reconfigure(PauseReason):
     number: int
 
 
-_REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure])
+@dataclass(frozen=True)
+class BeginAnew(PauseReason):
+    """It goes on in its next attempt, under the plan that it has: what Spark keeps for it has grown, and is short in a
+    new one."""
+
+
+_REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure, BeginAnew])
 REASON = own_form(_REASONS.to_json, _REASONS.from_json)
 """Metadata of a field that holds a reason."""

@@ -17,6 +17,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 _COMPACT_EVERY = 10
 """Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
+GROWN = 4 << 20
+"""Bytes of a compacted entry: some twenty thousand files. Spark writes it anew each ten batches, in a fifth of a
+second."""
+_GROWN_TIMES = 4
 _TAIL = 1 << 16
 """Bytes of a compacted entry that are read first: some three hundred files."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
@@ -58,6 +62,15 @@ class SeenFiles:
         self._read_up_to = -1
         self._planned: tuple[int, list[str]] | None = None
         """What :meth:`planned` has read: (offset, URIs)."""
+        self._sizes: list[int] = []
+        """Bytes of the compacted entry that was read first, and of the one that was read last."""
+        self._is_told = True
+
+    def has_grown(self) -> bool:
+        """Whether the log is several times as long as it was at first, and long. True once for each compacted entry
+        that was read: whoever is told may not have heard it."""
+        is_told, self._is_told = self._is_told, True
+        return not is_told and self._sizes[-1] >= max(GROWN, _GROWN_TIMES * self._sizes[0])
 
     def planned(self, offset: int) -> list[str]:
         """URIs that a batch up to ``offset`` takes, as Spark writes them, each as often as the log names it; the next
@@ -108,15 +121,22 @@ class SeenFiles:
         try:
             if after >= 0 and name.endswith(".compact"):
                 return self._news(path, after, up_to)
-            return _named_between(self._storage.read(path), after, up_to)[0]
+            entry = self._storage.read(path)
+            if name.endswith(".compact"):
+                self._note_size(len(entry))
+            return _named_between(entry, after, up_to)[0]
         except (ValueError, KeyError, TypeError):
             uri = self._storage.full_uri(path)
             raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
+
+    def _note_size(self, size: int) -> None:
+        self._sizes, self._is_told = [*self._sizes[:1], size], False
 
     def _news(self, path: str, after: int, up_to: int) -> list[str]:
         """The same, without the most of a compacted entry: it names all that the source has ever taken, and of that its
         last lines are what each tenth batch is after."""
         size, span = self._storage.size(path), _TAIL
+        self._note_size(size)
         while span < size:
             found, is_all = _named_between(self._storage.read_range(path, size - span, size), after, up_to)
             if is_all:

@@ -141,6 +141,12 @@ class Inputs:
             for key in self._channels.get(uid, ()):
                 self.edges[key].feed.refuse_damaged(paths)
 
+    def has_grown(self) -> bool:
+        """Whether Spark's log of an edge is to be shortened, which the next attempt does; see
+        :meth:`SeenFiles.has_grown`. That of a source names files of a user's, which may be there for ever."""
+        grown = [uid for uid in self._channels if self._seen[uid].has_grown()]
+        return bool(grown)
+
     def _log_of(self, uid: str) -> SeenFiles:
         if uid not in self._seen:
             self._seen[uid] = self._new_seen(uid)

@@ -30,6 +30,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     ReconfigurationPrepared,
     ReconfigurationUnfit,
     SourceAtEnd,
+    SourceLogGrown,
     SplitsCompleted,
     SplitsReturned,
     SubtaskAtEndOfData,
@@ -44,7 +45,7 @@ from airflow_provider_ckpt.coordinator.reports import (
 from airflow_provider_ckpt.coordinator.wire import from_json, to_json
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.batch_progress import BatchProgress
-from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure
+from airflow_provider_ckpt.model.pause_reason import BeginAnew, DropSource, Reconfigure
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -87,6 +88,8 @@ MESSAGES: list[Any] = [
     QueryMeasured(*WORLD, BatchProgress(7, 1.5, 1.0, 100, 3, 4096, 2, 50, 9000, 8)),
     QueryMeasured(*WORLD, None),
     BatchPublished(*WORLD),
+    SourceLogGrown(*WORLD),
+    SubtaskPaused(*WORLD, BeginAnew(), 4),
     AssignSplits(*WORLD, ("2026-02", "2026-03"), is_last=False),
     TriggerBarrier(*WORLD, 2),
     DeploySubtask(*WORLD, VertexPlan(0, ("history",))),

@@ -19,6 +19,8 @@ from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
 from airflow_provider_ckpt.coordinator.messages import Message
+from airflow_provider_ckpt.coordinator.pauses import Pause
+from airflow_provider_ckpt.coordinator.renewing import Renewing
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
@@ -35,6 +37,7 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.pause_reason import BeginAnew
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import Settings
@@ -42,6 +45,7 @@ from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from tests.simulation.growing import GrowingRunner
 from tests.simulation.hastening import HasteningRunner
 from tests.simulation.restless import Restless
 from tests.simulation.runner import StreamingRunner
@@ -97,9 +101,35 @@ def test_every_schedule_in_which_a_controller_changes_the_job_does_so_too(first:
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
-def test_every_schedule_in_which_batches_hasten_checkpoints_does_so_too(first: int) -> None:
+def test_every_schedule_in_which_batches_hasten_checkpoints_and_subtasks_begin_anew_does_so_too(first: int) -> None:
+    """R7: what begins anew has not failed. Beside changes and rescales."""
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
-        _run(seed, runner=HasteningRunner, splits=seed % 2 == 0, reconfigures=seed % 3 == 0)
+        of_splits = seed % 2 == 0
+        _run(seed, runner=GrowingRunner, splits=of_splits, rescales=seed % 4 == 0, reconfigures=seed % 3 == 0)
+
+
+@pytest.mark.slow
+def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while somebody asks for a change, and so that a change comes first."""
+    sent, take, change = list[SubtaskId](), Renewing.take, Renewing.change
+    put_off = list[SubtaskId]()
+
+    def counted(self: Renewing) -> list[SubtaskId]:
+        found = take(self)
+        sent.extend(found)
+        return found
+
+    def noted(self: Renewing, pause: Pause[BeginAnew], batch_id: int, now: float) -> Event | None:
+        if self._is_changing:
+            put_off.append(pause.subtask)
+        return change(self, pause, batch_id, now)
+
+    monkeypatch.setattr(Renewing, "take", counted)
+    monkeypatch.setattr(Renewing, "change", noted)
+    for seed in range(90):
+        _run(seed, runner=GrowingRunner, reconfigures=seed % 3 == 0)
+    assert len(sent) > 20
+    assert put_off
 
 
 @pytest.mark.slow

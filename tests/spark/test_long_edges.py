@@ -14,12 +14,14 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster import retention
+from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
+from airflow_provider_ckpt.sparkfiles import seen_files
 from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.faults import HookedStorage, at_prepared
-from tests.spark.harness import World
+from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS
 from tests.spark.test_feed import Partition, flat, partition
 from tests.spark.test_restarts import failing
@@ -102,11 +104,16 @@ def edged(world: World) -> Job:
     return job
 
 
-def shortened(world: World) -> list[int]:
-    """Batches in the oldest compacted entry that the newest folder of the consumer has."""
+def compacted(world: World) -> dict[int, list[int]]:
+    """Compacted entries that the newest folder of the consumer has -> the batches of the files that each names."""
     folders = sorted((world.root / "job/vertices/doubled/0/spark").glob("*/sources/live__doubled"))
-    oldest = min(int(path.name.partition(".")[0]) for path in folders[-1].glob("*.compact"))
-    return [json.loads(line)["batchId"] for line in lines(folders[-1], oldest)[1:]]
+    numbers = [int(path.name.partition(".")[0]) for path in folders[-1].glob("*.compact")]
+    return {one: [json.loads(line)["batchId"] for line in lines(folders[-1], one)[1:]] for one in numbers}
+
+
+def newest_attempt(world: World, vertex: str) -> AttemptId:
+    found = (AttemptId.find(path.name) for path in (world.root / f"job/vertices/{vertex}/0/spark").iterdir())
+    return max(one for one in found if one is not None)
 
 
 @pytest.mark.slow
@@ -125,7 +132,8 @@ def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_
     stop_at_all()
     expected |= world.put_ids("live", FILES, 1, 1000)
     stop_at_all()
-    assert shortened(world)[0] > 0
+    found = compacted(world)
+    assert found[min(found)][0] > 0
     checkpoint = world.state().last_completed
 
     expected |= world.put_ids("live", 6, 1, 2000)
@@ -143,3 +151,27 @@ def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_
     assert world.released_ids() == sorted(expected)
     expected |= world.put_ids("live", FILES, 1, 3000)
     stop_at_all()
+
+
+@pytest.mark.slow
+def test_r7_the_log_of_an_edge_stays_short_in_a_run_that_never_ends(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query goes on in its next attempt, between two batches: nothing failed, and the others do not notice."""
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 4)
+    monkeypatch.setattr(seen_files, "GROWN", 9 * 150)
+    monkeypatch.setattr(seen_files, "_GROWN_TIMES", 1)
+    expected = world.put_ids("live", 34, 1)
+    lines: list[Line] = []
+
+    def hear(line: Line) -> None:
+        lines.append(line)
+        stop(line)
+
+    stop = world.ask("stop", lambda: world.released_count() >= len(expected))
+    run = world.run(edged(world), hear, retained_checkpoints=1)
+    assert (run.status, run.cause) == ("STOPPED", None)
+    assert world.released_ids() == sorted(expected)
+    assert (newest_attempt(world, "live").number, world.state().restarts) == (0, {})
+    assert newest_attempt(world, "doubled").number > 1
+    assert max(map(len, compacted(world).values())) < FILES

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.spark.query.reader import StreamReader
+from airflow_provider_ckpt.sparkfiles import seen_files
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, forget_after, log_offset, normal_path
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -98,6 +99,29 @@ def test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes(tmp_path:
     assert seen.planned(4999) == taken(4999)
     assert storage.read_bytes < (70_000 if files == 1 else len(entry))
     assert SeenFiles(storage, "s").planned(4999) == [uri for _, uri in everything]
+
+
+def test_a_log_has_grown_that_is_long_and_several_times_as_long_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that the producer's log still names stay in it: an attempt may begin with a long one."""
+    storage, line = open_storage(tmp_path), len(json.dumps({"path": "file:///d/10%20.parquet"}))
+    monkeypatch.setattr(seen_files, "GROWN", 40 * line)
+
+    def told(storage: Storage, *begins_with: int) -> list[int]:
+        write(storage, "9.compact", *begins_with, 9)
+        seen, found = SeenFiles(storage, "s"), []
+        for offset in range(9, 100):
+            if offset > 9:
+                compact = offset % 10 == 9
+                write(storage, f"{offset}.compact" if compact else f"{offset}", *(range(offset + 1) if compact else ()))
+            seen.advance(offset)
+            found += [offset] if seen.has_grown() else []
+            assert not seen.has_grown()
+        return found
+
+    assert told(storage.child("short")) == [29, 39, 49, 59, 69, 79, 89, 99]
+    assert told(storage.child("long"), *[7] * 20) == [89, 99]
 
 
 NAMED = [(17, "a"), (18, "b"), (18, "a"), (18, "b"), (19, "a"), (19, "c")]

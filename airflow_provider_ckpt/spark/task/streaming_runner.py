@@ -18,7 +18,13 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from airflow_provider_ckpt.coordinator.reports import BatchPublished, QueryMeasured, ReconfigurationUnfit, SourceAtEnd
+from airflow_provider_ckpt.coordinator.reports import (
+    BatchPublished,
+    QueryMeasured,
+    ReconfigurationUnfit,
+    SourceAtEnd,
+    SourceLogGrown,
+)
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -210,6 +216,8 @@ class StreamingRunner:
             self._submit(forget)
         if self._hastens_checkpoints:
             self._publication.tell(BatchPublished(*self._publication.task_id))
+        if self._inputs.has_grown():
+            self._publication.tell(SourceLogGrown(*self._publication.task_id))
         self._advance()
 
     @property

@@ -19,7 +19,36 @@ _ROOM = ("tests/coordinator/test_room_for_workers.py",)
 
 _SOONER = ("tests/coordinator/test_sooner_checkpoints.py",)
 
+_RENEWING = ("tests/coordinator/test_renewing.py",)
+
 COORDINATOR = (
+    Mutant(
+        "begun-anew-in-the-midst-of-a-change",
+        "R21",
+        "coordinator/renewing.py",
+        "        if not self._is_changing:\n            self._standing",
+        "        if True:\n            self._standing",
+        _RENEWING,
+        "a change is given up with the attempt that prepares it, and somebody is told that his query failed",
+    ),
+    Mutant(
+        "begun-anew-and-sent-on",
+        "R20",
+        "coordinator/subtask_lifecycle.py",
+        " or parts.renewing.waits_to_begin_anew(subtask)",
+        "",
+        _RENEWING,
+        "an attempt runs another batch while the next one copies its folder",
+    ),
+    Mutant(
+        "begun-anew-and-never-awaited",
+        "R15",
+        "coordinator/renewer.py",
+        "            self._failover.awaits(subtask, now)\n",
+        "",
+        _RENEWING,
+        "a subtask whose next attempt never comes keeps the job without a checkpoint for ever",
+    ),
     Mutant(
         "a-checkpoint-behind-every-batch",
         "R15",
@@ -465,10 +494,12 @@ COORDINATOR = (
         "R2",
         "coordinator/subtask_lifecycle.py",
         "        parts.out.extend(map(Append, on.events))\n        for subtask in on.subtasks:\n"
-        "            if not parts.reconfiguring.waits_to_begin_anew(subtask):\n"
+        "            if not (parts.reconfiguring.waits_to_begin_anew(subtask)"
+        " or parts.renewing.waits_to_begin_anew(subtask)):\n"
         "                parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n",
         "        for subtask in on.subtasks:\n"
-        "            if not parts.reconfiguring.waits_to_begin_anew(subtask):\n"
+        "            if not (parts.reconfiguring.waits_to_begin_anew(subtask)"
+        " or parts.renewing.waits_to_begin_anew(subtask)):\n"
         "                parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n"
         "        parts.out.extend(map(Append, on.events))\n",
         ("tests/coordinator/test_finishing.py", "tests/coordinator/test_reconfiguring.py"),

@@ -700,6 +700,15 @@ _FORGOTTEN = (
         "files of a producer that the job does not run now are read again when it comes back",
     ),
     Mutant(
+        "long-logs-begun-anew",
+        "R7",
+        "sparkfiles/seen_files.py",
+        "max(GROWN, _GROWN_TIMES * self._sizes[0])",
+        "GROWN",
+        _SEEN,
+        "a query whose producer's log names many files stands still each ten batches for nothing",
+    ),
+    Mutant(
         "one-compacted-entry-left",
         "R2",
         "sparkfiles/folder_purge.py",
