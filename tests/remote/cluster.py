@@ -30,7 +30,7 @@ from tests.remote.process import Process
 from tests.remote.standby_process import StandbyProcess
 from tests.remote.worker_process import WorkerProcess
 from tests.remote.world import RemoteWorld
-from tests.simulation.runner import Runner
+from tests.simulation.runner import Runner, StreamingRunner
 from tests.simulation.world import JOB
 from tests.task.synthetic import RowSink
 
@@ -90,6 +90,7 @@ class Cluster:
         self.restarts = True
         """A worker has what fails begun again; else it leaves, and whoever supervises begins another one."""
         self.before_step: Callable[[Runner], bool] = lambda runner: True
+        self.streaming_runner: type[Runner] = StreamingRunner
         self.processes: list[Process] = []
         self.supervises = True
         self.standbys, self.took_over = 0, 0

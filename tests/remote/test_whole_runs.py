@@ -12,10 +12,12 @@ import pytest
 from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.partitions.records import Open
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import random_cluster, two_by_split
 from tests.remote.standby_process import StandbyProcess
 from tests.remote.worker_process import WorkerProcess
+from tests.simulation.growing import GrowingRunner
 
 SEEDS = int(os.environ.get("CKPT_REMOTE_SEEDS", "8"))
 
@@ -56,6 +58,26 @@ def test_when_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:
 def test_killed_paused_doubled_and_begun_again_at_any_moment(mode: RuntimeMode, seed: int) -> None:
     steps = Random(f"steps {seed}").choice((200, 600, 1500))
     run(random_cluster(seed, 0.025, mode), steps)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_begun_anew_again_and_again_though_nothing_fails(seed: int) -> None:
+    cluster = random_cluster(seed, 0.0, "streaming")
+    cluster.streaming_runner = GrowingRunner
+    run(cluster, 5000)
+    assert (cluster.state.epoch, cluster.state.restarts, cluster.left) == (2, {}, {})
+    opened = [
+        record.attempt.number for log in cluster.world.logs.values() for record in log if isinstance(record, Open)
+    ]
+    assert max(opened) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_begun_anew_at_any_moment_while_processes_come_and_go(seed: int) -> None:
+    cluster = random_cluster(seed, 0.025, "streaming", rescales=0.01 * (seed % 3))
+    cluster.streaming_runner, cluster.standbys = GrowingRunner, seed % 2
+    run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import Task
 from tests.remote.process import NoWait, Process
-from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
+from tests.simulation.runner import BatchRunner, Runner
 from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB
 from tests.task.synthetic import SyntheticTask
@@ -190,7 +190,7 @@ class WorkerProcess(Process):
             return None
         self.logs[subtask] = log
         self.cluster.may_fail(self, "after an attempt has opened its log")
-        kind: type[Runner] = BatchRunner if batch else StreamingRunner
+        kind: type[Runner] = BatchRunner if batch else self.cluster.streaming_runner
         kind = SplitRunner if by_split else kind
         runner = kind(world, graph, subtask, self.deployment, attempt, log, self._reader, plan)
         task = SteppedTask(runner, self.worker.post, self.cluster.before_step, f"{self.name}/{attempt}")
