@@ -121,13 +121,15 @@ def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | No
     were.
 
     What the log is folded from at any position from there on: the last batch, and the ends. An idle subtask only puts
-    barriers, and one that goes back to a checkpoint knows its last batch from them. And the batches from
-    ``unreleased_from`` on: a sink has still to release them."""
+    barriers, and one that goes back to a checkpoint knows its last batch from them. The last batch with rows: whoever
+    reads them may be in the midst of it. And the batches from ``unreleased_from`` on: a sink has still to release
+    them."""
     before = [(number, record) for number, record in live(records) if number < head and is_awaited(record)]
     batches = [number for number, record in before if isinstance(record, Batch)]
     ends = [number for number, record in before if not isinstance(record, Batch)]
     unreleased = [] if unreleased_from is None else [number for number in batches if number >= unreleased_from]
-    return sorted({*batches[-1:], *ends, *unreleased})
+    with_rows = [number for number, record in before if isinstance(record, Batch) and record.files]
+    return sorted({*batches[-1:], *with_rows[-1:], *ends, *unreleased})
 
 
 def without_forgotten(records: list[Numbered], head: int, kept: Container[int]) -> list[Numbered]:

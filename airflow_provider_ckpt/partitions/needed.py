@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from posixpath import dirname
 
 from airflow_provider_ckpt.partitions.log_state import Numbered, is_awaited
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.records import Batch, Record
 
 FEW = 250
 WORTH_KEEPING = 3
@@ -28,16 +28,17 @@ def log_head(
     ``retained``: the subtask's own positions in the retained checkpoints. ``unreleased_from``: entries from
     here on may hold handles that are not released; None if the subtask has no sinks. ``consumers``: for each
     consumer its input position in the oldest retained checkpoint, 0 if it has not started. The latter two hold batches
-    and ends, and not the barriers of an idle subtask that follow what was read and released. Nor do a few batches that
-    nobody may release, as a gate is shut, hold the barriers of weeks: the head passes them, and whoever truncates
-    leaves them below it. What the log is folded from stays besides, wherever it is, and so do they
-    (:func:`.kept_below`); so does the batch at the edge of a consumer's position.
+    and ends, and not the barriers of an idle subtask that follow what was read and released. Nor does a consumer hold
+    batches that give it nothing: it comes no further with them, as those of a filter that lets no row through for
+    weeks. Nor do a few batches that nobody may release, as a gate is shut, hold the barriers of weeks: the head passes
+    them, and whoever truncates leaves them below it. What the log is folded from stays besides, wherever it is, and so
+    do they (:func:`.kept_below`); so does the batch at the edge of a consumer's position.
     """
     known, read_from = list(records), held_from(None, consumers)
     awaited = [number for number, one in known if is_awaited(one)]
     bounds = [*retained]
     if read_from is not None:
-        bounds += [number for number in awaited if number >= read_from]
+        bounds += [number for number, one in known if number >= read_from and _is_read(one)]
     head = max(0, min(bounds))
     if unreleased_from is None:
         return head
@@ -45,6 +46,10 @@ def log_head(
     others = sum(unreleased_from <= number < head for number, _ in known) - len(unreleased)
     times = WORTH_KEEPING if len(unreleased) <= FEW else WORTH_KEEPING_MANY
     return head if others >= times * len(unreleased) else unreleased[0]
+
+
+def _is_read(record: Record) -> bool:
+    return is_awaited(record) and (not isinstance(record, Batch) or bool(record.files))
 
 
 def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | None:

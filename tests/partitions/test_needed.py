@@ -80,6 +80,15 @@ def test_r7_barriers_behind_what_all_have_read_and_released_hold_nothing() -> No
     assert head(log_of(3), 20, 4, unreleased=4) == 20
 
 
+def test_r7_batches_without_rows_hold_nothing_for_those_who_read_rows() -> None:
+    """A filter lets nothing through: who reads it publishes nothing, and its position stands still. Its own sinks count
+    each batch that they are given, with rows or without."""
+    records: list[Numbered] = [(n, batch(n, files=0 if 3 < n < 25 else 1)) for n in range(28)]
+    assert head(records, 28, 4) == 25
+    assert head(records, 28, 2) == 2
+    assert head(records, 28, 4, unreleased=10) == 10
+
+
 @pytest.mark.parametrize("end", [EndOfData(), EndOfPartition()])
 def test_r7_an_end_that_a_consumer_has_not_read_holds_the_log(end: Record) -> None:
     records: list[Numbered] = [*log_of(3)[:9], (9, end)]

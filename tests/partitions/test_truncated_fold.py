@@ -13,7 +13,15 @@ from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.partitions.log_state import Numbered, fold, live
 from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
 from airflow_provider_ckpt.partitions.needed import log_head
-from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfData, Open
+from airflow_provider_ckpt.partitions.records import (
+    Barrier,
+    Batch,
+    EndOfData,
+    EndOfPartition,
+    Open,
+    PartitionFile,
+    Record,
+)
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -60,7 +68,8 @@ class World:
             [6, 5, 2, 0.4, 1, 1, 3, 4, 2],
         )[0]
         if what == "batch" and not ended:
-            one = Batch(self.batch, {"s": str(rng.random())})
+            files = (PartitionFile(f"{self.batch}/part", 1),) if rng.random() < 0.5 else ()
+            one = Batch(self.batch, {"s": str(rng.random())}, files=files)
             at = self.log.publish(one)
             self.batch += 1
             self.all.append((at, one))
@@ -144,14 +153,26 @@ class World:
         # what somebody still reads: batches and ends, at or behind each consumer's position, and the edge
         lv = live(whole)
         for position in (*self.kept()[0][1],) if self.history else ():
-            want = [x for x in lv if x[0] >= position and not isinstance(x[1], (Barrier, Open))]
-            got = [x for x in live(kept) if x[0] >= position and not isinstance(x[1], (Barrier, Open))]
-            assert want == got
-            edge = [x for x in lv if x[0] == position - 1 and isinstance(x[1], Batch)]
-            assert edge == [x for x in live(kept) if x[0] == position - 1 and isinstance(x[1], Batch)]
+            assert read(lv, position) == read(live(kept), position)
+            assert edge(lv, position) == edge(live(kept), position)
         if self.released is not None:
             want = [x for x in lv if x[0] >= self.released and isinstance(x[1], Batch)]
             assert want == [x for x in live(kept) if x[0] >= self.released and isinstance(x[1], Batch)]
+
+
+def gives_rows(record: Record) -> bool:
+    return isinstance(record, Batch) and bool(record.files)
+
+
+def read(records: list[Numbered], position: int) -> list[Numbered]:
+    """What whoever is at that position has still to read."""
+    ends = (EndOfData, EndOfPartition)
+    return [(n, one) for n, one in records if n >= position and (gives_rows(one) or isinstance(one, ends))]
+
+
+def edge(records: list[Numbered], position: int) -> list[Numbered]:
+    """What he may have read in part."""
+    return [(n, one) for n, one in records if n == position - 1 and gives_rows(one)]
 
 
 def lived(seed: int, name: str) -> World:
