@@ -15,7 +15,7 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.partitions.records import Batch, Open
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.sparkfiles import seen_files
 from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
@@ -175,3 +175,50 @@ def test_r7_the_log_of_an_edge_stays_short_in_a_run_that_never_ends(
     assert (newest_attempt(world, "live").number, world.state().restarts) == (0, {})
     assert newest_attempt(world, "doubled").number > 1
     assert max(map(len, compacted(world).values())) < FILES
+
+
+def filtered(world: World) -> Job:
+    job = Job("filtered")
+
+    @job.source(max_files_per_trigger=1, chain=False)
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs=[live], chain=False)
+    def errors(rows: DataFrame) -> DataFrame:
+        return rows.where("id >= 1000")
+
+    @job.transform(inputs=[errors])
+    def told(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("twice", F.col("id") * 2)
+
+    job.sink("all", live, FileSink(world.path("all")))
+    job.sink("out", told, FileSink(world.path("out")))
+    return job
+
+
+@pytest.mark.slow
+def test_r7_the_log_behind_a_filter_that_lets_nothing_through_stays_short(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was let through before is there, and what is let through then comes."""
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 4)
+    world.put_ids("live", 1, 1, 1000)
+
+    def run_until(rows: int, told: int) -> list[int]:
+        lengths = [0]
+
+        def is_done() -> bool:
+            lengths.append(len([one for _, one in world.records("errors") if not isinstance(one, Open)]))
+            return world.released_count("all") >= rows and world.released_count() >= told
+
+        run = world.run(filtered(world), world.ask("stop", is_done), retained_checkpoints=1)
+        assert (run.status, run.cause) == ("STOPPED", None)
+        return lengths
+
+    run_until(1, 1)
+    world.put_ids("live", 2 * FILES, 1)
+    assert max(run_until(2 * FILES + 1, 1)) < 2 * FILES
+    world.put_ids("live", 1, 1, 2000)
+    run_until(2 * FILES + 2, 2)
+    assert world.released_ids() == [1000, 2000]
