@@ -13,6 +13,8 @@ from typing import Any
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.job.options import OPTIONS
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition, SourceDefinition, VertexDefinition
+from airflow_provider_ckpt.model.kept_state import mistaken
+from airflow_provider_ckpt.model.vertex_settings import Settings
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ RULES = (
     Rule(
         "vertex", "shuffle partitions", "its state is cut into so many parts, and rows would miss what is in the others"
     ),
+    Rule("vertex", "kept state", "Spark looks at its types alone, and would take it for another"),
     Rule("sink", "release", "what was staged under one policy would be released twice or never under the other"),
     Rule("sink", "target", "readers of the output would miss or misread what was released before"),
 )
@@ -99,20 +102,29 @@ def _lists(inputs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return {uid: list(uids) for uid, uids in sorted(inputs.items())}
 
 
-def check_changes(before: JobDefinition, after: JobDefinition, changeable: Mapping[str, Collection[str]]) -> None:
-    """Raises DefinitionChangedError for the first refused difference; names how many more there are."""
+def check_changes(
+    before: JobDefinition,
+    after: JobDefinition,
+    changeable: Mapping[str, Collection[str]],
+    settings: Settings | None = None,
+) -> None:
+    """Raises DefinitionChangedError for the first refused difference; names how many more there are. ``settings``: what
+    was changed of the job while it ran, and for its next run: it may be that, and not the job's own file."""
     refused = refused_changes(before, after, changeable)
     if not refused:
         return
     first = refused[0]
     subject = "the job" if first.uid is None else f"{first.what} {first.uid!r}"
+    changed = (settings or {}).get(first.uid or "") if first.what == "vertex" else None
+    logic = {} if changed is None else changed.logic
+    given = "".join(f"; {uid} was given {reference}, and not by the job's file" for uid, reference in logic.items())
     raise DefinitionChangedError(
         subject=subject,
         field=first.field,
         before=first.before,
         after=first.after,
         why=first.why,
-        more=f" ({len(refused) - 1} more differences)" if len(refused) > 1 else "",
+        more=(f" ({len(refused) - 1} more differences)" if len(refused) > 1 else "") + given,
     )
 
 
@@ -172,6 +184,9 @@ def _vertex_fields(old: VertexDefinition, new: VertexDefinition) -> tuple[dict[s
     if old.shuffle_partitions is not None and new.shuffle_partitions is not None:
         for one, named in zip((old, new), fields, strict=True):
             named["shuffle partitions"] = one.shuffle_partitions
+    if (found := mistaken(old.kept, new.kept)) is not None:
+        for kept, named in zip(found, fields, strict=True):
+            named["kept state"] = str(kept)
     return fields[0], fields[1]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_ckpt.model.json_form import LATER, Json
+from airflow_provider_ckpt.model.kept_state import KeptState
 from airflow_provider_ckpt.model.mode import RuntimeMode
 
 
@@ -62,6 +63,8 @@ class VertexDefinition:
     unions: tuple[UnionDefinition, ...] = field(default=(), metadata=LATER)
     event_time: bool = field(default=False, compare=False, metadata=LATER)
     """Whether the query has a watermark at all; False in journals that do not tell."""
+    kept: tuple[KeptState, ...] = field(default=(), compare=False, metadata=LATER)
+    """What the query keeps, from its output downwards; empty in journals that do not tell."""
     lags: bool = field(default=False, compare=False, metadata=LATER)
     """Its results come out later than its watermark says: it joins streams, and a row waits for its partner."""
 

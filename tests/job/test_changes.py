@@ -24,6 +24,7 @@ from airflow_provider_ckpt.model.definition import (
     VertexDefinition,
 )
 from airflow_provider_ckpt.model.json_form import from_json, to_json
+from airflow_provider_ckpt.model.kept_state import KeptState
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "job-definition-v1.json"
 GOLDEN_UNIONS = GOLDEN.with_name("job-definition-v1-with-unions.json")
@@ -73,8 +74,8 @@ CHANGES: dict[tuple[str, str], JobDefinition] = {
 }
 
 
-OF_FILES = [rule for rule in RULES if not rule.field.startswith("topics")]
-"""Those of Kafka: below."""
+OF_FILES = [rule for rule in RULES if not rule.field.startswith("topics") and rule.field != "kept state"]
+"""Those of Kafka, and what a query keeps: below."""
 
 
 def test_every_rule_has_a_change_here() -> None:
@@ -183,6 +184,30 @@ def test_the_golden_definition_with_unions_is_read_and_written_again() -> None:
     assert from_json(JobDefinition, golden) == with_vertex(unions=(united,))
     assert to_json(with_vertex(unions=(united,))) == golden
     check_changes(JOB, with_vertex(unions=(united,)), CHANGEABLE)
+
+
+KEPT = (
+    KeptState("Aggregate", ("day", "sum(n)"), (("history", "live"),)),
+    KeptState("Join", ("id = id",), (("history",), ("live",))),
+)
+
+
+def test_the_golden_definition_with_what_is_kept_is_read_and_written_again() -> None:
+    golden = json.loads(GOLDEN.with_name("job-definition-v1-with-kept-state.json").read_text("utf-8"))
+    read = from_json(JobDefinition, golden)
+    assert read.vertices["daily"].kept == KEPT
+    assert to_json(with_vertex(kept=KEPT)) == golden
+    check_changes(JOB, read, CHANGEABLE)
+    check_changes(read, JOB, CHANGEABLE)  # a driver of an earlier release did not say
+
+
+def test_what_is_kept_for_one_does_not_go_on_for_another() -> None:
+    turned = (KEPT[0], replace(KEPT[1], sides=KEPT[1].sides[::-1]))
+    with pytest.raises(DefinitionChangedError) as caught:
+        check_changes(with_vertex(kept=KEPT), with_vertex(kept=turned), CHANGEABLE)
+    assert "vertex 'daily' has another kept state" in str(caught.value)
+    assert "'Join by id = id of history with live' became 'Join by id = id of live with history'" in str(caught.value)
+    check_changes(with_vertex(kept=KEPT), with_vertex(kept=(replace(KEPT[0], by=("tag", "n")), KEPT[1])), CHANGEABLE)
 
 
 def schema(**columns: str) -> dict[str, Any]:

@@ -162,6 +162,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("job-definition-v1.json", "plan.json", lambda s, name: void(from_json(JobDefinition, json_of(s, name)))),
     ("job-definition-v1-with-unions.json", "plan.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("job-definition-v1-with-event-time.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
+    ("job-definition-v1-with-kept-state.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("job-definition-v1-with-topics.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("job-definition-v1-with-gates.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("execution-graph-v1.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),

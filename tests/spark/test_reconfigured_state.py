@@ -13,10 +13,13 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.job.errors import DefinitionChangedError
+from airflow_provider_ckpt.model.kept_state import KeptState
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.spark.query import fitness
-from airflow_provider_ckpt.spark.query.kept_state import KeptState, kept_state
+from airflow_provider_ckpt.spark.query.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
@@ -32,6 +35,10 @@ SUMS, TURNED = (
     for these in ("F.sum('id').alias('x'), F.max('id').alias('y')", "F.max('id').alias('y'), F.sum('id').alias('x')")
 )
 UNION = "a.unionByName(b)"
+BRANCHES, TURNED_BRANCHES = (
+    f"{first}.dropDuplicates(['id']).unionByName({second}.dropDuplicates(['id']))"
+    for first, second in (("a", "b"), ("b", "a"))
+)
 
 
 def two(world: World, gives: str, mode: str) -> Job:
@@ -63,8 +70,13 @@ def another(world: World, gives: str, mode: str, option: str) -> str:
     ("before", "after", "mode", "option", "why"),
     [
         pytest.param(JOIN, SWAPPED, "append", "", "Join by id = id of other with live instead of Join", id="sides"),
-        pytest.param(BY_ID, BY_K, "append", "", "Deduplicate by k instead of Deduplicate by id", id="key"),
-        pytest.param(SUMS, TURNED, "update", "", "Aggregate by k, k, y, x instead of", id="order"),
+        pytest.param(
+            BY_ID, BY_K, "append", "", "Deduplicate by k of live and other instead of Deduplicate by id", id="key"
+        ),
+        pytest.param(SUMS, TURNED, "update", "", "Aggregate by k, k, y, x of live and other instead of", id="order"),
+        pytest.param(
+            BRANCHES, TURNED_BRANCHES, "append", "", "id of other instead of Deduplicate by id of live", id="branches"
+        ),
         pytest.param(UNION, "a", "append", "", "does not read its input 'other'", id="left out"),
         pytest.param(UNION, "a.unionByName(a)", "append", "", "does not read its input 'other'", id="left out, twice"),
         pytest.param(UNION, UNION, "append", ".option('maxFileAge', 'bogus')", "Time must be specified", id="option"),
@@ -94,6 +106,50 @@ def test_what_would_be_taken_for_another_is_refused(
     assert why in told[0].detail, told
 
 
+RENAMED = "a.unionByName(b).withColumnRenamed('id', 'i').dropDuplicates(['i']).withColumnRenamed('i', 'id')"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "after", "mode", "why"),
+    [
+        pytest.param(BRANCHES, TURNED_BRANCHES, "append", "Deduplicate by id of live' became", id="branches"),
+        pytest.param(SUMS, TURNED, "update", "'Aggregate by k, k, x, y of live and other' became", id="order"),
+        pytest.param(BY_ID, RENAMED, "append", None, id="a column has another name"),
+    ],
+)
+def test_the_next_run_refuses_what_would_be_taken_for_another(
+    world: World, before: str, after: str, mode: str, why: str | None
+) -> None:
+    """The file of the job is edited, or a function is assigned: no row is read, and the job goes on as it was."""
+    world.put_ids("live", 1, 10)
+    world.put_ids("other", 1, 10, 100)
+
+    def run(job: Job) -> str:
+        count = world.released_count()
+        told = world.run(job, world.ask("stop", lambda: world.released_count() > count))
+        assert told.cause is None
+        return told.status
+
+    assert run(two(world, before, mode)) == "STOPPED"
+    world.put_ids("live", 1, 20, 5)
+    if why is None:
+        assert run(two(world, after, mode)) == "STOPPED"
+        assert world.released_ids() == sorted({*range(25), *range(100, 110)})
+        return
+    written = world.everything_under_root()
+    with pytest.raises(DefinitionChangedError, match=why):
+        world.run(two(world, after, mode))
+    assert world.everything_under_root() == written
+    assigned = Reconfiguration().assign_execution_logic("behind", another(world, after, mode, ""))
+    JobClient(str(world.root), world.job_id).assign_for_next_run(assigned)
+    with pytest.raises(DefinitionChangedError, match=f"{why}.*behind was given .*v2.py:job"):
+        world.run(two(world, before, mode))
+    assigned = Reconfiguration().assign_execution_logic("behind", None)
+    JobClient(str(world.root), world.job_id).assign_for_next_run(assigned)
+    assert run(two(world, before, mode)) == "STOPPED"
+
+
 def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession, world: World) -> None:
     def stream(name: str) -> DataFrame:
         return spark.readStream.name(name).schema(IDS).parquet(world.path("live"))
@@ -104,9 +160,9 @@ def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession,
     pairs = timed[0].alias("l").join(timed[1].alias("r"), F.expr("l.id = r.id AND l.k = r.k AND l.ts >= r.ts"))
     assert kept_state(pairs) == [KeptState("Join", ("id = id", "k = k"), (("a",), ("b",)))]
     counted = a.unionByName(b).groupBy(F.upper("k").alias("key")).count()
-    assert kept_state(counted) == [KeptState("Aggregate", ("upper(CAST(k AS STRING))", "key", "count"), ())]
+    assert kept_state(counted) == [KeptState("Aggregate", ("upper(CAST(k AS STRING))", "key", "count"), (("a", "b"),))]
     assert kept_state(timed[0].dropDuplicatesWithinWatermark(["k", "id"])) == [
-        KeptState("DeduplicateWithinWatermark", ("k", "id"), ())
+        KeptState("DeduplicateWithinWatermark", ("k", "id"), (("a",),))
     ]
     assert kept_state(a.limit(3))[0].by == ()
     assert kept_state(a.join(spark.range(3).toDF("id"), "id")) == []

@@ -8,6 +8,7 @@ from itertools import chain, zip_longest
 
 from airflow_provider_ckpt.job.definition import plain_path, selecting
 from airflow_provider_ckpt.model.definition import EventTime
+from airflow_provider_ckpt.model.kept_state import KeptState, mistaken
 from airflow_provider_ckpt.spark.query.analysed_plan import (
     refusal,
     streaming_leaves,
@@ -18,7 +19,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery
 from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain
 from airflow_provider_ckpt.spark.query.errors import UnfitQueryError
-from airflow_provider_ckpt.spark.query.kept_state import KeptState, kept_state
+from airflow_provider_ckpt.spark.query.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.storage.redaction import redact_uri
@@ -37,8 +38,9 @@ def _problems(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
         yield f"it has other columns: {after.simpleString()} instead of {before.simpleString()}"
     if now.stateful is not other.stateful:
         yield "it keeps state, and did not" if other.stateful else "it keeps no state any more"
-    elif streams(now.frame) == streams(other.frame):  # else one has ended, and is left out
-        yield from _problems_of_state(kept_state(now.frame), kept_state(other.frame))
+    else:
+        is_whole = streams(now.frame) == streams(other.frame)  # else one has ended, and is left out
+        yield from _problems_of_state(kept_state(now.frame), kept_state(other.frame), is_whole=is_whole)
     if now.output_mode != other.output_mode:
         yield f"its output mode is {other.output_mode!r} instead of {now.output_mode!r}"
     if now.watermark is not other.watermark:
@@ -51,10 +53,12 @@ def _problems(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
         yield cause.rstrip(".")
 
 
-def _problems_of_state(had: list[KeptState], has: list[KeptState]) -> Iterator[str]:
-    for before, after in zip_longest(had, has):
-        if before != after:
-            yield f"its state would be taken for another: it keeps {after or 'none'} instead of {before or 'none'}"
+def _problems_of_state(had: list[KeptState], has: list[KeptState], *, is_whole: bool) -> Iterator[str]:
+    differing = [(before, after) for before, after in zip_longest(had, has) if before != after]
+    if not is_whole:
+        differing = list(filter(None, [mistaken(had, has)]))
+    for before, after in differing:
+        yield f"its state would be taken for another: it keeps {after or 'none'} instead of {before or 'none'}"
 
 
 def _problems_of_event_time(now: BuiltQuery, other: BuiltQuery, *, is_read: bool) -> Iterator[str]:

@@ -37,6 +37,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     WatermarkOverSplitsError,
     WatermarkOverUnionError,
 )
+from airflow_provider_ckpt.spark.query.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
 from airflow_provider_ckpt.spark.query.unions import Unions
@@ -222,7 +223,14 @@ class _Planner:
         unions = tuple(union.recorded(*place) for place, union in builder.unions.items())
         parts = self._shuffle_partitions(vertex.uid, built)
         self.vertices[vertex.uid] = VertexDefinition(
-            built.output_mode, built.stateful, mark, parts, unions, built.watermark, built.joins_streams
+            built.output_mode,
+            built.stateful,
+            mark,
+            parts,
+            unions,
+            event_time=built.watermark,
+            lags=built.joins_streams,
+            kept=tuple(kept_state(built.frame)) if built.stateful and self._calls.streaming else (),
         )
         self._check_sinks(vertex, built.frame, built.output_mode if self._calls.streaming else "append")
 

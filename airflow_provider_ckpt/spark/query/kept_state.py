@@ -9,34 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
+from airflow_provider_ckpt.model.kept_state import KeptState
 from airflow_provider_ckpt.spark.query.analysed_plan import children_of, stateful_nodes, streams_below, with_definitions
 
 _EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _QUALIFIER = re.compile(r"(?:`[^`]+`|[A-Za-z_]\w*)\.(?=[`A-Za-z_])")
 _SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
 """Drawn anew for each plan."""
-
-
-@dataclass(frozen=True)
-class KeptState:
-    """Of one operator of Spark's. ``by``: the names of its keys and columns, in their order; of a join, what has to be
-    equal. ``sides``: the streams of each side of a join."""
-
-    kind: str
-    by: tuple[str, ...]
-    sides: tuple[tuple[str, ...], ...]
-
-    def __str__(self) -> str:
-        by = f" by {', '.join(self.by)}" if self.by else ""
-        of = f" of {' with '.join(' and '.join(side) for side in self.sides)}" if any(self.sides) else ""
-        return f"{self.kind}{by}{of}"
 
 
 def kept_state(frame: DataFrame) -> list[KeptState]:
@@ -47,7 +32,7 @@ def kept_state(frame: DataFrame) -> list[KeptState]:
 
 def _of(node: Any, named: Mapping[int, Any]) -> KeptState:
     kind, children = str(node.nodeName()), children_of(node)
-    sides = tuple(tuple(sorted(streams_below(child, named))) for child in children) if len(children) > 1 else ()
+    sides = tuple(tuple(sorted(streams_below(child, named))) for child in children)
     return KeptState(kind, tuple(_by(kind, node)), sides)
 
 

@@ -35,7 +35,7 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
     definition = state.definition
     if state.plan is None or definition is None:
         return
-    check_changes(definition, plan.definition, plan.changeable)
+    check_changes(definition, plan.definition, plan.changeable, state.settings)
     before, after = _places(state.plan.graph), _places(plan.graph)
     moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
     gone = sorted(before.keys() - after.keys())

@@ -1,0 +1,48 @@
+"""What a query keeps, and what would be taken for it and cannot be that."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.model.kept_state import KeptState, mistaken
+
+COUNTS = KeptState("Aggregate", ("day", "tag", "count"), (("a", "b"),))
+JOIN = KeptState("Join", ("id = id", "k = k"), (("a",), ("b",)))
+OF_A, OF_B = (KeptState("Deduplicate", ("id",), ((uid,),)) for uid in "ab")
+
+
+@pytest.mark.parametrize(
+    ("had", "has"),
+    [
+        pytest.param([COUNTS], [KeptState("Aggregate", ("tag", "day", "count"), (("a", "b"),))], id="order of keys"),
+        pytest.param([JOIN], [KeptState("Join", ("id = id", "k = k"), (("b",), ("a",)))], id="sides"),
+        pytest.param([JOIN], [KeptState("Join", ("k = k", "id = id"), (("a",), ("b",)))], id="order of equalities"),
+        pytest.param([OF_A, OF_B], [OF_B, OF_A], id="branches"),
+        pytest.param([OF_A], [OF_B], id="of another stream"),
+    ],
+)
+def test_what_can_be_no_correction_is_told(had: list[KeptState], has: list[KeptState]) -> None:
+    assert mistaken(had, has) == (had[0], has[0])
+    assert mistaken([COUNTS, *had], [COUNTS, *has]) == (had[0], has[0])
+
+
+@pytest.mark.parametrize(
+    ("had", "has"),
+    [
+        pytest.param([COUNTS, JOIN], [COUNTS, JOIN], id="the same"),
+        pytest.param([COUNTS], [KeptState("Aggregate", ("date", "tag", "n"), (("a", "b"),))], id="other names"),
+        pytest.param([COUNTS], [KeptState("Aggregate", ("day", "tag", "count"), (("b",),))], id="one is left out"),
+        pytest.param([OF_A], [KeptState("Deduplicate", ("id",), (("a", "c"),))], id="one is added"),
+        pytest.param([COUNTS], [OF_A], id="another kind, which Spark refuses"),
+        pytest.param([OF_A, OF_B], [OF_B], id="one less, which Spark refuses"),
+        pytest.param([], [OF_B], id="none"),
+    ],
+)
+def test_what_may_be_one_is_not(had: list[KeptState], has: list[KeptState]) -> None:
+    assert mistaken(had, has) is None
+    assert mistaken(has, had) is None
+
+
+def test_it_is_told_in_words() -> None:
+    assert str(JOIN) == "Join by id = id, k = k of a with b"
+    assert str(KeptState("GlobalLimit", (), (("a", "b"),))) == "GlobalLimit of a and b"
