@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.jobmaster.decided import is_changed, is_rescaled
+from airflow_provider_ckpt.jobmaster.decided import is_rescaled, is_surely_changed
 from airflow_provider_ckpt.journal.requests import Changes, RescaleRequest
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -35,7 +35,7 @@ class JobRequest:
         """Later runs go by it, whatever became of the driver that was asked."""
         if self.rescale is not None:
             return is_rescaled(state, self.rescale)
-        return self.name == state.reconfigured_for or (bool(self.changes) and is_changed(state, self.changes))
+        return self.name == state.reconfigured_for or is_surely_changed(state, self.changes)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,13 @@ def is_changed(state: JobState, changes: Changes) -> bool:
     return scaled and _without_digests(merged(state.settings, of_queries(change))) == _without_digests(state.settings)
 
 
+def is_surely_changed(state: JobState, changes: Changes) -> bool:
+    """The same, whoever has decided it. Of a change that names a file it cannot be told: one that is assigned once more
+    has the name that it had, and may hold something else."""
+    names_file = any(one.names_file for one in changes.values())
+    return bool(changes) and not names_file and is_changed(state, changes)
+
+
 def is_rescaled(state: JobState, asked: RescaleRequest) -> bool:
     if state.plan is None:
         return False
@@ -43,16 +50,14 @@ def still_wanted(state: JobState, changes: Changes) -> Changes:
 
 def was_decided(state: JobState, request: Request) -> bool:
     """By the JobMaster before, which had taken it: there is nothing left to decide. Of a change that a JobMaster of an
-    earlier release has decided, and that names a file, it cannot be told: one that is assigned once more has the name
-    that it had."""
+    earlier release has decided, and that names a file, it cannot be told."""
     if request.name == state.reconfigured_for:
         return True
     if request.name not in state.taken_again:
         return False
     if request.rescale is not None:
         return is_rescaled(state, request.rescale)
-    names_file = any(one.names_file for one in request.changes.values())
-    return bool(request.changes) and not names_file and is_changed(state, request.changes)
+    return is_surely_changed(state, request.changes)
 
 
 def _without_digests(settings: Settings) -> dict[str, VertexSettings]:

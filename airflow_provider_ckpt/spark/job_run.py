@@ -45,6 +45,7 @@ from airflow_provider_ckpt.spark.notices import (
     ends_at_once,
     finished_without_a_file,
     gets_no_rows,
+    not_as_given,
 )
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
@@ -233,15 +234,17 @@ class _Execution:
         if start.restore is not None and not start.is_journaled:
             journal.write(restored_event(start.restore, journal.state, time.time()))
         idle = [] if prepared.anew is not None else sinks_without_rows(self._as_reset(journal.state), plan.graph)
-        schemas, given, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
+        schemas, public, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
         read = prepared.logic.as_read if self._for_workers else prepared.logic.first_read
-        settings = read(journal.state.settings)
+        before = journal.state.settings
+        settings = read(before)
         code = prepared.job.code
-        record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, given, rescaled, settings, code)
+        record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, public, rescaled, settings, code)
         self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
         for other in prepared.logic.changed:
             self._status.say(LineKind.WARNING, str(other), journal.state)
-        self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle)], journal.state)
+        given = not_as_given(before, journal.state.settings)
+        self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle), *given], journal.state)
         if prepared.anew is not None:
             why = f"nothing was completed yet, and {prepared.anew}"
             self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)

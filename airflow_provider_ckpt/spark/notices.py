@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from airflow_provider_ckpt.job.definition import selecting
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan
 
@@ -42,3 +43,12 @@ def gets_no_rows(sinks: list[tuple[str, str]]) -> Iterator[str]:
     """``sinks``: (sink, vertex) of those that were added behind what is finished."""
     for sink, vertex in sinks:
         yield f"sink {sink} is new, and {vertex} is finished: it gets no rows; for those, use another job id"
+
+
+def not_as_given(before: Settings, now: Settings) -> Iterator[str]:
+    """``before``: what the job had been given while it ran; ``now``: what of it the run goes by."""
+    kept = {(uid, one) for uid, changed in now.items() for one in changed.logic}
+    for uid, changed in before.items():
+        for one, reference in changed.logic.items():
+            if (uid, one) not in kept:
+                yield f"{one} was given {reference} while it was in {uid}; it is not there now, and goes without"

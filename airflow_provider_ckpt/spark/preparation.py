@@ -14,7 +14,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.reconfigured import reconfigured
-from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -75,11 +75,15 @@ def prepare(
     spark = build_session(options.job_id, options.conf, storage.uri)
     logic = LogicLoader(options.params, location)
     check(logic)
-    settings = decision.state.settings
-    declared = job.operators
-    job = job.with_operators(_as_changed(job, options, location, decision, settings, logic))
+    own, declared = job, job.operators
+    job = own.with_operators(_as_changed(own, options, location, decision, decision.graph, logic))
     plan, refused = _plan(spark, job, options, storage, decision)
     anew = decision.begins_anew if refused is None else f"it does not fit what ran before: {refused}"
+    if anew is not None:
+        changed = _as_changed(own, options, location, decision, plan.graph, logic)
+        if changed != {**job.operators}:  # one of them is in another query now
+            job = own.with_operators(changed)
+            plan = _plan_anew(spark, job, options, GivenSplits(), decision)
     refuse_own_output(job, plan.reads, location)
     sinks = bind_sinks(job, options.job_id, location)
     if decision.is_new or anew:
@@ -91,11 +95,13 @@ def prepare(
 
 
 def _as_changed(
-    job: Job, options: RunOptions, location: Location, decision: Decision, settings: Settings, logic: LogicLoader
+    job: Job, options: RunOptions, location: Location, decision: Decision, graph: JobGraph, logic: LogicLoader
 ) -> dict[str, Operator]:
-    """Raises UnfitAssignedLogicError: whoever runs the job has its own file in view, and not what it was given."""
+    """``graph``: by which an operator is in a query. What one was given while it was in another is not run, and is not
+    planned with. Raises UnfitAssignedLogicError: whoever runs the job has its own file in view, and not what it was
+    given."""
     try:
-        return reconfigured(job.operators, decision.graph.vertices, settings, logic)
+        return reconfigured(job.operators, graph.vertices, decision.state.settings, logic)
     except UnfitLogicError as error:
         job_id, root = options.job_id, location.for_display()
         raise UnfitAssignedLogicError(**error.data, job_id=job_id, root=root) from error

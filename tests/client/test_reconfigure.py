@@ -198,6 +198,20 @@ def test_a_driver_that_was_lost_before_it_has_not(driver: Journal, tmp_path: Pat
     assert not one.runs_with(sixteen())
 
 
+def test_of_a_driver_that_was_lost_it_is_not_known_what_it_had_read_of_a_file(driver: Journal, tmp_path: Path) -> None:
+    """It was assigned once more, as it was edited: what the job runs with may be what it was before."""
+    runs = {"daily": VertexSettings(logic={"daily": "v2.py:job"}, digests={"daily": "before"})}
+    driver.write(ev.Reconfigured(1, runs, 2.0))
+    driver.flush()
+    one = client(tmp_path)
+    asked = one.reconfigure(Reconfiguration().assign_execution_logic("daily", "v2.py:job"))
+    declared = one.reconfigure(Reconfiguration().assign_execution_logic("clean", None))
+    Journal(open_storage(str(tmp_path)), "orders").claim("next", identify(), 3.0)
+    with pytest.raises(RequestOvertakenError, match="asked to reconfigure"):
+        one.answer(asked, 5.0)
+    assert one.answer(declared, 5.0).is_served
+
+
 def test_a_job_that_was_never_planned_has_nothing_to_change(tmp_path: Path) -> None:
     Journal(open_root(open_storage(str(tmp_path))), "orders").claim("t", identify(), 1.0)
     with pytest.raises(NotReconfigurableError, match="no run of the job has got as far as a plan"):

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from tests.spark.harness import World
-from tests.spark.test_reconfiguring import IDS, Script
+from tests.spark.test_reconfiguring import IDS, Script, another
 from tests.support.waiting import wait_until
 
 
@@ -62,3 +62,53 @@ def counted(world: World) -> int:
     for row in world.released("counted"):
         found[row["k"]] = max(found.get(row["k"], 0), row["n"])
     return sum(found.values())
+
+
+def moving(world: World, folder: str, *, moved: bool) -> Job:
+    """``marked`` is a query of its own; or a part of that of ``behind``, and gives a column more."""
+    job = Job("counting")
+
+    @job.source(max_files_per_trigger=1, chain=False)
+    def live(read: DataStreamReader) -> DataFrame:
+        good = F.when(F.col("id") < 0, F.raise_error(F.lit("bad row"))).otherwise(F.col("id"))
+        return read.schema(IDS).parquet(world.path(folder)).withColumn("id", good)
+
+    @job.transform(inputs=[live])
+    def marked(rows: DataFrame) -> DataFrame:
+        if not moved:
+            return rows.withColumn("by", F.lit("one"))
+        return rows.withColumn("by", F.lit("mended")).withColumn("amount", F.col("id") * 10)
+
+    last = job.transform(inputs=[marked], uid="behind")(lambda rows: rows) if moved else marked
+    job.sink("out", last, FileSink(world.path("out")))
+    return job
+
+
+@pytest.mark.slow
+def test_a_function_that_was_given_to_an_operator_of_another_query_is_neither_planned_with_nor_run(
+    world: World,
+) -> None:
+    """It was recorded with the columns of that function and run with those that the job declares; and the next run of
+    the same file was refused for it."""
+    given = Reconfiguration().assign_execution_logic("marked", another(world, "v2"))
+
+    def work(script: Script) -> None:
+        wait_until(lambda: script.change(given).took_place, "a change")
+        world.put("first", "bad", [{"id": -1, "k": 0}])
+
+    world.put_ids("first", 1, 10)
+    with Script(world, work, end="nothing"):
+        run = world.run(moving(world, "first", moved=False), checkpoint_interval=600, restart_attempts=0)
+    assert (run.status, world.state().last_completed) == ("RESTARTING", 0), run.cause
+    assert world.state().settings["marked"].logic
+
+    for files in (1, 2):
+        world.put_ids("second", 1, 10, 10 * files)
+        rows = 10 * files
+        with Script(world, lambda _, rows=rows: wait_until(lambda: world.released_count() == rows, "rows")):  # type: ignore[misc]
+            run = world.run(moving(world, "second", moved=True))
+        assert run.status == "STOPPED", run.cause
+        warned = [line for line in run.of("warning") if "marked was given" in line["message"]]
+        assert (len(run.of("anew")), len(warned)) == ((1, 1) if files == 1 else (0, 0))
+        assert {(row["by"], row["amount"] - row["id"] * 10) for row in world.released()} == {("mended", 0)}
+        assert world.state().settings == {}

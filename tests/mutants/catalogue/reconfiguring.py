@@ -146,6 +146,15 @@ RECONFIGURING = (
         "a join whose sides are swapped goes on with each other's rows, and Spark sees no difference",
     ),
     Mutant(
+        "edited-file-taken-for-assigned",
+        "R21",
+        "jobmaster/decided.py",
+        "bool(changes) and not names_file and",
+        "bool(changes) and",
+        ("tests/client/test_reconfigure.py",),
+        "whoever has asked for an edited file is told that it runs, and the one before runs",
+    ),
+    Mutant(
         "state-of-another-branch-taken",
         "R21",
         "spark/query/kept_state.py",
