@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T", str, tuple[str, ...])
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,20 @@ class KeptState:
         """Whether what is kept here would be taken for what ``other``, in its place, keeps, and cannot be that."""
         if self.kind != other.kind or len(self.sides) != len(other.sides):
             return False  # Spark refuses it by itself
-        in_another_order = self.by != other.by and sorted(self.by) == sorted(other.by)
-        return in_another_order or any(map(_are_others, self.sides, other.sides))
+        turned = _is_in_another_order(self.by, other.by) or _is_in_another_order(self.sides, other.sides)
+        return turned or any(map(_are_others, self.sides, other.sides))
 
 
 def mistaken(had: Sequence[KeptState], has: Sequence[KeptState]) -> tuple[KeptState, KeptState] | None:
     """The first that would be taken for another, and for which; from the output downwards. None if there is no such."""
     if len(had) != len(has):
         return None  # Spark refuses it by itself
-    return next(((a, b) for a, b in zip(had, has, strict=True) if a.is_mistaken(b)), None)
+    turned = _is_in_another_order([*map(str, had)], [*map(str, has)])
+    return next(((a, b) for a, b in zip(had, has, strict=True) if a.is_mistaken(b) or (turned and a != b)), None)
+
+
+def _is_in_another_order(had: Sequence[T], has: Sequence[T]) -> bool:
+    return had != has and sorted(had) == sorted(has)
 
 
 def _are_others(streams: tuple[str, ...], others: tuple[str, ...]) -> bool:

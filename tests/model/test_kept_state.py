@@ -10,6 +10,11 @@ COUNTS = KeptState("Aggregate", ("day", "tag", "count"), (("a", "b"),))
 JOIN = KeptState("Join", ("id = id", "k = k"), (("a",), ("b",)))
 OF_A, OF_B = (KeptState("Deduplicate", ("id",), ((uid,),)) for uid in "ab")
 
+OF_BOTH, WITH_ALL = (
+    KeptState("Deduplicate", ("id",), (("a", "b"),)),
+    KeptState("Join", ("id = id",), (("a",), ("a", "b"))),
+)
+
 
 @pytest.mark.parametrize(
     ("had", "has"),
@@ -18,6 +23,10 @@ OF_A, OF_B = (KeptState("Deduplicate", ("id",), ((uid,),)) for uid in "ab")
         pytest.param([JOIN], [KeptState("Join", ("id = id", "k = k"), (("b",), ("a",)))], id="sides"),
         pytest.param([JOIN], [KeptState("Join", ("k = k", "id = id"), (("a",), ("b",)))], id="order of equalities"),
         pytest.param([OF_A, OF_B], [OF_B, OF_A], id="branches"),
+        pytest.param([OF_A, OF_BOTH], [OF_BOTH, OF_A], id="of which one takes in the other"),
+        pytest.param(
+            [WITH_ALL], [KeptState("Join", ("id = id",), (("a", "b"), ("a",)))], id="sides of the same stream"
+        ),
         pytest.param([OF_A], [OF_B], id="of another stream"),
     ],
 )
