@@ -63,14 +63,17 @@ class Change:
 
 
 def refused_changes(
-    before: JobDefinition, after: JobDefinition, changeable: Mapping[str, Collection[str]]
+    before: JobDefinition,
+    after: JobDefinition,
+    changeable: Mapping[str, Collection[str]],
+    streams: Collection[str] | None = None,
 ) -> list[Change]:
     """All refused differences between two definitions of one job, in the order of :data:`RULES`.
 
     ``changeable``: sink uid -> keys of its target that may differ. Operators that only one of the two has are not
-    looked at here.
+    looked at here. ``streams``: the sources and edges that both have; None: all.
     """
-    return [change for change in _differences(before, after, changeable) if change.why]
+    return [change for change in _differences(before, after, changeable, streams) if change.why]
 
 
 def check_finished(
@@ -107,10 +110,12 @@ def check_changes(
     after: JobDefinition,
     changeable: Mapping[str, Collection[str]],
     settings: Settings | None = None,
+    streams: Collection[str] | None = None,
 ) -> None:
     """Raises DefinitionChangedError for the first refused difference; names how many more there are. ``settings``: what
-    was changed of the job while it ran, and for its next run: it may be that, and not the job's own file."""
-    refused = refused_changes(before, after, changeable)
+    was changed of the job while it ran, and for its next run: it may be that, and not the job's own file.
+    ``streams``: see :func:`refused_changes`."""
+    refused = refused_changes(before, after, changeable, streams)
     if not refused:
         return
     first = refused[0]
@@ -129,14 +134,17 @@ def check_changes(
 
 
 def _differences(
-    before: JobDefinition, after: JobDefinition, changeable: Mapping[str, Collection[str]]
+    before: JobDefinition,
+    after: JobDefinition,
+    changeable: Mapping[str, Collection[str]],
+    streams: Collection[str] | None,
 ) -> Iterator[Change]:
     yield from _compare("job", None, _job_fields(before), _job_fields(after))
     for uid in before.sources.keys() & after.sources.keys():
         old, new = before.sources[uid], after.sources[uid]
         yield from _compare("source", uid, *_source_fields(old, new))
     for uid in before.vertices.keys() & after.vertices.keys():
-        yield from _compare("vertex", uid, *_vertex_fields(before.vertices[uid], after.vertices[uid]))
+        yield from _compare("vertex", uid, *_vertex_fields(before.vertices[uid], after.vertices[uid], streams))
     for uid in before.sinks.keys() & after.sinks.keys():
         yield from _sink(uid, before.sinks[uid], after.sinks[uid], changeable.get(uid, ()))
 
@@ -176,7 +184,9 @@ def _event_time(one: SourceDefinition) -> dict[str, Any]:
     return {"watermark column": column, "watermark delay": delay}
 
 
-def _vertex_fields(old: VertexDefinition, new: VertexDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
+def _vertex_fields(
+    old: VertexDefinition, new: VertexDefinition, streams: Collection[str] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The number of shuffle partitions is Spark's setting, which a query that keeps no state may change."""
     fields: list[dict[str, Any]] = [
         {"output mode": one.output_mode, "state": "stateful" if one.stateful else "stateless"} for one in (old, new)
@@ -184,7 +194,7 @@ def _vertex_fields(old: VertexDefinition, new: VertexDefinition) -> tuple[dict[s
     if old.shuffle_partitions is not None and new.shuffle_partitions is not None:
         for one, named in zip((old, new), fields, strict=True):
             named["shuffle partitions"] = one.shuffle_partitions
-    if (found := mistaken(old.kept, new.kept)) is not None:
+    if (found := mistaken(old.kept, new.kept, streams)) is not None:
         for kept, named in zip(found, fields, strict=True):
             named["kept state"] = str(kept)
     return fields[0], fields[1]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_provider_ckpt.model.kept_state import KeptState, mistaken
 
-COUNTS = KeptState("Aggregate", ("day", "tag", "count"), (("a", "b"),))
+COUNTS = KeptState("Aggregate", ("day", "tag"), (("a", "b"),), ("count(1)", "sum(n)"))
 JOIN = KeptState("Join", ("id = id", "k = k"), (("a",), ("b",)))
 OF_A, OF_B = (KeptState("Deduplicate", ("id",), ((uid,),)) for uid in "ab")
 
@@ -19,7 +21,9 @@ OF_BOTH, WITH_ALL = (
 @pytest.mark.parametrize(
     ("had", "has"),
     [
-        pytest.param([COUNTS], [KeptState("Aggregate", ("tag", "day", "count"), (("a", "b"),))], id="order of keys"),
+        pytest.param([COUNTS], [replace(COUNTS, by=("tag", "day"))], id="order of keys"),
+        pytest.param([COUNTS], [replace(COUNTS, by=("tag", "hour"))], id="a key at another place"),
+        pytest.param([COUNTS], [replace(COUNTS, calls=("sum(n)", "count(1)"))], id="order of calls"),
         pytest.param([JOIN], [KeptState("Join", ("id = id", "k = k"), (("b",), ("a",)))], id="sides"),
         pytest.param([JOIN], [KeptState("Join", ("k = k", "id = id"), (("a",), ("b",)))], id="order of equalities"),
         pytest.param([OF_A, OF_B], [OF_B, OF_A], id="branches"),
@@ -39,8 +43,8 @@ def test_what_can_be_no_correction_is_told(had: list[KeptState], has: list[KeptS
     ("had", "has"),
     [
         pytest.param([COUNTS, JOIN], [COUNTS, JOIN], id="the same"),
-        pytest.param([COUNTS], [KeptState("Aggregate", ("date", "tag", "n"), (("a", "b"),))], id="other names"),
-        pytest.param([COUNTS], [KeptState("Aggregate", ("day", "tag", "count"), (("b",),))], id="one is left out"),
+        pytest.param([COUNTS], [replace(COUNTS, by=("date", "tag"), calls=("count(1)", "sum(m)"))], id="other names"),
+        pytest.param([COUNTS], [replace(COUNTS, sides=(("b",),))], id="one is left out"),
         pytest.param([OF_A], [KeptState("Deduplicate", ("id",), (("a", "c"),))], id="one is added"),
         pytest.param([COUNTS], [OF_A], id="another kind, which Spark refuses"),
         pytest.param([OF_A, OF_B], [OF_B], id="one less, which Spark refuses"),
@@ -52,6 +56,20 @@ def test_what_may_be_one_is_not(had: list[KeptState], has: list[KeptState]) -> N
     assert mistaken(has, had) is None
 
 
+def test_a_stream_that_is_gone_or_new_says_nothing() -> None:
+    """Another source takes the place of one that has ended."""
+    had, has = (KeptState("Deduplicate", ("id",), ((uid, "live"),)) for uid in ("history", "history2"))
+    assert mistaken([had], [has], {"live", "elsewhere"}) is None
+    assert mistaken([had], [has], {"history", "history2"}) is not None
+
+
+def test_of_a_query_that_runs_a_sum_may_be_one_of_something_else_and_no_other_one() -> None:
+    assert COUNTS.fits(replace(COUNTS, calls=("count(1)", "sum(m)")))
+    for other in (replace(COUNTS, by=("date", "tag")), replace(COUNTS, calls=("sum(n)", "count(1)")), OF_A):
+        assert not COUNTS.fits(other)
+
+
 def test_it_is_told_in_words() -> None:
+    assert str(COUNTS) == "Aggregate by day, tag (count(1), sum(n)) of a and b"
     assert str(JOIN) == "Join by id = id, k = k of a with b"
     assert str(KeptState("GlobalLimit", (), (("a", "b"),))) == "GlobalLimit of a and b"

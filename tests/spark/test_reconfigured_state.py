@@ -16,7 +16,7 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
-from airflow_provider_ckpt.model.kept_state import KeptState
+from airflow_provider_ckpt.model.kept_state import KeptState, mistaken
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.spark.query import fitness
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
@@ -73,7 +73,9 @@ def another(world: World, gives: str, mode: str, option: str) -> str:
         pytest.param(
             BY_ID, BY_K, "append", "", "Deduplicate by k of live and other instead of Deduplicate by id", id="key"
         ),
-        pytest.param(SUMS, TURNED, "update", "", "Aggregate by k, k, y, x of live and other instead of", id="order"),
+        pytest.param(
+            SUMS, TURNED, "update", "", "Aggregate by k (max(id), sum(id)) of live and other instead of", id="order"
+        ),
         pytest.param(
             BRANCHES, TURNED_BRANCHES, "append", "", "id of other instead of Deduplicate by id of live", id="branches"
         ),
@@ -114,7 +116,9 @@ RENAMED = "a.unionByName(b).withColumnRenamed('id', 'i').dropDuplicates(['i']).w
     ("before", "after", "mode", "why"),
     [
         pytest.param(BRANCHES, TURNED_BRANCHES, "append", "Deduplicate by id of live' became", id="branches"),
-        pytest.param(SUMS, TURNED, "update", "'Aggregate by k, k, x, y of live and other' became", id="order"),
+        pytest.param(
+            SUMS, TURNED, "update", "'Aggregate by k \\(sum.id., max.id.\\) of live and other' became", id="order"
+        ),
         pytest.param(BY_ID, RENAMED, "append", None, id="a column has another name"),
     ],
 )
@@ -160,12 +164,30 @@ def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession,
     pairs = timed[0].alias("l").join(timed[1].alias("r"), F.expr("l.id = r.id AND l.k = r.k AND l.ts >= r.ts"))
     assert kept_state(pairs) == [KeptState("Join", ("id = id", "k = k"), (("a",), ("b",)))]
     counted = a.unionByName(b).groupBy(F.upper("k").alias("key")).count()
-    assert kept_state(counted) == [KeptState("Aggregate", ("upper(CAST(k AS STRING))", "key", "count"), (("a", "b"),))]
+    assert kept_state(counted) == [KeptState("Aggregate", ("upper(CAST(k AS STRING))",), (("a", "b"),), ("count(1)",))]
     assert kept_state(timed[0].dropDuplicatesWithinWatermark(["k", "id"])) == [
         KeptState("DeduplicateWithinWatermark", ("k", "id"), (("a",),))
     ]
     assert kept_state(a.limit(3))[0].by == ()
     assert kept_state(a.join(spark.range(3).toDF("id"), "id")) == []
+
+
+def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: SparkSession, world: World) -> None:
+    """Spark keeps the keys and the sums in the order in which a query comes to them, whatever comes of them."""
+    a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
+    b = spark.readStream.name("b").schema("id2 long, k2 long, id long, k long").parquet(world.path("live"))
+    crossed = [
+        a.alias("l").join(b.alias("r"), F.expr(on)) for on in ("l.id = r.k AND l.k = r.id", "l.k = r.id AND l.id = r.k")
+    ]
+    total, other = F.sum("id"), F.sum("k")
+    sums = [a.groupBy("k").agg(one.alias("d")) for one in (total - other, -other + total)]
+    distinct = [a.select(*names).distinct() for names in (("id", "k"), ("k", "id"))]
+    for one, turned in (crossed, sums, distinct):
+        had, has = kept_state(one), kept_state(turned)
+        assert not had[0].fits(has[0])
+        assert mistaken(had, has) == (had[0], has[0])
+    assert kept_state(crossed[0])[0].by == ("id = k", "k = id")
+    assert kept_state(sums[1])[0].calls == ("sum(k)", "sum(id)")
 
 
 def test_a_secret_in_the_path_of_a_source_is_not_told() -> None:
@@ -181,6 +203,8 @@ def test_what_is_the_same_however_it_is_written_is_the_same(spark: SparkSession,
         (a.join(b, F.expr("id = id2")), a.join(b, F.expr("id2 = id"))),
         (a.alias("x").groupBy("x.id").count(), a.alias("y").groupBy("y.id").count()),
         (a.groupBy(F.rand(), "k").count(), a.groupBy(F.rand(), "k").count()),
+        (a.groupBy("k").count().select("k", "count"), a.groupBy("k").count().select("count", "k")),
+        (a.join(b, F.expr("id = id2 AND k = 5")), a.join(b, F.expr("k = 5 AND id = id2"))),
     ):
         assert kept_state(one) == kept_state(other)
     assert kept_state(a.join(b, F.expr("id = id2"))) != kept_state(a.join(b, F.expr("k = id2")))
@@ -216,3 +240,34 @@ def test_the_keys_of_a_function_of_the_users_are_told(spark: SparkSession, world
         for key in ("id", "k")
     ]
     assert told == [("id",), ("k",)]
+
+
+def followed(world: World, history: str) -> Job:
+    job = Job("followed")
+
+    @job.source(uid=history, bounded=True)
+    def past(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path(history))
+
+    @job.source(max_files_per_trigger=1)
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("live"))
+
+    @job.transform(inputs={"a": [past], "b": [live]})
+    def once(a: DataFrame, b: DataFrame) -> DataFrame:
+        return a.unionByName(b).dropDuplicates(["id"])
+
+    job.sink("out", once, FileSink(world.path("out")))
+    return job
+
+
+@pytest.mark.slow
+def test_another_source_takes_the_place_of_one_that_has_ended(world: World) -> None:
+    """What it gives is known by what the one before has given."""
+    for number, (start, past), expected in ((1, (0, 10), 15), (2, (10, 15), 30)):
+        world.put_ids(f"history{number}", 1, past, start)
+        world.put_ids("live", 1, 5, start + past)
+        stop = world.ask("stop", lambda expected=expected: world.released_count() >= expected)  # type: ignore[misc]
+        run = world.run(followed(world, f"history{number}"), stop, allow_non_restored_state=True)
+        assert (run.status, run.cause) == ("STOPPED", None)
+    assert world.released_ids() == [*range(30)]

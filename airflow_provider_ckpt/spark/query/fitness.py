@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 
 from airflow_provider_ckpt.job.definition import plain_path, selecting
 from airflow_provider_ckpt.model.definition import EventTime
-from airflow_provider_ckpt.model.kept_state import KeptState, mistaken
+from airflow_provider_ckpt.model.kept_state import mistaken
 from airflow_provider_ckpt.spark.query.analysed_plan import (
     refusal,
     streaming_leaves,
@@ -39,8 +39,7 @@ def _problems(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
     if now.stateful is not other.stateful:
         yield "it keeps state, and did not" if other.stateful else "it keeps no state any more"
     else:
-        is_whole = streams(now.frame) == streams(other.frame)  # else one has ended, and is left out
-        yield from _problems_of_state(kept_state(now.frame), kept_state(other.frame), is_whole=is_whole)
+        yield from _problems_of_state(now, other)
     if now.output_mode != other.output_mode:
         yield f"its output mode is {other.output_mode!r} instead of {now.output_mode!r}"
     if now.watermark is not other.watermark:
@@ -53,12 +52,14 @@ def _problems(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
         yield cause.rstrip(".")
 
 
-def _problems_of_state(had: list[KeptState], has: list[KeptState], *, is_whole: bool) -> Iterator[str]:
-    differing = [(before, after) for before, after in zip_longest(had, has) if before != after]
-    if not is_whole:
-        differing = list(filter(None, [mistaken(had, has)]))
-    for before, after in differing:
-        yield f"its state would be taken for another: it keeps {after or 'none'} instead of {before or 'none'}"
+def _problems_of_state(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
+    had, has = kept_state(now.frame), kept_state(other.frame)
+    before, after = streams(now.frame), streams(other.frame)
+    differing = [(a, b) for a, b in zip_longest(had, has) if a is None or b is None or not a.fits(b)]
+    if before != after:  # one has ended, and is left out
+        differing = list(filter(None, [mistaken(had, has, before.keys() & after.keys())]))
+    for a, b in differing:
+        yield f"its state would be taken for another: it keeps {b or 'none'} instead of {a or 'none'}"
 
 
 def _problems_of_event_time(now: BuiltQuery, other: BuiltQuery, *, is_read: bool) -> Iterator[str]:

@@ -33,17 +33,19 @@ def kept_state(frame: DataFrame) -> list[KeptState]:
 def _of(node: Any, named: Mapping[int, Any]) -> KeptState:
     kind, children = str(node.nodeName()), children_of(node)
     sides = tuple(tuple(sorted(streams_below(child, named))) for child in children)
-    return KeptState(kind, tuple(_by(kind, node)), sides)
+    return KeptState(kind, tuple(_by(kind, node)), sides, _calls(node) if kind == "Aggregate" else ())
 
 
 def _by(kind: str, node: Any) -> list[str]:
     if kind == "Aggregate":
-        keys = [_text(key) for key in _each(node.groupingExpressions())]
-        return [*keys, *(_SEED.sub(r"\1()", str(one.name())) for one in _each(node.output()))]
+        return [_text(key) for key in _each(node.groupingExpressions())]
     if kind == "Join":
         condition = node.condition()
         conjuncts = _conjuncts(condition.get()) if condition.isDefined() else ()
-        return [_equality(one) for one in conjuncts if one.nodeName() in _EQUALITIES]
+        equal = [_equality(one, *children_of(node)) for one in conjuncts if one.nodeName() in _EQUALITIES]
+        return [one for one in equal if one is not None]
+    if kind == "Distinct":
+        return [str(one.name()) for one in _each(node.output())]
     if kind.startswith("Deduplicate"):
         return [str(one.name()) for one in _each(node.keys())]
     return _grouping(node)
@@ -64,9 +66,33 @@ def _text(expression: Any) -> str:
     return _SEED.sub(r"\1()", _QUALIFIER.sub("", str(expression.sql())))
 
 
-def _equality(node: Any) -> str:
-    """The same, whichever way round it is written: which side is which, the sides tell."""
-    return " = ".join(sorted((_text(node.left()), _text(node.right()))))
+def _calls(node: Any) -> tuple[str, ...]:
+    """Each once, as it is kept once, in the order in which the expressions come to them."""
+    calls = (_text(call) for one in _each(node.aggregateExpressions()) for call in _aggregates(one))
+    return tuple(dict.fromkeys(calls))
+
+
+def _aggregates(expression: Any) -> Iterator[Any]:
+    if expression.nodeName() == "AggregateExpression":
+        yield expression
+        return
+    for child in _each(expression.children()):
+        yield from _aggregates(child)
+
+
+def _equality(node: Any, left: Any, right: Any) -> str | None:
+    """What of the left side and what of the right, whichever way round it is written. None if it is no key of the join:
+    what is equal to a constant, or of one side alone."""
+    one, other = node.left(), node.right()
+    for mine, theirs in ((one, other), (other, one)):
+        if _is_of(mine, left) and _is_of(theirs, right):
+            return f"{_text(mine)} = {_text(theirs)}"
+    return None
+
+
+def _is_of(expression: Any, side: Any) -> bool:
+    columns = expression.references()
+    return not columns.isEmpty() and bool(columns.subsetOf(side.outputSet()))
 
 
 def _conjuncts(condition: Any) -> Iterator[Any]:

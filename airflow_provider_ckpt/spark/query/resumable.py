@@ -35,7 +35,8 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
     definition = state.definition
     if state.plan is None or definition is None:
         return
-    check_changes(definition, plan.definition, plan.changeable, state.settings)
+    streams = _streams(state.plan.graph) & _streams(plan.graph)
+    check_changes(definition, plan.definition, plan.changeable, state.settings, streams)
     before, after = _places(state.plan.graph), _places(plan.graph)
     moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
     gone = sorted(before.keys() - after.keys())
@@ -129,6 +130,11 @@ def _check_edges(before: JobGraph, plan: JobPlan) -> None:
             raise GraphChangedError(gone="none", moved=f"the consumers of {uid}")
         if before.vertex(uid).persist != plan.graph.vertex(uid).persist:  # what is read by all may have gone already
             raise GraphChangedError(gone="none", moved=f"whether the result of {uid} is kept (persist)")
+
+
+def _streams(graph: JobGraph) -> set[str]:
+    """As queries name what they read."""
+    return {uid for vertex in graph.vertices for uid in vertex.sources} | {edge.uid for edge in graph.edges}
 
 
 def _places(graph: JobGraph) -> dict[str, tuple[str, bool]]:
