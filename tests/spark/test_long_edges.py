@@ -89,7 +89,7 @@ def test_a_file_that_is_left_out_and_fed_is_read_twice(partition: Partition) -> 
     assert set(again) < set(range(FILES))
 
 
-def edged(world: World) -> Job:
+def edged(world: World, *, keeps_state: bool = False) -> Job:
     job = Job("edged")
 
     @job.source(max_files_per_trigger=1, chain=False)
@@ -98,7 +98,7 @@ def edged(world: World) -> Job:
 
     @job.transform(inputs=[live])
     def doubled(rows: DataFrame) -> DataFrame:
-        return rows.withColumn("twice", F.col("id") * 2)
+        return (rows.dropDuplicates(["id"]) if keeps_state else rows).withColumn("twice", F.col("id") * 2)
 
     job.sink("out", doubled, FileSink(world.path("out")))
     return job
@@ -154,10 +154,12 @@ def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("keeps_state", [False, True])
 def test_r7_the_log_of_an_edge_stays_short_in_a_run_that_never_ends(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, keeps_state: bool
 ) -> None:
-    """The query goes on in its next attempt, between two batches: nothing failed, and the others do not notice."""
+    """The query goes on in its next attempt, between two batches: nothing failed, and the others do not notice. With
+    what it keeps: each row comes twice."""
     monkeypatch.setattr(retention, "TRUNCATE_AT", 4)
     monkeypatch.setattr(seen_files, "GROWN", 9 * 150)
     monkeypatch.setattr(seen_files, "_GROWN_TIMES", 1)
@@ -169,7 +171,10 @@ def test_r7_the_log_of_an_edge_stays_short_in_a_run_that_never_ends(
         stop(line)
 
     stop = world.ask("stop", lambda: world.released_count() >= len(expected))
-    run = world.run(edged(world), hear, retained_checkpoints=1)
+    if keeps_state:
+        for number in range(0, 34, 2):
+            world.put_ids("live", 1, 1, number)
+    run = world.run(edged(world, keeps_state=keeps_state), hear, retained_checkpoints=1)
     assert (run.status, run.cause) == ("STOPPED", None)
     assert world.released_ids() == sorted(expected)
     assert (newest_attempt(world, "live").number, world.state().restarts) == (0, {})
