@@ -31,10 +31,11 @@ JOIN = "a.selectExpr('id', 'k AS ka').join(b.selectExpr('id', 'k AS kb'), 'id').
 SWAPPED = "b.selectExpr('id', 'k AS kb').join(a.selectExpr('id', 'k AS ka'), 'id').select('id', 'ka', 'kb')"
 BY_ID, BY_K = (f"a.unionByName(b).dropDuplicates(['{key}'])" for key in ("id", "k"))
 SUMS, TURNED = (
-    f"a.unionByName(b).groupBy('k').agg({these}).select('k', 'x', 'y')"
-    for these in ("F.sum('id').alias('x'), F.max('id').alias('y')", "F.max('id').alias('y'), F.sum('id').alias('x')")
+    f"a.unionByName(b).groupBy('k').agg(F.sum('id').alias('x'), F.max('id').alias('y')).selectExpr('k', '{what} AS d')"
+    for what in ("x - y", "- y + x")
 )
 UNION = "a.unionByName(b)"
+STRUCTS = "id long, k long, s struct<n: long>, t struct<n: long>"
 BRANCHES, TURNED_BRANCHES = (
     f"{first}.dropDuplicates(['id']).unionByName({second}.dropDuplicates(['id']))"
     for first, second in (("a", "b"), ("b", "a"))
@@ -169,6 +170,8 @@ def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession,
         KeptState("DeduplicateWithinWatermark", ("k", "id"), (("a",),))
     ]
     assert kept_state(a.limit(3))[0].by == ()
+    made = F.udf(lambda k: k, "long")  # what Spark has worked out in Python is a column by then
+    assert len(kept_state(a.groupBy(made("k"), F.upper("id")).count())[0].by) == 2
     assert kept_state(a.join(spark.range(3).toDF("id"), "id")) == []
 
 
@@ -182,10 +185,27 @@ def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: Spa
     total, other = F.sum("id"), F.sum("k")
     sums = [a.groupBy("k").agg(one.alias("d")) for one in (total - other, -other + total)]
     distinct = [a.select(*names).distinct() for names in (("id", "k"), ("k", "id"))]
-    for one, turned in (crossed, sums, distinct):
+    for name in ("va", "vb"):
+        frame = spark.readStream.name(name).schema(STRUCTS).parquet(world.path("live"))
+        frame.createOrReplaceTempView(name)
+    in_where = [
+        spark.sql(f"select l.id from va l, vb r where {on}")
+        for on in ("l.id = r.id and l.k = r.k", "l.k = r.k and l.id = r.id")
+    ]
+    counts = "with p as (select k, count(*) n from va group by k), q as (select k, count(*) n from vb group by k) "
+    united = [spark.sql(f"{counts} select * from {x} union all select * from {y}") for x, y in (("p", "q"), ("q", "p"))]
+    fields = [spark.sql(f"select count(*) from va group by {by}") for by in ("s.n, t.n", "t.n, s.n")]
+    sides = [
+        spark.sql(f"select count(*) from va l join vb r on l.id = r.id group by {by}")
+        for by in ("l.k, r.k", "r.k, l.k")
+    ]
+    for one, turned in (crossed, sums, distinct, in_where, united, fields, sides):
         had, has = kept_state(one), kept_state(turned)
         assert not had[0].fits(has[0])
         assert mistaken(had, has) == (had[0], has[0])
+    assert kept_state(sides[0])[0].by == ("va.k", "vb.k")
+    both = spark.sql("select sum(l.k), sum(r.k) from va l join vb r on l.id = r.id")
+    assert kept_state(both)[0].calls == ("sum(va.k)", "sum(vb.k)")
     assert kept_state(crossed[0])[0].by == ("id = k", "k = id")
     assert kept_state(sums[1])[0].calls == ("sum(k)", "sum(id)")
 
@@ -204,6 +224,10 @@ def test_what_is_the_same_however_it_is_written_is_the_same(spark: SparkSession,
         (a.alias("x").groupBy("x.id").count(), a.alias("y").groupBy("y.id").count()),
         (a.groupBy(F.rand(), "k").count(), a.groupBy(F.rand(), "k").count()),
         (a.groupBy("k").count().select("k", "count"), a.groupBy("k").count().select("count", "k")),
+        (
+            a.groupBy("k").agg(F.sum("id").alias("x"), F.max("id").alias("y")),
+            a.groupBy("k").agg(F.max("id").alias("y"), F.sum("id").alias("x")).select("k", "x", "y"),
+        ),
         (a.join(b, F.expr("id = id2 AND k = 5")), a.join(b, F.expr("k = 5 AND id = id2"))),
     ):
         assert kept_state(one) == kept_state(other)

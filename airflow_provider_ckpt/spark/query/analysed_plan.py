@@ -86,10 +86,23 @@ def is_stateful(frame: DataFrame) -> bool:
 
 def stateful_nodes(frame: DataFrame) -> Iterator[Any]:
     """Those that keep something, from the output downwards."""
-    return _stateful(_root(frame))
+    return stateful_below(_root(frame))
 
 
-def _stateful(node: Any) -> Iterator[Any]:
+def analysed(frame: DataFrame) -> Any:
+    """The plan as it is written."""
+    return _root(frame)
+
+
+def optimised(frame: DataFrame) -> Any:
+    """The plan as Spark runs it, and keeps state by it: what is worked out in which order, and by what, follows from it
+    and not from how the query is written. Nothing is read. Raises Py4JError."""
+    plan = frame._jdf
+    return plan.sparkSession().sessionState().optimizer().execute(plan.queryExecution().analyzed())
+
+
+def stateful_below(node: Any) -> Iterator[Any]:
+    """The same of a plan."""
     children = children_of(node)
     if not node.isStreaming() or not children:
         return  # what a stream is joined with is worked out anew in each batch
@@ -99,7 +112,7 @@ def _stateful(node: Any) -> Iterator[Any]:
     elif node.nodeName() not in STATELESS:
         yield node
     for child in children:
-        yield from _stateful(child)
+        yield from stateful_below(child)
 
 
 def joins_streams(frame: DataFrame) -> bool:
@@ -137,9 +150,32 @@ def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[
     return found
 
 
-def with_definitions(frame: DataFrame) -> dict[int, Any]:
+def with_definitions(plan: Any) -> dict[int, Any]:
     """What SQL's WITH has named, by the id that its uses have."""
-    return {int(node.id()): node for node in _walk(_root(frame)) if node.nodeName() == "CTERelationDef"}
+    return {int(node.id()): node for node in _walk(plan) if node.nodeName() == "CTERelationDef"}
+
+
+def columns_of_streams(plan: Any) -> dict[int, str]:
+    """By the id of a column, the stream that gives it."""
+    found: dict[int, str] = {}
+    for leaf in _walk(plan):
+        if leaf.nodeName().startswith("StreamingRelation"):
+            (name,) = streams_below(leaf)
+            output = leaf.output()
+            found |= {int(output.apply(index).exprId().id()): name for index in range(output.size())}
+    return found
+
+
+def columns_named(plan: Any, name: str) -> dict[int, Any]:
+    """By the id of a column that is worked out under that name, what it is."""
+    found: dict[int, Any] = {}
+    for node in _walk(plan):
+        if node.nodeName() == "Project":
+            columns = node.projectList()
+            each = (columns.apply(index) for index in range(columns.size()))
+            made = [one for one in each if one.nodeName() == "Alias" and str(one.name()) == name]
+            found |= {int(one.exprId().id()): one.child() for one in made}
+    return found
 
 
 def watermark_over_union(frame: DataFrame) -> bool:

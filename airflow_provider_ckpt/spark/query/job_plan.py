@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -16,6 +18,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import Mode, RunOptions, RuntimeMode
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.kept_state import KeptState
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.spark.query.analysed_plan import (
     batch_refusal,
@@ -42,6 +45,8 @@ from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.storage.redaction import redact_uri
+
+log = logging.getLogger(__name__)
 
 DEFAULT_LIMIT = 128 * 1024 * 1024
 """Bytes of a bounded file source in one micro-batch: history must not starve the live feed beside it."""
@@ -164,6 +169,15 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
     return not is_stateful(frame)
 
 
+def _kept(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
+    """Nothing of a plan that cannot be read: it is there to refuse an edited one, and keeps no job from its run."""
+    try:
+        return tuple(kept_state(built.frame))
+    except Py4JError as error:
+        log.warning("what the query of %s keeps cannot be told, and is not compared with later ones: %s", uid, error)
+        return ()
+
+
 class _Planner:
     """``nothing``: an empty folder, which stands for result partitions that do not exist yet."""
 
@@ -230,7 +244,7 @@ class _Planner:
             unions,
             event_time=built.watermark,
             lags=built.joins_streams,
-            kept=tuple(kept_state(built.frame)) if built.stateful and self._calls.streaming else (),
+            kept=_kept(vertex.uid, built) if built.stateful and self._calls.streaming else (),
         )
         self._check_sinks(vertex, built.frame, built.output_mode if self._calls.streaming else "append")
 
