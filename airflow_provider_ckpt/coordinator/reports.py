@@ -217,8 +217,8 @@ class BatchPublished:
 
 @dataclass(frozen=True)
 class SourceLogGrown:
-    """Spark's log of an edge that the subtask reads has grown, and most of what it names is not fed any more. The next
-    attempt begins with a short one. Told at each tenth batch until then."""
+    """Spark's log of an edge that the subtask reads has grown to several times what it was. The next attempt begins
+    without what is past in it. Told at each tenth batch until then."""
 
     epoch: int
     subtask: SubtaskId

@@ -41,7 +41,7 @@ class KeptState:
     def is_mistaken(self, other: KeptState) -> bool:
         """Whether what is kept here would be taken for what ``other``, in its place, keeps, and cannot be that."""
         if self.kind != other.kind or len(self.sides) != len(other.sides):
-            return False  # Spark refuses it by itself
+            return False  # left to Spark, which looks at that
         if _have_moved(self.by, other.by) or _have_moved(self.calls, other.calls):
             return True
         return _have_moved(self.sides, other.sides) or any(map(_are_others, self.sides, other.sides))
@@ -57,7 +57,7 @@ def mistaken(
     ``streams``: those that are there before and after; None: all. What is gone, or new, says nothing about who has
     changed places."""
     if len(had) != len(has):
-        return None  # Spark refuses it by itself
+        return None  # left to Spark, which looks at that
     if streams is not None:
         had, has = ([one.only(streams) for one in each] for each in (had, has))
     moved = _have_moved([*map(str, had)], [*map(str, has)])
@@ -65,7 +65,7 @@ def mistaken(
 
 
 def _have_moved(had: Sequence[T], has: Sequence[T]) -> bool:
-    """Whether something is in both, and at another place. Of another number Spark refuses them by itself."""
+    """Whether something is in both, and at another place. Another number is left to Spark."""
     return len(had) == len(has) and any(had.index(one) != has.index(one) for one in {*had} & {*has})
 
 

@@ -18,8 +18,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 _COMPACT_EVERY = 10
 """Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
 GROWN = 4 << 20
-"""Bytes of a compacted entry: some twenty thousand files. Spark writes it anew each ten batches, in a fifth of a
-second."""
+"""Bytes of a compacted entry: some twenty thousand files. Spark writes it anew each ten batches."""
 _GROWN_TIMES = 4
 _TAIL = 1 << 16
 """Bytes of a compacted entry that are read first: some three hundred files."""

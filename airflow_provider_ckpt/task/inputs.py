@@ -144,7 +144,7 @@ class Inputs:
     def has_grown(self) -> bool:
         """Whether Spark's log of an edge is to be shortened, which the next attempt does; see
         :meth:`SeenFiles.has_grown`. That of a source names files of a user's, which may be there for ever."""
-        grown = [uid for uid in self._channels if self._seen[uid].has_grown()]
+        grown = [uid for uid in self._channels if self._seen[uid].has_grown()]  # each is asked: it says so once
         return bool(grown)
 
     def _log_of(self, uid: str) -> SeenFiles:

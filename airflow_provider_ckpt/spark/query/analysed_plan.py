@@ -52,7 +52,8 @@ STATELESS = frozenset(
 """Operators that keep nothing from one micro-batch to the next. Whatever else Spark knows, or will, may."""
 
 
-def _root(frame: DataFrame) -> Any:
+def analysed(frame: DataFrame) -> Any:
+    """The plan as it is written."""
     return frame._jdf.queryExecution().analyzed()  # the plan has no public door in PySpark
 
 
@@ -68,12 +69,12 @@ def _walk(node: Any) -> Iterator[Any]:
 
 
 def has_watermark(frame: DataFrame) -> bool:
-    return any(node.nodeName() == WATERMARK for node in _walk(_root(frame)))
+    return any(node.nodeName() == WATERMARK for node in _walk(analysed(frame)))
 
 
 def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
     """(column, delay) of each watermark of the plan, the delay in Spark's words."""
-    nodes = [node for node in _walk(_root(frame)) if node.nodeName() == WATERMARK]
+    nodes = [node for node in _walk(analysed(frame)) if node.nodeName() == WATERMARK]
     return [(str(node.eventTime().name()), str(node.delay().toString())) for node in nodes]
 
 
@@ -86,12 +87,7 @@ def is_stateful(frame: DataFrame) -> bool:
 
 def stateful_nodes(frame: DataFrame) -> Iterator[Any]:
     """Those that keep something, from the output downwards."""
-    return stateful_below(_root(frame))
-
-
-def analysed(frame: DataFrame) -> Any:
-    """The plan as it is written."""
-    return _root(frame)
+    return stateful_below(analysed(frame))
 
 
 def optimised(frame: DataFrame) -> Any:
@@ -119,23 +115,23 @@ def joins_streams(frame: DataFrame) -> bool:
     """Two streams, or one with itself."""
     return any(
         node.nodeName() == "Join" and all(child.isStreaming() for child in children_of(node))
-        for node in _walk(_root(frame))
+        for node in _walk(analysed(frame))
     )
 
 
 def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
     """Whether some watermark of the plan sees a source with these column ids."""
-    return any(node.nodeName() == WATERMARK and _ids(node) & ids for node in _walk(_root(frame)))
+    return any(node.nodeName() == WATERMARK and _ids(node) & ids for node in _walk(analysed(frame)))
 
 
 def streaming_leaves(frame: DataFrame) -> int:
     """How many streaming sources the frame reads."""
-    return sum(1 for node in _walk(_root(frame)) if not children_of(node) and node.isStreaming())
+    return sum(1 for node in _walk(analysed(frame)) if not children_of(node) and node.isStreaming())
 
 
 def streams(frame: DataFrame) -> Counter[str]:
     """How often the frame reads each stream, by the name that was given to it."""
-    return streams_below(_root(frame))
+    return streams_below(analysed(frame))
 
 
 def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[str]:
@@ -191,12 +187,12 @@ def watermark_over_union(frame: DataFrame) -> bool:
                 return True
         return False
 
-    return any(node.nodeName() == WATERMARK and reaches_union(node) for node in _walk(_root(frame)))
+    return any(node.nodeName() == WATERMARK and reaches_union(node) for node in _walk(analysed(frame)))
 
 
 def leaf_ids(frame: DataFrame) -> frozenset[int]:
     """The ids of the columns that the frame's sources give: they tell a source within a larger plan."""
-    return frozenset(_ids(_root(frame)))
+    return frozenset(_ids(analysed(frame)))
 
 
 def _ids(node: Any) -> set[int]:
@@ -210,7 +206,7 @@ def _ids(node: Any) -> set[int]:
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
     """Whether some watermark of the plan sees nothing but the sources with these column ids, beside others."""
-    nodes = [node for node in _walk(_root(frame)) if node.nodeName() == WATERMARK]
+    nodes = [node for node in _walk(analysed(frame)) if node.nodeName() == WATERMARK]
     return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)
 
 
@@ -223,7 +219,7 @@ def refusal(frame: DataFrame, output_mode: str) -> str | None:
     jvm: Any = spark._jvm
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    return _complaint(lambda: checker.checkForStreaming(_root(frame), mode))
+    return _complaint(lambda: checker.checkForStreaming(analysed(frame), mode))
 
 
 def batch_refusal(frame: DataFrame) -> str | None:
@@ -231,7 +227,7 @@ def batch_refusal(frame: DataFrame) -> str | None:
     planner only (``applyInPandasWithState``)."""
     jvm: Any = frame.sparkSession._jvm
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    refused = _complaint(lambda: checker.checkForBatch(_root(frame)))
+    refused = _complaint(lambda: checker.checkForBatch(analysed(frame)))
     return refused or _complaint(lambda: frame._jdf.queryExecution().sparkPlan())
 
 

@@ -174,7 +174,8 @@ def _kept(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
     try:
         return tuple(kept_state(built.frame))
     except Py4JError as error:
-        log.warning("what the query of %s keeps cannot be told, and is not compared with later ones: %s", uid, error)
+        kind = type(error).__name__  # its text has the plan in it, and what a user has written there
+        log.warning("what the query of %s keeps cannot be told, and is not compared with later ones (%s)", uid, kind)
         return ()
 
 

@@ -6,6 +6,7 @@ another key of the same type, or two sums in another order are of the same types
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -28,7 +29,12 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     with_definitions,
 )
 
+_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
+_SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
+"""Drawn anew for each plan."""
+_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'")
 _MANY = 50
+"""Expressions of an aggregation."""
 _PULLED_OUT = "_groupingexpression"
 """What Spark calls a key that is no column."""
 
@@ -49,11 +55,6 @@ class Columns:
         if name == _PULLED_OUT and number in self.pulled_out:
             return _text(self.pulled_out[number], self, with_streams=with_streams)
         return f"{self.streams[number]}.{name}" if with_streams and number in self.streams else name
-
-
-_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
-_SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
-"""Drawn anew for each plan."""
 
 
 def kept_state(frame: DataFrame) -> list[KeptState]:
@@ -108,13 +109,19 @@ def _grouping(node: Any) -> list[str]:
 
 
 def _text(expression: Any, columns: Columns, *, with_streams: bool = False) -> str:
-    """Without the name of the table that a column is of, which may be another one, and without what is drawn."""
-    text = str(expression.sql())
+    """Without the name of the table that a column is of, which may be another one, and without what is drawn. It comes
+    into the journal and into errors, and a text in it may be a secret (the key of a hash): enough of a digest of it
+    stays to tell two of them apart."""
+    text = _LITERAL.sub(_digest, str(expression.sql()))
     for column in _each(expression.references().toSeq()):
         sql, told = str(column.sql()), columns.told(column, with_streams=with_streams)
         if sql != told:  # a field of a structure, or the end of another name, is none
             text = told.join(re.split(rf"(?<![\w`.]){re.escape(sql)}(?![\w`])", text))
     return _SEED.sub(r"\1()", text)
+
+
+def _digest(literal: re.Match[str]) -> str:
+    return f"'#{hashlib.sha256(literal[0].encode()).hexdigest()[:4]}'"
 
 
 def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
