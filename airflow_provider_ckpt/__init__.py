@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         NotReconfiguredError,
         NotRescalableError,
         NotRescaledError,
+        NotUpgradableError,
+        NotUpgradedError,
         RequestOvertakenError,
     )
     from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
         CheckpointedJobReconfigureOperator,
         CheckpointedJobRescaleOperator,
         CheckpointedJobStopOperator,
+        CheckpointedJobUpgradeOperator,
     )
     from airflow_provider_ckpt.operators.retry_policy import ProgressRetryPolicy
     from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
@@ -100,6 +103,7 @@ __all__ = [
     "CheckpointedJobReconfigureOperator",
     "CheckpointedJobRescaleOperator",
     "CheckpointedJobStopOperator",
+    "CheckpointedJobUpgradeOperator",
     "CheckpointedSparkJobGroup",
     "CheckpointedSparkJobOperator",
     "CkptError",
@@ -139,6 +143,8 @@ __all__ = [
     "NotReconfiguredError",
     "NotRescalableError",
     "NotRescaledError",
+    "NotUpgradableError",
+    "NotUpgradedError",
     "OvertakenError",
     "PartitionWithMetrics",
     "PendingRelease",
@@ -189,6 +195,7 @@ _MODULES = {
     "CheckpointedJobCleanupOperator": "operators.job_cleanup",
     "CheckpointedJobDrainOperator": "operators.job_request",
     "CheckpointedJobReconfigureOperator": "operators.job_request",
+    "CheckpointedJobUpgradeOperator": "operators.job_request",
     "CheckpointedJobRescaleOperator": "operators.job_request",
     "CheckpointedJobStopOperator": "operators.job_request",
     "CheckpointedSparkJobGroup": "operators.job_group",
@@ -228,6 +235,8 @@ _MODULES = {
     "NotForNextRunError": "jobmaster.errors",
     "NotReconfigurableError": "job.errors",
     "NotReconfiguredError": "client.errors",
+    "NotUpgradableError": "client.errors",
+    "NotUpgradedError": "client.errors",
     "NotRescalableError": "client.errors",
     "NotRescaledError": "client.errors",
     "OvertakenError": "errors",

@@ -1,4 +1,4 @@
-"""``ckpt stop``, ``drain``, ``rescale`` and ``reconfigure``: ask something of a running job, through its root (R22)."""
+"""Ask something of a running job, through its root (R22): to end, to be changed, to go on as another version."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         parser.set_defaults(run=run, kind=kind)
     _add_rescale(commands)
     _add_reconfigure(commands)
+    _add_upgrade(commands)
 
 
 def _add_rescale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -64,6 +65,23 @@ def _add_reconfigure(commands: argparse._SubParsersAction[argparse.ArgumentParse
     )
     _add_wait(parser, "they run so")
     parser.set_defaults(run=run, kind="reconfigure")
+
+
+def _add_upgrade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    what = "go on as another version of it, in the same driver: operators come and go as between two runs"
+    parser = commands.add_parser("upgrade", help=what, description=f"Ask a running job to {what}.")
+    arguments.add_job(parser)
+    parser.add_argument(
+        "version",
+        metavar="FILE:NAME",
+        nargs="?",
+        help="the job in that version, where the driver runs (default: the one that it runs, read anew)",
+    )
+    parser.add_argument(
+        "--allow-non-restored-state", action="store_true", help="also without operators that the job has"
+    )
+    _add_wait(parser, "it runs as that")
+    parser.set_defaults(run=run, kind="upgrade")
 
 
 def _add_wait(parser: argparse.ArgumentParser, until: str) -> None:
@@ -104,4 +122,6 @@ def _ask(client: JobClient, args: argparse.Namespace) -> JobRequest:
         return client.rescale(uid, number)
     if args.kind == "reconfigure":
         return client.reconfigure(read_changes(args.changes))
+    if args.kind == "upgrade":
+        return client.upgrade(args.version, allow_non_restored_state=args.allow_non_restored_state)
     return client.stop() if args.kind == "stop" else client.drain()

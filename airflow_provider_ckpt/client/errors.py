@@ -29,6 +29,24 @@ class NotReconfiguredError(TransientError):
     )
 
 
+class NotUpgradableError(InvalidInputError):
+    """What is asked for can never be done. ``data``: job_id, problem."""
+
+    template = (
+        "job {job_id!r} cannot go on as another version while it runs: {problem}. Stop it, and run the new version: "
+        "docs/changes.md says what may be another one"
+    )
+
+
+class NotUpgradedError(TransientError):
+    """A request was not served in time. ``data``: job_id, request, seconds."""
+
+    template = (
+        "job {job_id!r} does not run as the other version yet, {seconds:g} s after the request {request}; wait longer "
+        "(`ckpt`: --timeout), or look at the driver"
+    )
+
+
 class NoSuchPartitionError(InvalidInputError):
     """``data``: job_id, name, known (the subtasks that have one)."""
 

@@ -15,15 +15,19 @@ from airflow_provider_ckpt.client.errors import (
     NotReconfiguredError,
     NotRescalableError,
     NotRescaledError,
+    NotUpgradableError,
+    NotUpgradedError,
     RequestOvertakenError,
 )
 from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
 from airflow_provider_ckpt.client.job_view import JobView, Root, opened
+from airflow_provider_ckpt.job.loading import parts_of
 from airflow_provider_ckpt.jobmaster.decided import is_changed
 from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.requests import (
     Changes,
     RescaleRequest,
+    UpgradeRequest,
     pending_requests,
     withdraw_leaves,
     write_request,
@@ -91,6 +95,29 @@ class JobClient(JobView):
         self._previewed(self.state(), changes)
         return self._ask("reconfigure", None, changes=changes.changes)
 
+    def upgrade(self, job: str | None = None, *, allow_non_restored_state: bool = False) -> JobRequest:
+        """Ask the job's driver to go on as another version of the job: with operators that come and go, other settings
+        of them, other functions, as between two runs. The version is loaded and tried while the job runs; the whole job
+        stands still for a moment, at a savepoint. Does not wait.
+
+        ``job``: its reference, a file or module where the driver runs; None: that of now, read anew.
+        ``allow_non_restored_state``: also without operators that the job has. Raises as :meth:`stop`, and
+        NotUpgradableError."""
+        self._refuse_upgrade(self.state())
+        if job is not None:
+            parts_of(job)
+        return self._ask("upgrade", None, upgrade=UpgradeRequest(job, allow_non_restored_state))
+
+    def _refuse_upgrade(self, state: JobState) -> None:
+        definition = None if state.plan is None else state.plan.definition
+        problem = None
+        if state.deployment:
+            problem = "workers run it, each with a file of its own"
+        elif definition is not None and definition.mode == "batch":
+            problem = "it is in batch mode, and takes no savepoint before its end"
+        if problem is not None:
+            raise NotUpgradableError(job_id=self.job_id, problem=problem)
+
     def preview(self, changes: Reconfiguration) -> ReconfigurationPreview:
         """What :meth:`reconfigure` would come to: who would stand still, and what would be another one. From the
         journal alone; nothing is asked. Raises as :meth:`state`, NotReconfigurableError, and JobNotRunningError for a
@@ -115,12 +142,12 @@ class JobClient(JobView):
         """What was asked of the job's driver of now that changes the job, and has no last word yet. Raises as
         :meth:`state`."""
         state = self.state()
-        since = state.deployment or state.epoch
+        since = state.deployment or state.driver_since or state.epoch
         asked = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
         return [
-            JobRequest(self.job_id, one.kind, one.epoch, one.name, one.rescale, one.changes)
+            JobRequest(self.job_id, one.kind, one.epoch, one.name, one.rescale, one.changes, one.upgrade)
             for one in asked
-            if one.rescale is not None or one.changes
+            if one.is_change
         ]
 
     def is_asked_to_leave(self, epoch: int) -> bool:
@@ -158,6 +185,8 @@ class JobClient(JobView):
         except JobWaitTimeoutError:
             if request.rescale is not None:
                 raise _not_rescaled(request, request.rescale, timeout) from None
+            if request.upgrade is not None:
+                raise NotUpgradedError(job_id=self.job_id, request=request.name, seconds=timeout) from None
             if not request.ends_job:
                 raise NotReconfiguredError(job_id=self.job_id, request=request.name, seconds=timeout) from None
             raise JobNotEndedError(
@@ -244,10 +273,13 @@ class JobClient(JobView):
         leaves: bool = False,
         rescale: RescaleRequest | None = None,
         changes: Changes | None = None,
+        upgrade: UpgradeRequest | None = None,
     ) -> JobRequest:
-        asked = self._running_epoch(kind) if epoch is None else epoch
-        name = write_request(self._storage(), self.job_id, kind, asked, leaves=leaves, rescale=rescale, changes=changes)
-        return JobRequest(self.job_id, kind, asked, name, rescale, changes or {})
+        asked, storage = self._running_epoch(kind) if epoch is None else epoch, self._storage()
+        name = write_request(
+            storage, self.job_id, kind, asked, leaves=leaves, rescale=rescale, changes=changes, upgrade=upgrade
+        )
+        return JobRequest(self.job_id, kind, asked, name, rescale, changes or {}, upgrade)
 
     def _running_epoch(self, kind: str) -> int:
         state = self.state()
@@ -260,8 +292,10 @@ class JobClient(JobView):
 
 
 def _is_for(request: JobRequest, state: JobState) -> bool:
-    """Whether who has the job takes the request: its JobMaster, or one that came after it in the same deployment."""
-    return state.epoch == request.epoch or bool(state.deployment and request.epoch >= state.deployment)
+    """Whether who has the job takes the request: its JobMaster, or one that came after it in the same deployment, or in
+    the same driver by an upgrade."""
+    since = state.deployment or state.driver_since
+    return state.epoch == request.epoch or bool(since and request.epoch >= since)
 
 
 def _not_rescaled(request: JobRequest, asked: RescaleRequest, seconds: float | None) -> NotRescaledError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.jobmaster.decided import is_rescaled, is_surely_changed
-from airflow_provider_ckpt.journal.requests import Changes, RescaleRequest
+from airflow_provider_ckpt.journal.requests import Changes, RescaleRequest, UpgradeRequest
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -13,8 +13,8 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A driver was asked to ``stop``, to ``drain``, to ``rescale`` or to ``reconfigure``: that of this epoch, and no
-    later one."""
+    """A driver was asked to ``stop``, to ``drain``, to ``rescale``, to ``reconfigure`` or to ``upgrade``: that of this
+    epoch, and no later one."""
 
     job_id: str
     kind: str
@@ -25,16 +25,20 @@ class JobRequest:
     """What is asked for, of that kind."""
     changes: Changes = field(default_factory=dict, hash=False)
     """Of a reconfiguration, by operator."""
+    upgrade: UpgradeRequest | None = None
+    """Of that kind."""
 
     @property
     def ends_job(self) -> bool:
         """Else it is to go on, as another one."""
-        return self.rescale is None and not self.changes
+        return self.rescale is None and not self.changes and self.upgrade is None
 
     def is_decided(self, state: JobState) -> bool:
         """Later runs go by it, whatever became of the driver that was asked."""
         if self.rescale is not None:
             return is_rescaled(state, self.rescale)
+        if self.upgrade is not None:  # which version runs the journal does not say
+            return False
         return self.name == state.reconfigured_for or is_surely_changed(state, self.changes)
 
 

@@ -11,6 +11,8 @@ from airflow_provider_ckpt.coordinator.messages import (
     RescaleRequested,
     RunGivenUp,
     StopRequested,
+    UpgradeRequested,
+    UpgradeTried,
 )
 from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.reports import (
@@ -38,8 +40,10 @@ class Admission:
     def refuse(self, message: Message) -> str | None:
         if isinstance(message, RunGivenUp):
             return None
-        if isinstance(message, (StopRequested, RescaleRequested, ReconfigureRequested)):
+        if isinstance(message, (StopRequested, RescaleRequested, ReconfigureRequested, UpgradeRequested)):
             return None if self._requests.is_new(message.request) else "stale"
+        if isinstance(message, UpgradeTried):
+            return None if self._requests.trying == message.request else "stale"
         if message.epoch != self._epoch:
             return "epoch"
         if isinstance(message, (ReleaseDone, ReleaseFailed, ReleaseHeld)):

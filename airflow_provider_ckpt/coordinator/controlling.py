@@ -112,7 +112,9 @@ class Controlling:
         return self._job.status is JobStatus.RUNNING and not ending and not self._is_changing()
 
     def _is_changing(self) -> bool:
-        return self._parts.reconfiguring.current is not None or self._parts.rescaling.current is not None
+        parts = self._parts
+        changes = (parts.reconfiguring.current, parts.rescaling.current, parts.requests.upgrade)
+        return any(one is not None for one in changes)
 
     def _changes(self) -> tuple[int, int]:
         """Of either kind so far, also those that took no time."""

@@ -23,6 +23,8 @@ from airflow_provider_ckpt.coordinator.messages import (
     RescaleRequested,
     RunGivenUp,
     StopRequested,
+    UpgradeRequested,
+    UpgradeTried,
 )
 from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.parts import make_parts
@@ -52,6 +54,7 @@ from airflow_provider_ckpt.coordinator.reports import (
 from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskStatus
+from airflow_provider_ckpt.coordinator.upgrader import Upgrader
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -78,7 +81,7 @@ class Coordinator:
     5. The job reaches no final status while completed > released, unless the release itself failed, or, of a stop, a
        gate holds it.
     6. STOPPED: the savepoint of a stop is completed and released, but for what gates hold. Every request that was taken
-       is answered again before the job ends, with how it went.
+       is answered again before the job ends, with how it went; an upgrade by the version that goes on.
     7. After ``EndJob`` every message is dropped.
     """
 
@@ -108,6 +111,7 @@ class Coordinator:
         self._renewer = Renewer(self._parts, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
         self._reconfigurer = Reconfigurer(self._parts, self._job, self._failover, self._lifecycle, self._rescaler)
+        self._upgrader = Upgrader(self._parts, self._job)
         self._controlling = Controlling(
             self._parts, self._job, self._reconfigurer, self._rescaler, controllers, restored.reconfigured_at
         )
@@ -142,7 +146,7 @@ class Coordinator:
 
     def next_deadline(self, now: float) -> float | None:
         """When :meth:`tick` must be called next if no message comes; None: a message has to come first."""
-        parts = (self._decider, self._failover, self._reconfigurer, self._controlling)
+        parts = (self._decider, self._failover, self._reconfigurer, self._upgrader, self._controlling)
         deadlines = [one.next_deadline for one in parts]
         moments = [] if self._job.is_over else [deadline() for deadline in deadlines]
         return min((max(now, moment) for moment in moments if moment is not None), default=None)
@@ -155,12 +159,19 @@ class Coordinator:
 
     @property
     def is_changing(self) -> bool:
-        """A change is under way: of queries, or of who reads a source."""
-        return self._parts.reconfiguring.current is not None or self._parts.rescaling.current is not None
+        """A change is under way: of queries, of who reads a source, or of all."""
+        parts = self._parts
+        changes = (parts.reconfiguring.current, parts.rescaling.current, parts.requests.upgrade)
+        return any(one is not None for one in changes)
 
     @property
     def stopping(self) -> bool:
         return self._parts.requests.stop is not None
+
+    @property
+    def upgrading(self) -> str | None:
+        """The request of the upgrade that is in progress."""
+        return self._parts.requests.upgrade
 
     @property
     def draining(self) -> bool:
@@ -270,6 +281,10 @@ class Coordinator:
                 self._rescaler.requested(message, now)
             case ReconfigureRequested():
                 self._reconfigurer.requested(message, now)
+            case UpgradeRequested():
+                self._upgrader.requested(message, now)
+            case UpgradeTried():
+                self._upgrader.tried(message, now)
             case RunGivenUp():
                 self._parts.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
                 self._job.end(JobStatus.RESTARTING, message.cause)
@@ -304,6 +319,7 @@ class Coordinator:
         self._controlling.advance(now)
         self._rescaler.advance(now)  # before the end is decided: with subtasks that are to come it has not come
         self._reconfigurer.advance(now)
+        self._upgrader.advance(now)
         self._renewer.advance(now)
         if self._parts.requests.stop is None or self._job.work_is_done:
             self._lifecycle.finish_released()  # else: the next run finishes what can finish

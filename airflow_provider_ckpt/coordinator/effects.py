@@ -38,11 +38,20 @@ class Release:
 
 
 @dataclass(frozen=True)
+class TryUpgrade:
+    """Load and try the version that ``request`` names, while the job runs; answered by UpgradeTried."""
+
+    request: str
+
+
+@dataclass(frozen=True)
 class EndJob:
-    """Stop all queries and leave."""
+    """Stop all queries and leave. ``upgrade``: the request for which the job goes on at once, as another version, and
+    which that one answers; nothing is told of an end then."""
 
     status: RunEnd
     cause: str | None = None
+    upgrade: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,4 +63,4 @@ class Notice:
     traceback: str | None = None
 
 
-Effect = Command | Append | NotifyCompleted | Release | EndJob | Notice
+Effect = Command | Append | NotifyCompleted | Release | TryUpgrade | EndJob | Notice

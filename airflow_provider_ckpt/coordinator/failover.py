@@ -46,6 +46,9 @@ class Failover:
         parts, subtask = self._parts, message.subtask
         if not parts.subtasks.admits(subtask, message.attempt):
             parts.subtasks.begin(subtask, message.attempt)
+        stop = parts.requests.stop
+        if stop is not None and stop.upgrade is not None:  # the job is to go on, whatever becomes of the upgrade
+            self._job.fail_stop(f"{subtask} failed meanwhile: {message.cause}", now)
         hopeless = message.terminal or message.driver_is_lost or message.result_is_lost
         may_restart = not (hopeless or self._job.is_ending or parts.requests.stop is not None)
         restart = self._next_attempt(message, now) if may_restart else None

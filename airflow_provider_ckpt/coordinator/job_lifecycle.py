@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.effects import Append, EndJob
 from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.requests import UPGRADE, Stop
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -14,11 +15,12 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 @dataclass(frozen=True)
 class _Ending:
     """How the job ends once nothing completed is unreleased; ``at_once``: without waiting for sinks whose releases
-    fail, because it is one of these that cannot go on."""
+    fail, because it is one of these that cannot go on; ``upgrade``: the request for which it goes on at once."""
 
     status: RunEnd
     cause: str | None
     at_once: bool = False
+    upgrade: str | None = None
 
 
 class JobLifecycle:
@@ -27,7 +29,7 @@ class JobLifecycle:
 
     STOPPED is said of a stop whose savepoint is completed and released, but for what gates hold (at the end of data: of
     the last checkpoint), and of nothing else. A stop that failed leaves the job running, as Flink does, or, if the job
-    has to leave anyway, RESTARTING.
+    has to leave anyway, RESTARTING. Behind that of an upgrade nothing is said: the job goes on at once.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -81,6 +83,7 @@ class JobLifecycle:
         why = f"{self._told(cause)}; the job goes on"
         requests.stop = None
         self._answer("stop", RequestOutcome.failed(why), now)
+        self._answer(UPGRADE, RequestOutcome.failed(why), now)
 
     def end_if_done(self, now: float) -> None:
         """Decide it if the job came to its end or stopped, and end it once nothing holds the end up."""
@@ -90,6 +93,9 @@ class JobLifecycle:
             return
         self.is_over = True
         self.status = ending.status
+        if ending.upgrade is not None:  # of an end nobody is told, who would take the job for one that is over
+            self._parts.out.append(EndJob(ending.status, None, ending.upgrade))
+            return
         self._answer_all(ending, now)
         self._parts.out.append(Append(StatusChanged(ending.status, now, ending.cause)))
         self._parts.out.append(EndJob(ending.status, ending.cause))
@@ -107,10 +113,16 @@ class JobLifecycle:
         if parts.subtasks.all_finished:
             self._end_finished()
         elif stop is not None and stop.savepoint is not None and not self.work_is_done:
-            self.end(JobStatus.STOPPED, None)
+            self._end_stopped(stop)
         elif stop is not None and self.work_is_done and parts.releases.closed_gates:
             # nothing is left to take a savepoint of; whoever stops does not wait for gates, be it at the end of data
+            self._end_stopped(stop)
+
+    def _end_stopped(self, stop: Stop) -> None:
+        if stop.upgrade is None:
             self.end(JobStatus.STOPPED, None)
+        elif self._ending is None:
+            self._ending = _Ending(JobStatus.RESTARTING, None, upgrade=stop.upgrade)
 
     def _end_finished(self) -> None:
         """Splits that nobody has read would be lost without a word: no later run of a FINISHED job reads them."""
@@ -135,6 +147,8 @@ class JobLifecycle:
         stop = self._parts.requests.stop
         if stop is None:
             return ""
+        if stop.upgrade is not None:
+            return "the upgrade did not take place: "
         if stop.savepoint is None:
             return "the stop did not take place: "
         return f"savepoint {stop.savepoint} was taken, but the job failed before it had stopped: "
@@ -146,6 +160,7 @@ class JobLifecycle:
         changed = self._parts.reconfiguring.current
         held = "later runs go by it" if changed is not None and changed.decided is not None else "it did not take place"
         self._answer("reconfigure", RequestOutcome.failed(f"the job is {ending.status} first; {held}"), now)
+        self._answer(UPGRADE, RequestOutcome.failed(f"the job is {ending.status} first"), now)
         if ending.status is JobStatus.FINISHED:
             self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
             self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)

@@ -76,6 +76,21 @@ class ReconfigureRequested:
 
 
 @dataclass(frozen=True)
+class UpgradeRequested:
+    """The job is to go on as another version of it, which ``request`` names."""
+
+    request: str
+
+
+@dataclass(frozen=True)
+class UpgradeTried:
+    """``problem``: what speaks against that version; None: nothing."""
+
+    request: str
+    problem: str | None
+
+
+@dataclass(frozen=True)
 class RunGivenUp:
     """Whoever is in charge of the workers knows that a subtask gets none any more: nobody need wait for it."""
 
@@ -90,5 +105,7 @@ Message = (
     | StopRequested
     | RescaleRequested
     | ReconfigureRequested
+    | UpgradeRequested
+    | UpgradeTried
     | RunGivenUp
 )

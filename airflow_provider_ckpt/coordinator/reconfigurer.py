@@ -29,6 +29,7 @@ from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested
 from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.coordinator.reconfiguring import ReconfigurationInProgress
 from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit
+from airflow_provider_ckpt.coordinator.requests import in_progress
 from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
@@ -114,6 +115,8 @@ class Reconfigurer:
 
     def _refuse(self, change: Settings, scales: Mapping[str, int]) -> None:
         """Raises ReconfigurationRefusedError: it cannot be done, or not now; the job goes on as it is."""
+        if (upgrade := self._parts.requests.upgrade) is not None:
+            raise ReconfigurationRefusedError(why=in_progress(upgrade))
         if self._is_ending:
             raise ReconfigurationRefusedError(why="the job is being ended")
         if change and self._parts.options.is_batch:

@@ -15,8 +15,16 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.failures import FailureTracker
 from airflow_provider_ckpt.coordinator.messages import StopRequested
-from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+
+UPGRADE = "upgrade"
+"""Kind of request."""
+
+
+def in_progress(upgrade: str) -> str:
+    """Ends as the refusal of a second change does: whoever asks waits, and asks again."""
+    return f"upgrade {upgrade} {IN_PROGRESS}"
 
 
 @dataclass
@@ -28,16 +36,32 @@ class Stop:
     leaves: bool
     failures: FailureTracker
     savepoint: int | None = None
+    upgrade: str | None = None
+    """The request for which the job is to go on behind it, as another version."""
+
+    @property
+    def why(self) -> str:
+        """Why nothing else can be done for now."""
+        return "the job is being stopped" if self.upgrade is None else in_progress(self.upgrade)
 
 
 class Requests:
     def __init__(self, draining: bool, tolerable_failed: int) -> None:
         self.stop: Stop | None = None
         self.draining = draining
+        self.trying: str | None = None
+        """The request for which another version of the job is being loaded and tried."""
         self._tolerable_failed = tolerable_failed
         self._drained: set[SubtaskId] = set()
         self._seen: set[str] = set()
         self._open: dict[str, str] = {}
+
+    @property
+    def upgrade(self) -> str | None:
+        """The request of the upgrade that is in progress."""
+        if self.trying is not None or self.stop is None:
+            return self.trying
+        return self.stop.upgrade
 
     def is_new(self, request: str | None) -> bool:
         """False for a request that was taken already (requests are read again and again)."""
@@ -50,7 +74,7 @@ class Requests:
     def take(self, message: StopRequested, deadline: float) -> RequestOutcome:
         """The outcome, as it is answered. ``deadline``: of a stop that begins with this request."""
         if message.mode == "drain" and self.stop is not None:
-            return RequestOutcome.refused("the job is being stopped")
+            return RequestOutcome.refused(self.stop.why)
         self.note(message.request, message.mode)
         if message.mode == "stop":
             return self._take_stop(message, deadline)
@@ -62,9 +86,15 @@ class Requests:
     def _take_stop(self, message: StopRequested, deadline: float) -> RequestOutcome:
         if self.stop is not None:
             self.stop.leaves = self.stop.leaves or message.leaves
+            self.stop.upgrade = None  # who stops wants it stopped
             return RequestOutcome(RequestResult.ALREADY_STOPPING)
         self.stop = Stop(deadline, message.leaves, FailureTracker(self._tolerable_failed))
         return RequestOutcome(RequestResult.ACCEPTED)
+
+    def stop_for(self, upgrade: str, deadline: float) -> None:
+        """A stop for the sake of an upgrade. Only if there is none yet."""
+        assert self.stop is None
+        self.stop = Stop(deadline, leaves=False, failures=FailureTracker(self._tolerable_failed), upgrade=upgrade)
 
     def note(self, request: str | None, mode: str) -> None:
         """It was taken, and waits for its last answer."""

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.requests import in_progress
 from airflow_provider_ckpt.coordinator.rescaling import RescaleInProgress
 from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import GraphChanged, RequestAnswered, SubtasksAdded
@@ -98,6 +99,8 @@ class Rescaler:
     def _refusal(self, message: RescaleRequested) -> str | None:
         """Why it cannot be done; the job goes on as it is."""
         parts = self._parts
+        if parts.requests.upgrade is not None:
+            return in_progress(parts.requests.upgrade)
         if self._job.is_ending or parts.requests.stop is not None or parts.requests.draining:
             return "the job is being ended"
         if (other := parts.reconfiguring.current) is not None:

@@ -29,6 +29,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.garbage_collection import GarbageReport
     from airflow_provider_ckpt.client.job_client import JobClient
+    from airflow_provider_ckpt.client.job_request import JobRequest
     from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
@@ -186,12 +187,35 @@ class CheckpointHook(BaseHook):
         with self._no_root_no_job(job_id):
             client = self.client(job_id)
             asked = client.reconfigure(change)
-            if timeout is None:
-                return
-            answer = client.answer(asked, timeout)
-            if not answer.is_served:
-                told = answer.outcome or f"its driver ended it {answer.state.status} and said nothing"
-                raise ReconfigurationFailedError(job_id=job_id, outcome=told)
+            if timeout is not None:
+                self._await_change(client, asked, timeout)
+
+    def upgrade(
+        self,
+        job_id: str,
+        job: str | None = None,
+        *,
+        allow_non_restored_state: bool = False,
+        timeout: float | None = 600.0,
+    ) -> str:
+        """Have a running job go on as another version of it, in the same driver: see :meth:`JobClient.upgrade`.
+
+        ``timeout``: seconds to wait until it runs as that; None: not at all. Returns the request's name. Raises
+        NoSuchJobError, JobNotRunningError, NotUpgradableError; ReconfigurationFailedError if the job goes on as it was,
+        NotUpgradedError if it took longer."""
+        with self._no_root_no_job(job_id):
+            client = self.client(job_id)
+            asked = client.upgrade(job, allow_non_restored_state=allow_non_restored_state)
+            if timeout is not None:
+                self._await_change(client, asked, timeout)
+            return asked.name
+
+    @staticmethod
+    def _await_change(client: JobClient, asked: JobRequest, timeout: float) -> None:
+        answer = client.answer(asked, timeout)
+        if not answer.is_served:
+            told = answer.outcome or f"its driver ended it {answer.state.status} and said nothing"
+            raise ReconfigurationFailedError(job_id=client.job_id, outcome=told)
 
     def delete(
         self,

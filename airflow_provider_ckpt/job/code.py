@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 
+from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, parts_of
 from airflow_provider_ckpt.job.syntax import digest_of, without_docstring
 from airflow_provider_ckpt.job.version import owned_by
@@ -20,12 +21,29 @@ def code_of(loaded: LoadedJob, reference: str) -> JobCode | None:
     """``loaded``: from ``reference``, just now. None: there is no source to be read. What is imported is followed by
     what is written, not by what has run: a module that a function imports when it is called counts, one whose name is
     worked out does not."""
-    spec = loaded.module.__spec__
+    return _code(loaded.module.__spec__, loaded.job, reference)
+
+
+def code_of_version(job: Job, reference: str) -> JobCode | None:
+    """Of one that was loaded beside what is imported already: its modules do not say any more where they come from."""
+    target, _, from_file = parts_of(reference)
+    try:
+        if from_file:
+            path = os.path.realpath(target)
+            spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+        else:
+            spec = importlib.util.find_spec(target)
+    except _UNREADABLE:
+        return None
+    return _code(spec, job, reference)
+
+
+def _code(spec: ModuleSpec | None, job: Job, reference: str) -> JobCode | None:
     tree = None if spec is None else _tree(spec)
     if spec is None or tree is None:
         return None
     defined = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef) and one.decorator_list}
-    names = {uid: getattr(one.function, "__name__", "") for uid, one in loaded.job.operators.items()}
+    names = {uid: getattr(one.function, "__name__", "") for uid, one in job.operators.items()}
     own = {uid: defined[name] for uid, name in names.items() if name in defined}
     rest = [one for one in without_docstring(tree.body) if one not in own.values()]
     functions = {uid: digest_of([one]) for uid, one in own.items()}

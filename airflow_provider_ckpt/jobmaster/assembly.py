@@ -17,6 +17,7 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.jobmaster.upgrades import Upgrades
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.mode import RuntimeMode
@@ -53,8 +54,9 @@ def job_master(
     status: StatusReporter,
     inbox: Inbox,
     turns: AbstractContextManager[object] | None = None,
+    upgrades: Upgrades | None = None,
 ) -> JobMaster:
-    """``inbox``: into which the tasks behind the gateway report. ``turns``: see :class:`JobMaster`."""
+    """``inbox``: into which the tasks behind the gateway report. ``turns``, ``upgrades``: see :class:`JobMaster`."""
     identity, graph, journal = job.identity, job.graph, job.journal
     coordinator = Coordinator(
         graph,
@@ -86,4 +88,6 @@ def job_master(
         final_only=job.policies.final_only,
         snapshot_min_pause=identity.options.snapshot_min_pause if job.mode == "batch" else None,
     )
-    return JobMaster(identity, coordinator, journal, gateway, releaser, retention, status, inbox, turns=turns)
+    return JobMaster(
+        identity, coordinator, journal, gateway, releaser, retention, status, inbox, turns=turns, upgrades=upgrades
+    )

@@ -18,9 +18,24 @@ from typing import Any, cast
 
 from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, Notice, NotifyCompleted, Release
-from airflow_provider_ckpt.coordinator.messages import Message, ReconfigureRequested, RescaleRequested, StopRequested
+from airflow_provider_ckpt.coordinator.effects import (
+    Append,
+    Effect,
+    EndJob,
+    Notice,
+    NotifyCompleted,
+    Release,
+    TryUpgrade,
+)
+from airflow_provider_ckpt.coordinator.messages import (
+    Message,
+    ReconfigureRequested,
+    RescaleRequested,
+    StopRequested,
+    UpgradeRequested,
+)
 from airflow_provider_ckpt.coordinator.reports import DataAvailable, SubtaskFailed, SubtaskFenced, SubtaskOpened
+from airflow_provider_ckpt.coordinator.requests import UPGRADE
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
@@ -32,6 +47,7 @@ from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.retention import Retention
 from airflow_provider_ckpt.jobmaster.served_requests import ServedRequests
+from airflow_provider_ckpt.jobmaster.upgrades import Upgraded, Upgrades
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -40,8 +56,9 @@ from airflow_provider_ckpt.journal.events import (
     Event,
     RequestAnswered,
     SinkReleased,
+    StatusChanged,
 )
-from airflow_provider_ckpt.journal.requests import Changes, Request, pending_requests
+from airflow_provider_ckpt.journal.requests import Changes, Request, UpgradeRequest, pending_requests
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -57,6 +74,10 @@ PATIENCE = 120.0
 """Seconds in which a job that was taken over comes to run, before a change of it is refused; at most half of those
 after which a job that does not is given up."""
 LONGEST_WAIT = 0.1
+_HAS_WORKERS = (
+    "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md says what may "
+    "be another one)"
+)
 _COMMANDS = typing.get_args(Command)
 
 
@@ -66,23 +87,28 @@ class Outcome:
 
     status: RunEnd
     cause: str | None = None
+    upgrade: str | None = None
+    """The request for which the job goes on at once, as another version; ``ran``: seconds for which it was RUNNING."""
+    ran: float = 0.0
 
 
 @dataclass(frozen=True)
 class JobIdentity:
     """The job in its root, and the epoch in which this JobMaster runs it. ``deployment``: of the workers that run its
-    subtasks, 0 if they are tasks of this process."""
+    subtasks, 0 if they are tasks of this process. ``upgraded``: of a driver that has run it before."""
 
     storage: Storage
     job_id: str
     epoch: int
     options: RunOptions
     deployment: int = 0
+    upgraded: Upgraded | None = None
 
 
 class JobMaster:
     """Use once: :meth:`run`. ``inbox``: where tasks, releaser and retention put what they have to say. ``turns``:
-    entered whenever there is something to do, where not all of many JobMasters are to work at once."""
+    entered whenever there is something to do, where not all of many JobMasters are to work at once. ``upgrades``: None
+    where nobody could go on as another version."""
 
     def __init__(
         self,
@@ -96,7 +122,11 @@ class JobMaster:
         inbox: Inbox,
         clock: Clock | None = None,
         turns: AbstractContextManager[object] | None = None,
+        upgrades: Upgrades | None = None,
     ) -> None:
+        self._upgrades, self._asked = upgrades, dict[str, UpgradeRequest]()
+        self._upgraded = identity.upgraded
+        """Until that is answered."""
         self._job, self._options = identity, identity.options
         self._coordinator, self._journal, self._gateway = coordinator, journal, gateway
         self._releaser, self._retention = releaser, retention
@@ -125,10 +155,13 @@ class JobMaster:
                 self._step()
             return self._outcome
         finally:
-            stopped = self._outcome is not None and self._outcome.status is JobStatus.STOPPED
+            outcome = self._outcome
+            stopped = outcome is not None and (outcome.status is JobStatus.STOPPED or outcome.upgrade is not None)
             try:
                 self._gateway.stop(after_batch=stopped)
             finally:
+                if self._upgrades is not None:
+                    self._upgrades.close()
                 self._releaser.close()
                 self._retention.close()
                 self._log_unheard()
@@ -211,6 +244,8 @@ class JobMaster:
         job = self._job
         self._served.forget(self._journal.flush)
         answered, since = self._journal.state.answered, job.deployment or job.epoch
+        if job.upgraded is not None:
+            answered, since = answered | {job.upgraded.request}, job.upgraded.since
         requests = pending_requests(job.storage, job.job_id, job.epoch, answered, since)
         holds = self._holds_changes(requests, now)
         for request in requests:
@@ -226,6 +261,11 @@ class JobMaster:
                 self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
             elif request.kind == "reconfigure":
                 self._tell(ReconfigureRequested(self._still_wanted(request.changes), request.name))
+            elif request.upgrade is not None and self._upgrades is not None:
+                self._asked[request.name] = request.upgrade
+                self._tell(UpgradeRequested(request.name))
+            elif request.upgrade is not None:
+                self._answer(request, RequestOutcome.refused(_HAS_WORKERS))
             else:
                 self._answer(request, RequestOutcome.refused(f"{request.problem}"))
 
@@ -257,9 +297,14 @@ class JobMaster:
     def _take_deadlines(self, now: float) -> None:
         if self._running_since is None or self._coordinator.stopping:
             return
-        ending = due(self._options, ran=now - self._running_since, now=self._clock.wall())
+        ending = due(self._options, ran=self._ran(now), now=self._clock.wall())
         if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop wins over a drain
             self._tell(StopRequested(ending, leaves=ending == "stop"))
+
+    def _ran(self, now: float) -> float:
+        """Seconds for which this driver has been RUNNING the job, whatever version of it."""
+        before = 0.0 if self._job.upgraded is None else self._job.upgraded.ran
+        return before + (0.0 if self._running_since is None else now - self._running_since)
 
     def _note_failed(self, report: SubtaskFailed) -> None:
         """The first failure is told in full; those that follow from it are not."""
@@ -302,10 +347,23 @@ class JobMaster:
                 event = replace(event, triggered_at=self._clock.told(event.triggered_at), at=self._clock.told(event.at))
             case CheckpointTriggered() | CheckpointAborted() | CheckpointReleased() | SinkReleased():
                 event = replace(event, at=self._clock.told(event.at))
+            case StatusChanged():
+                self._answer_upgrade(event)
         self._journal.write(event)
         if isinstance(event, RequestAnswered):
             self._served.answered(event)
         self._status.event(event, self._journal.state)
+
+    def _answer_upgrade(self, event: StatusChanged) -> None:
+        """Whoever asked for this version hears of it when the job runs, or before it tells an end."""
+        upgraded = self._upgraded
+        if upgraded is None or event.status is JobStatus.CREATED:
+            return
+        self._upgraded = None
+        outcome = upgraded.outcome
+        if event.status in (JobStatus.FAILED, JobStatus.RESTARTING):
+            outcome = RequestOutcome.failed(f"the job is {event.status} before it ran again: {event.cause}")
+        self._append(RequestAnswered(upgraded.request, UPGRADE, outcome, self._clock.wall()))
 
     def _release(self, effect: Release) -> None:
         state = self._journal.state
@@ -319,12 +377,17 @@ class JobMaster:
         more = {} if effect.traceback is None else {"traceback": effect.traceback}
         self._status.say(kind, effect.message, self._journal.state, **more)
 
+    def _try_upgrade(self, effect: TryUpgrade) -> None:
+        assert self._upgrades is not None
+        self._upgrades.submit(effect.request, self._asked[effect.request], self._inbox.put)
+
     def _end(self, effect: EndJob) -> None:
-        self._outcome = Outcome(effect.status, effect.cause)
+        self._outcome = Outcome(effect.status, effect.cause, effect.upgrade, self._ran(self._clock.now()))
 
 
 _EFFECTS: dict[type, Callable[[JobMaster, Any], None]] = {
     Release: JobMaster._release,
+    TryUpgrade: JobMaster._try_upgrade,
     NotifyCompleted: JobMaster._completed,
     EndJob: JobMaster._end,
     Notice: JobMaster._notice,

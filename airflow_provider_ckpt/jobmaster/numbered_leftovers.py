@@ -26,7 +26,8 @@ _FROZEN = re.compile(r"(\w+?)(?:\.(\d{4,}))?\.json", re.ASCII)
 
 def numbered_leftovers(storage: Storage, state: JobState) -> Iterator[Garbage]:
     """``state``: read before this looks at anything."""
-    job_id, first = state.job_id, state.deployment or state.epoch  # a deployment's JobMasters are of several epochs
+    # a deployment has JobMasters of several epochs, and so has a driver that was upgraded
+    job_id, first = state.job_id, state.deployment or state.driver_since or state.epoch
     for name in requests_before(storage, job_id, first):
         yield from _file(storage, request_path(job_id, name), Reason.REQUEST)
     for name in storage.list(deployments_path(job_id)):

@@ -17,7 +17,7 @@ GRACE = 10.0
 
 @dataclass(frozen=True)
 class TakenOver:
-    """``before``: what became of the driver before ("none" if there was none)."""
+    """``before``: what became of the driver before ("none" if there was none, "upgraded" if it is this one)."""
 
     epoch: int
     before: str
@@ -32,13 +32,16 @@ def claim(
     *,
     releases_only: bool = False,
     deployment: int = 0,
+    upgrades: int = 0,
 ) -> TakenOver:
     """Claim the next epoch, then see to it that the driver before is gone (only here may it be killed).
 
-    ``attempt``: the caller's name for this try, for the journal. ``admit``, ``releases_only``, ``deployment``: see
-    :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended, which need not be the one that was
-    there when this driver began to get ready.
+    ``attempt``: the caller's name for this try, for the journal. ``admit``, ``releases_only``, ``deployment``,
+    ``upgrades``: see :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended, which need not be
+    the one that was there when this driver began to get ready.
     """
-    epoch = journal.claim(attempt, worker, time.time(), admit, releases_only=releases_only, deployment=deployment)
+    now, only = time.time(), releases_only
+    epoch = journal.claim(attempt, worker, now, admit, releases_only=only, deployment=deployment, upgrades=upgrades)
     before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"
+    before = "upgraded" if upgrades else before
     return TakenOver(epoch, before, journal.state.created is not None)

@@ -154,8 +154,9 @@ class Journal:
         *,
         releases_only: bool = False,
         deployment: int = 0,
+        upgrades: int = 0,
     ) -> int:
-        """Take the job over: append the next epoch, and return it. ``releases_only``, ``deployment``: see
+        """Take the job over: append the next epoch, and return it. ``releases_only``, ``deployment``, ``upgrades``: see
         :class:`EpochClaimed`; the first is of who claims it to run nothing.
 
         ``worker`` says where this driver lives. ``admit`` is given the state that the claim will follow, and may
@@ -169,7 +170,7 @@ class Journal:
             if self.refresh().damage:
                 raise CorruptJournalError(job_id=self.job_id, reason="; ".join(self._state.damage))
             admit(self._state)
-            event = EpochClaimed(self._state.epoch + 1, attempt, worker, now, releases_only, deployment)
+            event = EpochClaimed(self._state.epoch + 1, attempt, worker, now, releases_only, deployment, upgrades)
             before = self._state.worker if self._state.epoch else None
             try:
                 self._log.take_over(json.loads(_body([encode(event)])))

@@ -1,4 +1,4 @@
-"""Requests: how somebody outside the driver asks a job to stop, to drain, or to be changed (R22).
+"""Requests: how somebody outside the driver asks a job to stop, to drain, to be changed, or upgraded (R22).
 
 A request is a file ``requests/<name>.json`` under the job's folder, so it needs no access to the
 cluster. It names the epoch it is meant for: the next driver of the job does nothing because of it.
@@ -24,7 +24,7 @@ from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 VERSION = 1
-CHANGES = ("rescale", "reconfigure")
+CHANGES = ("rescale", "reconfigure", "upgrade")
 """Kinds behind which the job goes on, as another one."""
 KINDS = ("stop", "drain", *CHANGES)
 
@@ -39,6 +39,15 @@ class RescaleRequest:
 
 Changes = Mapping[str, VertexSettings]
 """By operator: what is to be another one of the query in which it runs."""
+
+
+@dataclass(frozen=True)
+class UpgradeRequest:
+    """The job is to go on as another version of it, in the same driver. ``job``: its reference where the driver runs;
+    None: that of now, read anew. ``allow_non_restored_state``: also without operators that it has."""
+
+    job: str | None = None
+    allow_non_restored_state: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,8 @@ class Request:
     """Of that kind: what is asked for."""
     changes: Changes = field(default_factory=dict)
     """Of a reconfiguration."""
+    upgrade: UpgradeRequest | None = None
+    """Of that kind."""
 
     @property
     def is_change(self) -> bool:
@@ -72,10 +83,11 @@ def write_request(
     leaves: bool = False,
     rescale: RescaleRequest | None = None,
     changes: Changes | None = None,
+    upgrade: UpgradeRequest | None = None,
     now: Callable[[], float] = time.time,
 ) -> str:
-    """Ask the driver of ``epoch`` to stop (savepoint, release, exit), to drain (end of data, FINISHED), to rescale, or
-    to make ``changes``.
+    """Ask the driver of ``epoch`` to stop (savepoint, release, exit), to drain (end of data, FINISHED), to rescale, to
+    make ``changes``, or to go on as another version.
     A stop that fails leaves the job running, unless it ``leaves`` (the driver's process is about to go).
 
     Returns the request's name, under which the journal answers it. Raises UnknownRequestKindError,
@@ -87,12 +99,16 @@ def write_request(
         raise ValueError(f"a request of kind {kind!r} with {rescale!r}")
     if (kind == "reconfigure") is not bool(changes):
         raise ValueError(f"a request of kind {kind!r} with {changes!r}")
+    if (kind == "upgrade") is not (upgrade is not None):
+        raise ValueError(f"a request of kind {kind!r} with {upgrade!r}")
     name = uuid.uuid4().hex
     more: dict[str, object] = {"leaves": True} if leaves else {}
     if rescale is not None:
         more |= {"uid": rescale.uid, "parallelism": rescale.parallelism}
     if changes:
         more["changes"] = to_json(changes)
+    if upgrade is not None:
+        more["upgrade"] = to_json(upgrade)
     document = encode_document("request", VERSION, kind=kind, epoch=epoch, at=now(), **more)
     storage.create(request_path(job_id, name), document)
     return name
@@ -104,7 +120,7 @@ def pending_requests(
     """The unanswered requests for ``epoch``, oldest first: what was asked of an earlier one is older, whatever the
     clocks of those who asked say. Files that cannot be understood come last, as kind ``invalid``. One LIST, and one
     read for each request that is not answered. ``since``: those for earlier epochs, too, from this one on: they are of
-    the same deployment, whose JobMaster of then is gone (W20)."""
+    the same deployment, whose JobMaster of then is gone (W20), or of the same driver, as it was before an upgrade."""
     names = [entry.removesuffix(".json") for entry in storage.list(requests_path(job_id)) if entry.endswith(".json")]
     found = [_read(storage, job_id, name, epoch) for name in names if name not in answered]
     first = epoch if since is None else since
@@ -158,7 +174,14 @@ def _read(storage: Storage, job_id: str, name: str, epoch: int) -> Request | Non
             changes = from_json(Mapping[str, VertexSettings], body.get("changes"))  # type: ignore[type-abstract]
         except (DamagedFormError, UnknownFormError) as error:
             return Request(name, "invalid", wanted, float(at), f"changes {error}")
-    return Request(name, kind, wanted, float(at), leaves=body.get("leaves") is True, rescale=rescale, changes=changes)
+    upgrade: UpgradeRequest | None = None
+    if kind == "upgrade":
+        try:
+            upgrade = from_json(UpgradeRequest, body.get("upgrade"))
+        except (DamagedFormError, UnknownFormError) as error:
+            return Request(name, "invalid", wanted, float(at), f"upgrade {error}")
+    leaves = body.get("leaves") is True
+    return Request(name, kind, wanted, float(at), None, leaves, rescale, changes, upgrade)
 
 
 def _rescale(body: Mapping[str, Any]) -> RescaleRequest | None:

@@ -275,6 +275,38 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
         return client.reconfigure(self._change())
 
 
+class CheckpointedJobUpgradeOperator(JobChangeOperator):
+    """Have a running job go on as another version of it, and wait until it does: operators come and go, as between two
+    runs. The whole job stands still for a moment, at a savepoint; its driver, and the task that runs it, go on.
+
+    Fails, and may be retried, when the driver refuses it or it does not fit (the job then goes on as it was), or when
+    ``timeout`` is over; fails for good when there is no such job, or no driver has it.
+
+    Returns (XCom) ``{job_id, status, checkpoint, released}``.
+
+    :param job_id: the job. (templated)
+    :param job: reference of the version, a file or module where the driver runs; None: the one that it runs, read anew.
+        Have the task that runs the job name the same one: a later run goes by that. (templated)
+    :param allow_non_restored_state: also without operators that the job has.
+    :param wait: False: ask, and do not wait.
+    :param timeout: how long to wait, in seconds or as text ("10m").
+    :param ckpt_conn_id: connection of type ``ckpt``. (templated)
+    :param root: root URI, goes before the connection's. (templated)
+    """
+
+    kind = "upgrade"
+    already = ()
+    template_fields: Sequence[str] = (*JobRequestOperator.template_fields, "job")
+
+    def __init__(self, *, job: str | None = None, allow_non_restored_state: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.job = job
+        self.allow_non_restored_state = kinds.FLAG.read(allow_non_restored_state, "allow_non_restored_state")
+
+    def _ask(self, client: JobClient) -> JobRequest:
+        return client.upgrade(self.job, allow_non_restored_state=self.allow_non_restored_state)
+
+
 def _mapping(argument: str, value: object, problem: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise InvalidTaskArgumentError(argument=argument, value=value, problem=problem)

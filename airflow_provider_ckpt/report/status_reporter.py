@@ -119,6 +119,7 @@ class StatusReporter:
 
 _ENDED = {JobStatus.FINISHED: LineKind.FINISHED, JobStatus.STOPPED: LineKind.STOPPED}
 _BEFORE = {
+    "upgraded": "this one, with another version of the job",
     "left": "TAKEN OVER FROM, it was running and has left",
     "killed": "TAKEN OVER FROM, it was running, did not leave, and was killed",
     "unreachable": "out of reach from here (another host or boot, a triggerer), it can write no more",

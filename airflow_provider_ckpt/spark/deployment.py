@@ -20,6 +20,7 @@ from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint
 from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
 from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
+from airflow_provider_ckpt.jobmaster.upgrades import Upgraded
 from airflow_provider_ckpt.journal.events import DeploymentPrepared
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.split import Split
@@ -37,6 +38,7 @@ from airflow_provider_ckpt.spark.task.runner import Runner
 from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task.spark_task_factory import SparkTaskFactory
 from airflow_provider_ckpt.spark.task_making import make_factory
+from airflow_provider_ckpt.spark.version_trials import JobVersion, VersionTrials
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.restarts import Restarts
 
@@ -60,6 +62,8 @@ class ClaimedJob:
     frozen: Mapping[str, FrozenEnd]
     splits: Mapping[str, Sequence[Split]]
     restore: RestorePoint | None
+    upgraded: Upgraded | None = None
+    """Of a driver that has run another version of it before."""
 
 
 class Deployment:
@@ -72,6 +76,8 @@ class Deployment:
         self._batch_thread = ThreadPoolExecutor(BATCH_SLOTS, thread_name_prefix="ckpt-batch")
         self._context = self._make_context()
         self._factory = self._make_factory()
+        frozen, logs = claimed.frozen, claimed.logs
+        self._versions = VersionTrials(claimed.prepared, self._context, self._factory.current, frozen, logs)
         self._runners: dict[SubtaskId, Runner] = {}
 
     def make_tasks(self) -> None:
@@ -105,6 +111,10 @@ class Deployment:
         finally:
             self._batch_thread.shutdown(wait=False, cancel_futures=True)
 
+    def version(self, request: str) -> JobVersion:
+        """What the job goes on as, for the request that :meth:`run` has ended with."""
+        return self._versions.found(request)
+
     def late_files(self) -> set[str]:
         """Normal paths of files that bounded sources read though they are not in their frozen lists."""
         return self._factory.late_files()
@@ -112,7 +122,7 @@ class Deployment:
     def _job_master(self) -> JobMaster:
         claimed, options = self._claimed, self._options
         owned = OwnedJob(
-            JobIdentity(claimed.storage, options.job_id, claimed.taken.epoch, options),
+            JobIdentity(claimed.storage, options.job_id, claimed.taken.epoch, options, upgraded=claimed.upgraded),
             self._plan.graph,
             self._plan.mode,
             claimed.journal,
@@ -126,7 +136,7 @@ class Deployment:
         )
         restarts = Restarts(self._factory, self._context.post, new_nonce)
         gateway = SparkGateway(self._context, self._runners, restarts)
-        return job_master(owned, gateway, self._status, self._inbox)
+        return job_master(owned, gateway, self._status, self._inbox, upgrades=self._versions)
 
     def _make_context(self) -> RunContext:
         claimed = self._claimed

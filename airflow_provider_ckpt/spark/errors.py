@@ -151,3 +151,9 @@ class OtherLogicError(InvalidInputError):
         "this worker the file of then, and what it imports, or plan the job anew with `ckpt plan`, which takes it over "
         "and goes by the file of now"
     )
+
+
+class UnfitVersionError(InvalidInputError):
+    """``data``: job (its reference), problem."""
+
+    template = "{job} does not fit what runs: {problem}"

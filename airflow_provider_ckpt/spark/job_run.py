@@ -5,58 +5,26 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
 
-from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.jobmaster import takeover
-from airflow_provider_ckpt.jobmaster.aftermath import see_to
-from airflow_provider_ckpt.jobmaster.attempts import new_nonce
-from airflow_provider_ckpt.jobmaster.collector import clean_up
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
-from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.opened_logs import open_logs, void_left_logs
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler, Reconciliation
-from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
-from airflow_provider_ckpt.jobmaster.restore import restored_event
-from airflow_provider_ckpt.jobmaster.start import Start, find_start
-from airflow_provider_ckpt.journal.events import LateFilesFound, StatusChanged
+from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler
+from airflow_provider_ckpt.jobmaster.upgrades import Upgraded
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
-from airflow_provider_ckpt.journal.requests import forget_requests
-from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker_process import identify
-from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.report.status_line import LineKind
-from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
-from airflow_provider_ckpt.spark.decision import decide
-from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
+from airflow_provider_ckpt.spark.decision import Decision, decide
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
+from airflow_provider_ckpt.spark.execution import Ended, Execution, MovedError, NextVersion, Place
 from airflow_provider_ckpt.spark.finished_job import finish_again
-from airflow_provider_ckpt.spark.notices import (
-    ends_at_once,
-    finished_without_a_file,
-    gets_no_rows,
-    not_as_given,
-)
-from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
-from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
-from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
-from airflow_provider_ckpt.spark.query.late_files import name_late_files, of_finished
-from airflow_provider_ckpt.spark.query.resumable import sinks_without_rows
-from airflow_provider_ckpt.spark.query.splits import lists_that_differ
-from airflow_provider_ckpt.spark.reaching import SparkReach, reach_root
-from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare, prepared_again
+from airflow_provider_ckpt.spark.reaching import reach_root
+from airflow_provider_ckpt.spark.version_trials import JobVersion, refuse_beginning_anew
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -83,14 +51,24 @@ def execute(
     3. Claim the job, unless the journal says by now what would be decided otherwise: then once more from 1.
     4. See to it that the driver before is gone. Find where to begin (:func:`find_start`): a restore that the driver
        before has begun and not completed is told by the logs, and goes on. Record what was decided; fence every log.
-    5. Run.
+    5. Run. If somebody has asked for it, then once more from 1., as another version of the job (:class:`Upgraded`).
 
     ``journal``: of the job, not claimed. Raises InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and
     storage errors.
     """
-    outcome = _take_over(job, options, storage, location, on_status, journal, for_workers=False)
-    assert outcome is not None
-    return outcome
+    place = Place(storage, location, on_status)
+    version = JobVersion(job, options)
+    ended = _take_over(version, place, journal)
+    while ended.upgrade is not None:
+        version, ended = _upgrade(version.as_later_run(), ended.upgrade, place)
+    assert ended.outcome is not None
+    return ended.outcome
+
+
+def open_journal(storage: Storage, options: RunOptions) -> Journal:
+    """Of the job, not claimed. Nothing is read yet."""
+    buffer, interval = options.journal_buffer_bytes, options.journal_flush_interval
+    return Journal(storage, options.job_id, buffer_bytes=buffer, flush_interval=interval)
 
 
 def prepare_for_workers(
@@ -103,214 +81,63 @@ def prepare_for_workers(
 ) -> Outcome | None:
     """As :func:`execute` up to the run itself, which is left to a JobMaster and to workers (W9). None: they may begin;
     else the job is over already."""
-    return _take_over(job, options, storage, location, on_status, journal, for_workers=True)
+    place = Place(storage, location, on_status)
+    return _take_over(JobVersion(job, options), place, journal, for_workers=True).outcome
+
+
+def _upgrade(before: JobVersion, upgrade: NextVersion, place: Place) -> tuple[JobVersion, Ended]:
+    """Run the other version, or, if what was tried does not hold any more, again the one of ``before``: as long as
+    nothing is claimed for it, nothing has happened. Returns which one ran."""
+    journal = open_journal(place.storage, before.options)
+    version = upgrade.version
+    told = upgrade.told(RequestOutcome.completed(f"the job runs as {version.options.job}"))
+    try:
+        return version, _take_over(version, place, journal, upgraded=told)
+    except OvertakenError:
+        raise
+    except (Exception, SystemExit) as error:  # SystemExit: of a function of the user's
+        if journal.epoch is not None:  # it has begun, and is what the next run goes on with
+            raise
+        why = f"{version.options.job} could not begin: {error}; the job goes on as it was"
+        log.warning("%s", why, exc_info=True)
+        told = upgrade.told(RequestOutcome.failed(why))
+        return before, _take_over(before, place, open_journal(place.storage, before.options), upgraded=told)
 
 
 def _take_over(
-    job: Job,
-    options: RunOptions,
-    storage: Storage,
-    location: Location,
-    on_status: OnStatus,
+    version: JobVersion,
+    place: Place,
     journal: Journal,
     *,
-    for_workers: bool,
-) -> Outcome | None:
+    for_workers: bool = False,
+    upgraded: Upgraded | None = None,
+) -> Ended:
+    job, options, storage, location = version.job, version.options, place.storage, place.location
     reached = functools.cache(lambda: reach_root(job, options, storage, location))
     reconciler = Reconciler(storage, options.job_id)
     for _ in range(MOVES):
         decision = decide(storage, options, journal.refresh(), reconciler)
         if decision.finished:
-            return finish_again(job, options, storage, location, on_status, decision.state)
+            return Ended(finish_again(job, options, storage, location, place.on_status, decision.state))
         reach = reached()
         live = [source.uid for source in job.sources if not source.bounded]
         check_deadlines(options, live, is_new=decision.is_new, now=time.time())
-        prepared = prepare(job, options, storage, location, decision)
+        prepared = _prepared(version, place, decision)
+        if upgraded is not None:
+            refuse_beginning_anew(prepared)
         refuse_older_journal(journal, prepared.sinks)
         try:
-            return _Execution(
-                prepared, storage, location, on_status, reach, journal, reconciler, for_workers=for_workers
+            return Execution(
+                prepared, place, reach, journal, reconciler, for_workers=for_workers, upgraded=upgraded
             ).run()
-        except _MovedError:
+        except MovedError:
             continue
     raise JobStateMovedError(job_id=options.job_id, times=MOVES)
 
 
-class _MovedError(Exception):
-    """What was decided does not hold for the state that the claim would follow."""
-
-
-class _Execution:
-    """One try to run what was prepared: steps 2 to 5."""
-
-    def __init__(
-        self,
-        prepared: PreparedJob,
-        storage: Storage,
-        location: Location,
-        on_status: OnStatus,
-        reach: SparkReach | None,
-        journal: Journal,
-        reconciler: Reconciler,
-        *,
-        for_workers: bool,
-    ) -> None:
-        self._reconciler = reconciler
-        self._prepared, self._reach, self._unclaimed = prepared, reach, journal
-        self._for_workers = for_workers
-        self._reconciliation: Reconciliation | None = None
-        self._options, self._plan, self._sinks = prepared.options, prepared.plan, prepared.sinks
-        self._storage, self._location = storage, location
-        self._application = prepared.spark.sparkContext.applicationId
-        self._status = StatusReporter(on_status, self._options.job_id, self._application)
-
-    def run(self) -> Outcome | None:
-        self._make_ready()
-        attempt = self._options.attempt or new_nonce()
-        taken = takeover.claim(self._unclaimed, attempt, identify(self._application), self._admit)
-        journal = OwnedJournal(self._unclaimed)
-        try:
-            return self._run_claimed(journal, taken)
-        except OvertakenError:
-            raise
-        except Exception as error:
-            self._note_failure(journal, error)
-            raise
-
-    def _make_ready(self) -> None:
-        open_root(self._storage)
-        if self._reach is not None:
-            self._reach.check_same(self._storage, self._location)
-        for sink in self._sinks.values():
-            sink.prepare()
-
-    def _admit(self, state: JobState) -> None:
-        decision = decide(self._storage, self._options, state, self._reconciler)
-        if decision != self._prepared.base:
-            raise _MovedError
-        if self._prepared.anew is None:  # else nothing of the runs before counts
-            self._reconciliation = decision.reconciliation
-
-    def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
-        """A driver that dies on its way to RUNNING leaves word of it, if it still can."""
-        if isinstance(error, SparkFolderLostError):  # the next driver would find the same
-            with suppress(CkptError):
-                journal.write(StatusChanged(JobStatus.FAILED, time.time(), str(error)))
-        elif journal.state.is_held:
-            with suppress(CkptError):
-                journal.write(StatusChanged(JobStatus.RESTARTING, time.time(), str(error)))
-
-    def _run_claimed(self, journal: OwnedJournal, taken: takeover.TakenOver) -> Outcome | None:
-        job_id, mode, graph = self._options.job_id, self._plan.mode, self._plan.graph
-        is_anew, asked = self._prepared.anew is not None, self._prepared.base.restore
-        start = find_start(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=asked)
-        self._record(journal, taken, start)
-        self._reconcile(journal)
-        frozen, splits = self._freeze(journal), self._freeze_splits(journal)
-        logs = load_logs(self._storage, job_id, graph)
-        attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences whoever ran it
-        void_left_logs(journal, self._storage, taken.epoch)
-        tidy_up(self._storage, job_id, taken.epoch)
-        claimed = ClaimedJob(
-            self._prepared, self._storage, journal, taken, logs, attempts, self._sinks, frozen, splits, start.restore
-        )
-        deployment = Deployment(claimed, self._status)
-        deployment.make_tasks()
-        if taken.resumed:
-            deployment.collect_garbage()
-        if self._for_workers:
-            deployment.hand_over()
-            self._tell_prepared(journal.state)
-            return None
-        outcome = deployment.run()
-        finished = outcome.status is JobStatus.FINISHED
-        self._see_to_the_rest(journal, taken, frozen, deployment.late_files(), finished=finished)
-        self._status.ended(journal.state, outcome.status, outcome.cause)
-        return outcome
-
-    def _record(self, journal: OwnedJournal, taken: takeover.TakenOver, start: Start) -> None:
-        """Write down what was decided."""
-        prepared, plan, options = self._prepared, self._plan, self._options
-        if start.restore is not None and not start.is_journaled:
-            journal.write(restored_event(start.restore, journal.state, time.time()))
-        idle = [] if prepared.anew is not None else sinks_without_rows(self._as_reset(journal.state), plan.graph)
-        schemas, public, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
-        read = prepared.logic.as_read if self._for_workers else prepared.logic.first_read
-        before = journal.state.settings
-        settings = read(before)
-        code = prepared.job.code
-        record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, public, rescaled, settings, code)
-        self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
-        for other in prepared.logic.changed:
-            self._status.say(LineKind.WARNING, str(other), journal.state)
-        given = not_as_given(before, journal.state.settings)
-        self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle), *given], journal.state)
-        if prepared.anew is not None:
-            why = f"nothing was completed yet, and {prepared.anew}"
-            self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
-
-    def _reconcile(self, journal: OwnedJournal) -> None:
-        if self._reconciliation is not None:
-            event = self._reconciliation.event(journal.state.epoch, time.time())
-            journal.write(event)
-            self._status.event(event, journal.state)
-
-    def _as_reset(self, state: JobState) -> JobState:
-        """Before the journal says it."""
-        return state if self._reconciliation is None else self._reconciliation.applied(state)
-
-    def _resets(self) -> Mapping[SubtaskId, Reset]:
-        return {} if self._reconciliation is None else self._reconciliation.resets
-
-    def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenEnd]:
-        prepared, streaming = self._prepared, self._plan.mode == "streaming"
-        locations = {source.uid: source.location for source in prepared.job.sources}
-        reads, job_id = prepared.bounded_reads(), self._options.job_id
-        frozen = freeze_sources(prepared.spark, self._storage, job_id, journal, reads, locations, streaming=streaming)
-        self._warn(ends_at_once(self._plan, frozen), journal.state)
-        return frozen
-
-    def _freeze_splits(self, journal: OwnedJournal) -> dict[str, tuple[Split, ...]]:
-        planned = self._plan.splits
-        frozen = freeze_split_lists(self._storage, self._options.job_id, journal, planned.lists)
-        self._warn(lists_that_differ(planned), journal.state)
-        return frozen
-
-    def _see_to_the_rest(
-        self,
-        journal: OwnedJournal,
-        taken: takeover.TakenOver,
-        frozen: Mapping[str, FrozenEnd],
-        late: set[str],
-        *,
-        finished: bool,
-    ) -> None:
-        job_id, graph, spark = self._options.job_id, journal.graph(), self._prepared.spark
-
-        def tell(found: LateFilesFound) -> None:
-            journal.write(found)
-            self._status.event(found, journal.state)
-            journal.flush()  # before it is known as told, and nobody comes after to do it
-
-        def tell_of_late_files() -> None:
-            over, ends = of_finished(self._storage, journal.state)
-            reads = {**over, **self._plan.reads}
-            name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell)
-
-        def forget() -> None:  # whoever asked reads the journal
-            forget_requests(self._storage, job_id, taken.epoch + 1)
-
-        see_to(self._status, journal.state, "naming late files", tell_of_late_files)
-        see_to(self._status, journal.state, "forgetting requests", forget)
-        if finished:
-            clean = lambda: clean_up(self._storage, job_id, graph, self._sinks)  # noqa: E731
-            see_to(self._status, journal.state, "deleting what the job no longer needs", clean)
-
-    def _tell_prepared(self, state: JobState) -> None:
-        subtasks = [str(one) for one in sorted(state.left_to_ask_for())]
-        message = f"job {self._options.job_id} is prepared for a JobMaster and workers: {', '.join(subtasks)}"
-        self._status.say(LineKind.PREPARED, message, state, subtasks=subtasks)
-
-    def _warn(self, messages: Iterable[str], state: JobState) -> None:
-        for message in messages:
-            self._status.say(LineKind.WARNING, message, state)
+def _prepared(version: JobVersion, place: Place, decision: Decision) -> PreparedJob:
+    """What was prepared while the job ran is not prepared again while it stands still, unless something else is to be
+    decided by now."""
+    if version.prepared is not None and version.prepared.base == decision:
+        return prepared_again(version.prepared, decision)
+    return prepare(version.job, version.options, place.storage, place.location, decision)

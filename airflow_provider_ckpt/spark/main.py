@@ -38,12 +38,9 @@ from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine, print_line
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
-from airflow_provider_ckpt.spark.errors import (
-    OutputAmongStateError,
-    RootInOutputError,
-    SparkGoneError,
-)
-from airflow_provider_ckpt.spark.job_run import execute, prepare_for_workers
+from airflow_provider_ckpt.spark.errors import SparkGoneError
+from airflow_provider_ckpt.spark.job_run import execute, open_journal, prepare_for_workers
+from airflow_provider_ckpt.spark.own_output import refuse_root_in_output
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedForNowError
 from airflow_provider_ckpt.spark.query.logic import ship_functions
 from airflow_provider_ckpt.spark.session import build_session
@@ -51,10 +48,9 @@ from airflow_provider_ckpt.spark.signals import LeaveOnSignal, leaves_on_signal
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.worker_run import WorkerRun
 from airflow_provider_ckpt.storage.errors import NoRootError
-from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS, check_job_id
+from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.nesting import lies_in, segments
-from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
+from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import check_root_of_run, read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -119,22 +115,8 @@ def _run(options: RunOptions, location: Location, on_status: OnStatus, work: Wor
     loaded.job.validate()
     check_job_id(options.job_id)
     root, journal = look(options, location)
-    _refuse_root_in_output(loaded.job, root, location)
+    refuse_root_in_output(loaded.job, root, location)
     return work(loaded.job, options, root, location, on_status, journal)
-
-
-def _refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
-    """What lies in the folder of a sink is taken for its data, and goes with a job if it lies among what is the job's
-    own."""
-    for operator in job.sinks:
-        for place in operator.sink.spark_folders(location.options):
-            if lies_in(root.uri, place.uri):
-                folder = canonical_uri(place.uri).rstrip("/")
-                raise RootInOutputError(root=root.uri, sink=operator.uid, folder=folder)
-            if lies_in(place.uri, root.uri):
-                below = segments(place.uri)[len(segments(root.uri)) :]
-                if {*below[1:2]} & {*PARTS, JOURNAL}:
-                    raise OutputAmongStateError(sink=operator.uid, folder=place.uri, root=root.uri, job_id=below[0])
 
 
 def _application() -> str | None:
@@ -168,13 +150,7 @@ def look(options: RunOptions, location: Location) -> tuple[Storage, Journal]:
     check_root_of_run(storage)
     with suppress(NoRootError):
         read_root(storage)
-    journal = Journal(
-        storage,
-        options.job_id,
-        buffer_bytes=options.journal_buffer_bytes,
-        flush_interval=options.journal_flush_interval,
-    )
-    return storage, journal
+    return storage, open_journal(storage, options)
 
 
 def _user_traceback(error: CkptError) -> str | None:

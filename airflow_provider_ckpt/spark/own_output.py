@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.spark.errors import OutputReadError
+from airflow_provider_ckpt.spark.errors import OutputAmongStateError, OutputReadError, RootInOutputError
 from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.nesting import segments
+from airflow_provider_ckpt.storage.nesting import lies_in, segments
+from airflow_provider_ckpt.storage.opening import canonical_uri
 from airflow_provider_ckpt.storage.redaction import redact_uri
+from airflow_provider_ckpt.storage.storage import Storage
 
 
 def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location) -> None:
@@ -22,6 +25,20 @@ def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location
             for sink, folder in folders:
                 if _meet(segments(path), segments(folder.uri)):
                     raise OutputReadError(source=uid, path=redact_uri(path), sink=sink, folder=folder.for_display())
+
+
+def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
+    """What lies in the folder of a sink is taken for its data, and goes with a job if it lies among what is the job's
+    own."""
+    for operator in job.sinks:
+        for place in operator.sink.spark_folders(location.options):
+            if lies_in(root.uri, place.uri):
+                folder = canonical_uri(place.uri).rstrip("/")
+                raise RootInOutputError(root=root.uri, sink=operator.uid, folder=folder)
+            if lies_in(place.uri, root.uri):
+                below = segments(place.uri)[len(segments(root.uri)) :]
+                if {*below[1:2]} & {*PARTS, JOURNAL}:
+                    raise OutputAmongStateError(sink=operator.uid, folder=place.uri, root=root.uri, job_id=below[0])
 
 
 def _meet(read: list[str], written: list[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -92,6 +92,15 @@ def prepare(
     for uid, given in plan.sink_inputs.items():
         sinks[uid].check_rows(given)
     return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, anew, refused)
+
+
+def prepared_again(prepared: PreparedJob, decision: Decision) -> PreparedJob:
+    """``prepared`` for a decision of now that is the same: with what the journal says since compared again, and nothing
+    planned. Raises what :func:`prepare` raises of that."""
+    keeps = prepared.options.allow_non_restored_state
+    check_resumable(decision.state, prepared.plan, allow_non_restored_state=keeps)
+    refuse_lost_output(decision.state, prepared.sinks)
+    return replace(prepared, base=decision)
 
 
 def _as_changed(

@@ -84,10 +84,12 @@ class LeaveOnSignal:
         self._signals = FirstSignal(self._ask)
 
     def __call__(self, line: StatusLine) -> None:
+        """An upgraded driver is of another epoch, and takes what it was asked before that."""
         self._show(line)
-        if "epoch" in line.data and not self._epoch:
-            self._epoch = line.data["epoch"]
-            self._signals.install()
+        if "epoch" in line.data:
+            is_first, self._epoch = not self._epoch, line.data["epoch"]
+            if is_first:
+                self._signals.install()
 
     def restore(self) -> None:
         """The next signal does what it did before."""

@@ -35,19 +35,7 @@ def make_factory(
 ) -> SparkTaskFactory:
     """``logs``: of the attempts that are begun here, and ``log_of``: of any subtask, to be read. ``frozen``,
     ``splits``: of the sources that are not over."""
-    streaming = StreamingRunnerFactory(
-        context,
-        logs,
-        sinks,
-        frozen,
-        plan.schemas,
-        plan.unions,
-        log_of=log_of,
-        aligned=plan.aligned(),
-        aligned_timeout=ALIGNED_TIMEOUT,
-        whole=plan.has_event_time(),
-        stateful=plan.stateful(),
-    )
+    streaming = make_streaming_factory(context, plan, sinks, frozen, logs, log_of)
     return SparkTaskFactory(
         context,
         streaming,
@@ -60,4 +48,28 @@ def make_factory(
         log_of=log_of,
         batch=plan.mode == "batch",
         produces_again=nothing_is_covered(state),
+    )
+
+
+def make_streaming_factory(
+    context: RunContext,
+    plan: JobPlan,
+    sinks: Mapping[str, BoundSink],
+    frozen: Mapping[str, FrozenEnd],
+    logs: Mapping[SubtaskId, SubtaskLog],
+    log_of: Callable[[SubtaskId], LogReader],
+) -> StreamingRunnerFactory:
+    """Its arguments are those of :func:`make_factory`."""
+    return StreamingRunnerFactory(
+        context,
+        logs,
+        sinks,
+        frozen,
+        plan.schemas,
+        plan.unions,
+        log_of=log_of,
+        aligned=plan.aligned(),
+        aligned_timeout=ALIGNED_TIMEOUT,
+        whole=plan.has_event_time(),
+        stateful=plan.stateful(),
     )

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
 from airflow_provider_ckpt.journal.events import PlanRecorded, Reconfigured, RequestAnswered
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.requests import UpgradeRequest, pending_requests
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -25,6 +25,7 @@ from airflow_provider_ckpt.operators.job_request import (
     CheckpointedJobReconfigureOperator,
     CheckpointedJobRescaleOperator,
     CheckpointedJobStopOperator,
+    CheckpointedJobUpgradeOperator,
     JobRequestOperator,
 )
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
@@ -373,3 +374,33 @@ def test_a_block_that_fails_asks_nothing(root: Storage, journal: JobOf) -> None:
     with pytest.raises(ZeroDivisionError), CheckpointHook(None, root=root.uri).reconfigure("orders") as change:
         change.assign_resources("daily", pool_weight=1 // 0)
     assert pending_requests(root, "orders", 1, ()) == []
+
+
+def upgrade(root: Storage, **arguments: Any) -> CheckpointedJobUpgradeOperator:
+    return CheckpointedJobUpgradeOperator(task_id="ask", job_id="orders", root=root.uri, timeout="1m", **arguments)
+
+
+def test_it_waits_until_the_job_runs_as_the_other_version(root: Storage, journal: JobOf) -> None:
+    job = streaming(journal)
+    with answering(job, root, RequestOutcome.completed("the job runs as v2.py:job"), None):
+        assert ask(upgrade(root, job="v2.py:job", allow_non_restored_state=True))["status"] == "RUNNING"
+    (asked,) = pending_requests(root, "orders", 1, ())
+    assert asked.upgrade == UpgradeRequest("v2.py:job", allow_non_restored_state=True)
+
+
+def test_a_version_that_does_not_fit_is_no_success_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
+    job = streaming(journal)
+    failed = RequestOutcome.failed("SyntaxError; the job goes on as it was")
+    with answering(job, root, failed, None), pytest.raises(AirflowException, match="SyntaxError") as told:
+        ask(upgrade(root))
+    assert not isinstance(told.value, AirflowFailException)
+
+
+def test_the_hook_upgrades_and_says_why_it_did_not(root: Storage, journal: JobOf) -> None:
+    job = streaming(journal)
+    hook = CheckpointHook(None, root=root.uri)
+    failed = RequestOutcome.failed("SyntaxError; the job goes on as it was")
+    with answering(job, root, failed, None), pytest.raises(ReconfigurationFailedError, match="SyntaxError"):
+        hook.upgrade("orders", "v2.py:job")
+    name = hook.upgrade("orders", "v2.py:job", timeout=None)
+    assert name in [one.name for one in pending_requests(root, "orders", 1, ())]

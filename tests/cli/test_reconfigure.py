@@ -10,7 +10,7 @@ from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.journal.events import PlanRecorded, ReconfigurationEnded, Reconfigured, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.requests import UpgradeRequest, pending_requests
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -202,3 +202,26 @@ def test_show_tells_who_changed_the_job_last_and_why(
     assert main(["show", "orders", "--json", "--root", empty_root]) == 0
     (found,) = json.loads(capsys.readouterr().out)["reconfigurations"]
     assert (found["by"], found["why"], found["request"]) == ("KeepUp(daily)", why, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ([], UpgradeRequest()),
+        (["v2.py:job"], UpgradeRequest("v2.py:job")),
+        (["v2.py:job", "--allow-non-restored-state"], UpgradeRequest("v2.py:job", allow_non_restored_state=True)),
+    ],
+)
+def test_an_upgrade_reaches_the_driver(
+    running: Journal,
+    empty_root: str,
+    storage: Storage,
+    capsys: pytest.CaptureFixture[str],
+    given: list[str],
+    asked: UpgradeRequest,
+) -> None:
+    streaming(running)
+    assert main(["upgrade", "orders", *given, "--root", empty_root]) == 0
+    (request,) = pending_requests(storage, "orders", 1, ())
+    assert request.upgrade == asked
+    assert f"asked epoch 1 of job orders to upgrade (request {request.name})" in capsys.readouterr().out

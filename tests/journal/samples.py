@@ -196,6 +196,23 @@ def of_deployment() -> list[ev.Event]:
     ]
 
 
+def of_upgrades() -> list[ev.Event]:
+    """A driver goes on as another version of the job, and is asked for a third one; then it is another one again."""
+    completed = RequestOutcome.completed("the job runs as v2.py:job")
+    return [
+        ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions({}), 130.0),
+        ev.StatusChanged(JobStatus.RUNNING, 130.5),
+        ev.EpochClaimed(2, "t-2", WORKER, 131.0),
+        ev.RequestAnswered("u-1", "upgrade", RequestOutcome.parse("accepted"), 132.0),
+        ev.EpochClaimed(3, "t-2", WORKER, 133.0, upgrades=2),
+        ev.StatusChanged(JobStatus.RUNNING, 134.0),
+        ev.RequestAnswered("u-1", "upgrade", completed, 134.5),
+        ev.EpochClaimed(4, "t-2", WORKER, 135.0, upgrades=2),
+        ev.StatusChanged(JobStatus.RUNNING, 136.0),
+        ev.RequestAnswered("u-2", "upgrade", RequestOutcome.parse("accepted"), 137.0),
+    ]
+
+
 def of_restarts() -> list[ev.Event]:
     cause = "query clean failed: IOError: [Errno 5] Input/output error"
     return [

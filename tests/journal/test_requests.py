@@ -11,6 +11,7 @@ from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.requests import (
     Request,
     RescaleRequest,
+    UpgradeRequest,
     forget_requests,
     pending_requests,
     write_request,
@@ -92,6 +93,10 @@ def test_what_nobody_can_answer_is_not_written(storage: Storage, tmp_path: Path)
         write_request(storage, "orders", "rescale", 1)
     with pytest.raises(ValueError, match="stop"):
         write_request(storage, "orders", "stop", 1, rescale=RescaleRequest("history", 2))
+    with pytest.raises(ValueError, match="upgrade"):
+        write_request(storage, "orders", "upgrade", 1)
+    with pytest.raises(ValueError, match="drain"):
+        write_request(storage, "orders", "drain", 1, upgrade=UpgradeRequest())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -202,3 +207,25 @@ def test_w20_what_was_answered_in_a_deployment_is_known_to_its_next_jobmaster() 
         RequestAnswered(f"{number}", "stop", RequestOutcome.failed("late"), 0.0).apply(state)
     EpochClaimed(2, "t2", Worker(), 0.0, deployment=1).apply(state)
     assert len(state.answered) == 2 * HISTORY
+
+
+def test_the_golden_request_of_an_upgrade(storage: Storage) -> None:
+    golden = (GOLDEN / "upgrade.json").read_bytes()
+    storage.create("orders/requests/8f3e.json", golden)
+    asked = UpgradeRequest("v2.py:job", allow_non_restored_state=True)
+    assert pending_requests(storage, "orders", 7, set()) == [
+        Request("8f3e", "upgrade", 7, 1767225600.25, upgrade=asked)
+    ]
+    name = write_request(storage, "orders", "upgrade", 7, upgrade=asked, now=lambda: 1767225600.25)
+    assert unsealed_document(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
+
+
+@pytest.mark.parametrize(
+    "more", ['"upgrade": 3', '"upgrade": {"colour": "red"}', '"upgrade": {"job": 4}', '"job": "v2"']
+)
+def test_an_upgrade_that_cannot_be_understood_is_answered_as_that(storage: Storage, more: str) -> None:
+    head = '"format": "airflow-provider-ckpt/request", "version": 1, "kind": "upgrade", "epoch": 1, "at": 1'
+    storage.create("orders/requests/by-hand.json", f"{{{head}, {more}}}".encode())
+    (request,) = pending_requests(storage, "orders", 1, set())
+    assert (request.kind, request.is_change, request.upgrade) == ("invalid", False, None)
+    assert "upgrade" in str(request.problem)

@@ -303,7 +303,7 @@ def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading()
     begun = [*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts()]
     state = folded([*begun, *of_reconfiguration(), *of_deployment()])
     state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
-    state.sinks_released, state.reconfigured_for = {"lake": 3}, "r-2"
+    state.sinks_released, state.reconfigured_for, state.driver_since = {"lake": 3}, "r-2", 1
     state.deletion, state.running_since = ev.DeletionBegun(None, 1.0), 1.0
     state.reconciled = ev.JobReconciled(2, (), {}, (), 1.0)
     names = {field.name for field in fields(JobState)} - {"damage", "position", "taken_again"}

@@ -152,7 +152,9 @@ READERS: list[tuple[str, str, Read]] = [
     ("request-v1/leaving.json", "orders/requests/r.json", request),
     ("request-v1/rescale.json", "orders/requests/r.json", request),
     ("request-v1/reconfigure.json", "orders/requests/r.json", request),
+    ("request-v1/upgrade.json", "orders/requests/r.json", request),
     ("reconfiguration-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
+    ("upgrade-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("late-and-asked-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("sink-releases-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
     ("rescaling-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
@@ -189,7 +191,7 @@ FREE = re.compile(
 )
 """What any JSON may stand in, or what is not read."""
 PARTS = re.compile(
-    "job-state|late-and-asked|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|sink-releases|run-options|job-definition|execution-graph|file-handle|lake-handle|kafka-sink-v1/handle|root|request-"
+    "job-state|late-and-asked|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|upgrade|sink-releases|run-options|job-definition|execution-graph|file-handle|lake-handle|kafka-sink-v1/handle|root|request-"
 )
 """What stands in a file that somebody else reads, who names it; and a root and a request, named without the file."""
 

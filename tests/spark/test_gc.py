@@ -84,7 +84,7 @@ def test_a_driver_that_could_not_clean_up_leaves_what_is_collected(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = put(world)
-    monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.clean_up", lambda *given: None)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.execution.clean_up", lambda *given: None)
     finish(world, len(expected))
     left = {one.path.rpartition("/")[2] for one in collect_garbage(world.root).jobs[0].garbage}
     assert left >= {"partition", "spark"}

@@ -65,7 +65,7 @@ def test_a_driver_that_died_right_after_it_finished_leaves_its_cleaning_up_to_th
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.put_ids("history", 2, 2)
-    monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.clean_up", lambda *_: None)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.execution.clean_up", lambda *_: None)
     assert world.run(bounded(world, chain=False), mode="streaming").status == "FINISHED"
     assert any("/spark/" in path for path in world.everything_under_root())
     job_file = world.base / "again.py"

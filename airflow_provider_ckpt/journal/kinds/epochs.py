@@ -39,6 +39,9 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     prepared_by: str | None = field(default=None, metadata=LATER)
     """The attempt that has prepared the deployment of now, or the one that ended last; None as soon as somebody else
     takes the job."""
+    driver_since: int = field(default=0, metadata=LATER)
+    """The first epoch of the driver of now, if it was upgraded: what was asked of that one, or of one since, it takes.
+    0: it was not."""
     anew_epoch: int = field(default=0, metadata=LATER)
     """Of the driver that began the job anew, last; 0 if none did."""
 
@@ -56,12 +59,15 @@ class EpochClaimed(JournalEvent):
     releases is killed. So of a deletion, until it has begun."""
     deployment: int = field(default=0, metadata=LATER)
     """The epoch of the deployment whose JobMaster claims: its workers go on, with what they were handed out (W4)."""
+    upgrades: int = field(default=0, metadata=LATER)
+    """The epoch of the same driver, as the version of the job that was before: the job was at a savepoint of it."""
 
     def apply(self, state: Epochs) -> None:
         state.epoch, state.attempt = self.epoch, self.attempt
         if not self.releases_only:  # else the driver that was lost is still the one to ask about
             state.worker = self.worker
         state.pending = 0
+        state.driver_since = (state.driver_since or self.upgrades) if self.upgrades else 0
         state.deployment = self.deployment
         if self.deployment:
             take_again(state)

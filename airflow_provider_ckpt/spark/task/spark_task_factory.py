@@ -66,6 +66,10 @@ class SparkTaskFactory:
         self._current[subtask] = runner
         return runner
 
+    def current(self, subtask: SubtaskId) -> Runner | None:
+        """The task of its current attempt, if it has begun one. Any thread."""
+        return self._current.get(subtask)
+
     def late_files(self) -> set[str]:
         """Normal paths of files that bounded sources read though they are not in their frozen lists."""
         return self._late.union(*(runner.late_files() for runner in self._current.values()))

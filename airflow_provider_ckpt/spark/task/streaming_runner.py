@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from airflow_provider_ckpt.coordinator.reports import (
@@ -25,6 +25,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SourceAtEnd,
     SourceLogGrown,
 )
+from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -49,6 +50,7 @@ from airflow_provider_ckpt.task.actions import (
     StandStill,
     Tell,
 )
+from airflow_provider_ckpt.task.inputs import EdgeInput
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
 from airflow_provider_ckpt.task.phase import TaskPhase
 
@@ -92,6 +94,22 @@ class StreamingRunner:
     @property
     def query_id(self) -> str | None:
         return self._query.id
+
+    # ---- for who tries another version of the job; any thread
+
+    @property
+    def edges(self) -> Mapping[str, EdgeInput]:
+        """What it reads of others, by channel."""
+        return self._inputs.edges
+
+    @property
+    def plan(self) -> VertexPlan:
+        with self._lock:
+            return self._publication.plan
+
+    def trials_of(self, context: RunContext, vertex: JobVertex) -> Trials:
+        """Of queries which go on from what this one keeps."""
+        return self._trials.of(context, vertex)
 
     # ---- the driver's loop: commands
 

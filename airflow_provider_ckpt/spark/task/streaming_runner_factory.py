@@ -132,7 +132,7 @@ class StreamingRunnerFactory:
         delete_trials_before(context.storage, f"{home}/trial", attempt)
         trials = Trials(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
-            context, publisher, functools.partial(self._builder, vertex, edges), trials, forget_earlier, widen
+            context, publisher, functools.partial(self.builder, vertex, edges), trials, forget_earlier, widen
         )
 
     def _widen(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
@@ -199,7 +199,7 @@ class StreamingRunnerFactory:
         storage = self._context.storage
         return Inputs(edges, bounded, gate, lambda uid: SeenFiles(storage, f"{folder.path}/sources/{uid}"))
 
-    def _builder(
+    def builder(
         self, vertex: JobVertex, edges: Mapping[str, EdgeInput], settings: VertexSettings | None
     ) -> QueryBuilder:
         """Raises UnfitLogicError."""

@@ -121,7 +121,29 @@ class Trials:
             if thread.is_alive():
                 log.warning("%s has not ended within %g s, and is left behind", thread.name, LAST_TRIAL)
 
+    def of(self, context: RunContext, vertex: JobVertex) -> Trials:
+        """Those of another version of the job, on what this one has."""
+        return Trials(context, vertex, self._folder, self._path, reads_whole=self._reads_whole)
+
     # ---- the threads
+
+    def start_on_copy(self, trial: str, settings: VertexSettings, other: BuiltQuery) -> None:
+        """State that does not fit shows in the first batch: one without rows, on a copy of the state of now. So does an
+        option of a source that Spark reads when the query is started."""
+        copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
+        try:
+            copy.copy_from(self._folder)
+            copy.forget_planned()
+            if copy.newest_commit() is None:
+                return
+            copy.call(str(uuid.uuid4()))
+            cut_anew(self._context.spark, copy, settings.state_partitions)
+            copy.plan_empty_batch()
+            self._run(copy, settings, other)
+            self._check_parts(copy, settings.state_partitions)
+        finally:
+            with best_effort(copy.path):
+                copy.storage.delete_tree(copy.path)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -155,7 +177,7 @@ class Trials:
         if is_another and other.stateful:
             self._check_committed()
         if (is_another or other.stateful) and not self._is_stopped:
-            self._start_on_copy(trial, settings, other)
+            self.start_on_copy(trial, settings, other)
         self._tried = TriedQuery(settings, plan.without, builder, other)
         return settings.digests
 
@@ -188,24 +210,6 @@ class Trials:
         if self._folder.state_partitions() is None:
             problem = "no micro-batch of it is committed yet, so there is no state to cut anew; ask again"
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
-
-    def _start_on_copy(self, trial: str, settings: VertexSettings, other: BuiltQuery) -> None:
-        """State that does not fit shows in the first batch: one without rows, on a copy of the state of now. So does an
-        option of a source that Spark reads when the query is started."""
-        copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
-        try:
-            copy.copy_from(self._folder)
-            copy.forget_planned()
-            if copy.newest_commit() is None:
-                return
-            copy.call(str(uuid.uuid4()))
-            cut_anew(self._context.spark, copy, settings.state_partitions)
-            copy.plan_empty_batch()
-            self._run(copy, settings, other)
-            self._check_parts(copy, settings.state_partitions)
-        finally:
-            with best_effort(copy.path):
-                copy.storage.delete_tree(copy.path)
 
     def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
         """Spark cuts whatever it is told to, and what an operator that keeps one part does not find there is lost."""

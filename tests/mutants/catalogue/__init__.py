@@ -26,6 +26,7 @@ from tests.mutants.catalogue.sinks import SINKS
 from tests.mutants.catalogue.spark_files import SPARK_FILES
 from tests.mutants.catalogue.spark_run import SPARK_RUN
 from tests.mutants.catalogue.storage import STORAGE
+from tests.mutants.catalogue.upgrades import UPGRADES
 
 MUTANTS = (
     *STORAGE,
@@ -37,6 +38,7 @@ MUTANTS = (
     *GATES,
     *RESCALING,
     *RECONFIGURING,
+    *UPGRADES,
     *CONTROLLERS,
     *REMOTE,
     *KEPT,

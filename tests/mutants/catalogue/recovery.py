@@ -142,7 +142,7 @@ RECOVERY = (
     Mutant(
         "reset-not-journaled",
         "R23",
-        "spark/job_run.py",
+        "spark/execution.py",
         "            journal.write(event)\n            self._status.event(event, journal.state)\n",
         "            self._status.event(event, journal.state)\n",
         (f"{_SPARK}test_who_made_a_result_that_is_gone_runs_again_and_nobody_else",),

@@ -566,7 +566,7 @@ _TAKE_OVER = (
     Mutant(
         "decided-before-the-claim",
         "R3",
-        "spark/job_run.py",
+        "spark/execution.py",
         "        decision = decide(self._storage, self._options, state, self._reconciler)",
         "        decision = self._prepared.base",
         ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_state_that_is_claimed",),

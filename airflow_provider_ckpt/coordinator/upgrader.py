@@ -1,0 +1,105 @@
+"""Carries out what somebody asks: that the running job goes on as another version of it, in the same driver.
+
+What a change of one query cannot do: operators come and go, and the whole job stands still for it. In this order:
+
+1. *try*: the version is loaded, planned, compared with what the journal has of the job, and its queries are started on
+   copies, while the job runs. Whatever speaks against it is said now, and nothing has happened.
+2. *stop*: a savepoint, which is released. If it is not to be had, the job goes on as it was.
+3. The JobMaster leaves, and tells no end: whoever runs it claims the next epoch for the new version, which goes on as
+   any later run of the job does, and answers the request when it is RUNNING.
+
+In Flink the same is a stop with a savepoint and a submission of the new program (the Kubernetes operator's upgrade mode
+``savepoint``).
+"""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.coordinator.effects import Append, TryUpgrade
+from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
+from airflow_provider_ckpt.coordinator.messages import UpgradeRequested, UpgradeTried
+from airflow_provider_ckpt.coordinator.parts import Parts
+from airflow_provider_ckpt.coordinator.requests import UPGRADE, in_progress
+from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+
+
+class Upgrader:
+    def __init__(self, parts: Parts, job: JobLifecycle) -> None:
+        self._parts, self._job = parts, job
+        self._deadline = 0.0
+        """Of the trial."""
+
+    def requested(self, message: UpgradeRequested, now: float) -> None:
+        requests, timeout = self._parts.requests, self._parts.options.timeout
+        if (why := self._refusal()) is not None:
+            self._answer(message.request, RequestOutcome.refused(why), now)
+            return
+        requests.trying, self._deadline = message.request, now + timeout
+        requests.note(message.request, UPGRADE)
+        self._answer(message.request, RequestOutcome(RequestResult.ACCEPTED), now)
+        self._parts.out.append(TryUpgrade(message.request))
+
+    def tried(self, message: UpgradeTried, now: float) -> None:
+        requests = self._parts.requests
+        if message.problem is not None:
+            self._leave(RequestOutcome.failed(f"{message.problem}; the job goes on as it was"), now)
+        elif (why := self._what_came_between()) is not None:
+            self._leave(RequestOutcome.failed(why), now)
+        else:
+            requests.trying = None
+            requests.stop_for(message.request, now + self._parts.options.timeout)
+
+    def next_deadline(self) -> float | None:
+        requests = self._parts.requests
+        if requests.trying is not None:
+            return self._deadline
+        return requests.stop.deadline if requests.stop is not None and requests.stop.upgrade is not None else None
+
+    def advance(self, now: float) -> None:
+        requests, timeout = self._parts.requests, self._parts.options.timeout
+        if requests.trying is not None:
+            why = self._what_came_between()
+            if why is None and now >= self._deadline:
+                why = f"it was not loaded and tried within {timeout:g} s; the job goes on as it was"
+            if why is not None:
+                self._leave(RequestOutcome.failed(why), now)
+            return
+        stop = requests.stop
+        late = stop is not None and stop.upgrade is not None and now >= stop.deadline
+        if stop is not None and late and not self._job.is_ending:
+            # no checkpoint is taken meanwhile, and a job that goes on needs them
+            self._job.fail_stop(f"savepoint {stop.savepoint} is not released within {timeout:g} s", now)
+
+    # -- small things
+
+    def _refusal(self) -> str | None:
+        """Why it cannot be done now; the job goes on as it is."""
+        parts, requests = self._parts, self._parts.requests
+        if parts.options.is_batch:
+            return "a job in batch mode takes no savepoint before its end"
+        if requests.upgrade is not None:
+            return in_progress(requests.upgrade)
+        if (why := self._what_came_between()) is not None:
+            return why
+        for change in (parts.reconfiguring.current, parts.rescaling.current):
+            if change is not None:
+                return str(change)
+        if self._job.work_is_done:
+            return "the job is at its end, and no version of it has anything left to do"
+        return None if self._job.status is JobStatus.RUNNING else "the job does not run yet; ask again"
+
+    def _what_came_between(self) -> str | None:
+        requests = self._parts.requests
+        is_ending = self._job.is_ending or requests.stop is not None or requests.draining
+        return "the job is being ended" if is_ending else None
+
+    def _leave(self, outcome: RequestOutcome, now: float) -> None:
+        request = self._parts.requests.trying
+        self._parts.requests.trying = None
+        self._parts.requests.close_one(request)
+        if request is not None:
+            self._answer(request, outcome, now)
+
+    def _answer(self, request: str, outcome: RequestOutcome, now: float) -> None:
+        self._parts.out.append(Append(RequestAnswered(request, UPGRADE, outcome, now)))

@@ -1,0 +1,180 @@
+"""Other versions of the running job: loaded, planned, compared with what the journal has, and tried on copies, while
+the job runs. Nothing of it is seen."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark import cloudpickle
+
+from airflow_provider_ckpt.coordinator.messages import UpgradeTried
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.code import code_of_version
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.version import load_version
+from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import UpgradeRequest
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.partitions.current_log import CurrentLog
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.decision import decide
+from airflow_provider_ckpt.spark.errors import UnfitVersionError
+from airflow_provider_ckpt.spark.own_output import refuse_root_in_output
+from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.runner import Runner
+from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
+from airflow_provider_ckpt.spark.task.streaming_runner_factory import StreamingRunnerFactory
+from airflow_provider_ckpt.spark.task.trials import LAST_TRIAL, Trials
+from airflow_provider_ckpt.spark.task_making import make_streaming_factory
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class JobVersion:
+    """What a driver runs. ``prepared``: it was planned for what the job had to decide then."""
+
+    job: Job
+    options: RunOptions
+    prepared: PreparedJob | None = None
+
+    def as_later_run(self) -> JobVersion:
+        """A driver that goes on with a job restores nothing any more."""
+        return replace(self, options=replace(self.options, restore="latest"))
+
+
+class VersionTrials:
+    """Of one run, one at a time, in threads of their own. ``runner``: the one of a subtask that runs now; ``context``,
+    ``frozen``, ``logs``: of the run."""
+
+    def __init__(
+        self,
+        running: PreparedJob,
+        context: RunContext,
+        runner: Callable[[SubtaskId], Runner | None],
+        frozen: Mapping[str, FrozenEnd],
+        logs: dict[SubtaskId, SubtaskLog],
+    ) -> None:
+        self._running, self._context, self._runner = running, context, runner
+        self._frozen, self._logs = frozen, logs
+        self._threads: list[threading.Thread] = []
+        self._trials: Trials | None = None
+        self._is_closed = False
+        self._found: dict[str, JobVersion] = {}
+
+    def submit(self, name: str, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
+        """See :class:`~airflow_provider_ckpt.jobmaster.upgrades.Upgrades`."""
+
+        def run() -> None:
+            try:
+                self._found[name] = self._try(request)
+            except BaseException as error:  # a file may raise KeyboardInterrupt, and this thread is nobody else's
+                tell(UpgradeTried(name, _cause(error)))
+            else:
+                tell(UpgradeTried(name, None))
+
+        # a daemon: a function that never returns does not keep the driver from its end
+        thread = threading.Thread(target=run, name="ckpt-version-trial", daemon=True)
+        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
+        thread.start()
+
+    def found(self, name: str) -> JobVersion:
+        """The version that was tried for the request, and fits."""
+        return self._found[name]
+
+    def close(self) -> None:
+        """Returns when nothing is tried any more, or :data:`LAST_TRIAL` is over."""
+        self._is_closed = True
+        trials = self._trials
+        if trials is not None:
+            trials.stop()
+        for thread in self._threads:
+            thread.join(LAST_TRIAL)
+            if thread.is_alive():
+                log.warning("%s has not ended within %g s, and is left behind", thread.name, LAST_TRIAL)
+
+    # ---- the threads
+
+    def _try(self, request: UpgradeRequest) -> JobVersion:
+        version = self._load(request)
+        storage, options, location = self._context.storage, version.options, self._running.location
+        # of its own: the JobMaster writes into the one that it owns
+        state = Journal(storage, options.job_id).replay()
+        state.last_released = state.last_completed  # as it will be when the job leaves; looked at again then
+        decision = decide(storage, options, state, Reconciler(storage, options.job_id))
+        prepared = prepare(version.job, options, storage, location, decision)
+        refuse_beginning_anew(prepared)
+        context = self._context_of(prepared)
+        logs = functools.partial(CurrentLog, self._logs)
+        factory = make_streaming_factory(context, prepared.plan, prepared.sinks, self._frozen, self._logs, logs)
+        for vertex in prepared.plan.graph.vertices:
+            if not (vertex.splits or self._is_closed):
+                self._start_on_copies(context, factory, vertex, state.settings.get(vertex.uid))
+        return replace(version, prepared=prepared)
+
+    def _load(self, request: UpgradeRequest) -> JobVersion:
+        """Raises what loading a job's file raises, and what :meth:`Job.validate` does."""
+        options = JobVersion(self._running.job, self._running.options).as_later_run().options
+        keeps = options.allow_non_restored_state or request.allow_non_restored_state
+        options = replace(options, job=request.job or options.job, allow_non_restored_state=keeps)
+        read = load_version(options.job, options.params)
+        cloudpickle.register_pickle_by_value(read.package)  # type: ignore[no-untyped-call]
+        read.job.code = code_of_version(read.job, options.job)
+        read.job.validate()
+        refuse_root_in_output(read.job, self._context.storage, self._running.location)
+        return JobVersion(read.job, options)
+
+    def _start_on_copies(
+        self, context: RunContext, factory: StreamingRunnerFactory, vertex: JobVertex, settings: VertexSettings | None
+    ) -> None:
+        """What is kept by a query that runs has to do for the query of that version: Spark says so when it starts one,
+        and for the job it would be too late then."""
+        for subtask in vertex.subtasks:
+            runner = self._runner(subtask)
+            if not isinstance(runner, StreamingRunner) or _reads_more(context.graph, vertex, runner):
+                continue
+            trials = self._trials = runner.trials_of(context, vertex)
+            built = factory.builder(vertex, runner.edges, settings).build(runner.plan.without)
+            trials.start_on_copy(f"upgrade-{uuid.uuid4().hex[:8]}", settings or VertexSettings(), built)
+
+    def _context_of(self, prepared: PreparedJob) -> RunContext:
+        return replace(
+            self._context,
+            job=prepared.job,
+            graph=prepared.plan.graph,
+            options=prepared.options,
+            post=lambda report: None,
+            logic=prepared.logic,
+            declared=prepared.declared,
+            topics=prepared.plan.topics(),
+        )
+
+
+def _reads_more(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> bool:
+    """A copy of what is kept has no place in an input that comes with that version."""
+    sources = set(vertex.sources) - set(runner.vertex.sources)
+    edges = {edge.uid for edge in graph.inputs(vertex.uid)}
+    return bool(sources or edges - {one.edge.uid for one in runner.edges.values()})
+
+
+def refuse_beginning_anew(prepared: PreparedJob) -> None:
+    """A job of which no checkpoint covers anything begins anew with what does not fit: by an upgrade nobody wants that.
+    Raises UnfitVersionError."""
+    if prepared.anew is not None:
+        raise UnfitVersionError(job=prepared.options.job, problem=prepared.anew) from prepared.refused
+
+
+def _cause(error: BaseException) -> str:
+    return str(error) if isinstance(error, CkptError) else find_cause(error).message

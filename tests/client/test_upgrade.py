@@ -1,0 +1,137 @@
+"""A running job is to go on as another version: asked for from outside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.client.errors import (
+    JobNotRunningError,
+    NotUpgradableError,
+    NotUpgradedError,
+    RequestOvertakenError,
+)
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.job.errors import JobReferenceError
+from airflow_provider_ckpt.jobmaster.numbered_leftovers import numbered_leftovers
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import UpgradeRequest, pending_requests
+from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+from tests.client.test_reconfigure import DEFINITION, GRAPH
+
+ACCEPTED, DONE = RequestOutcome.parse("accepted"), RequestOutcome.completed("the job runs as v2.py:job")
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Journal:
+    journal = Journal(open_root(open_storage(str(tmp_path))), "orders")
+    journal.claim("t", identify(), 1.0)
+    journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, DEFINITION))
+    journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
+    return journal
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> JobClient:
+    return JobClient(str(tmp_path), "orders")
+
+
+def upgraded(driver: Journal, tmp_path: Path) -> Journal:
+    """The same driver, an epoch later."""
+    later = Journal(open_storage(str(tmp_path)), "orders")
+    later.claim("t", identify(), 2.0, upgrades=1)
+    return later
+
+
+def answer(journal: Journal, name: str, outcome: RequestOutcome) -> None:
+    journal.write(ev.RequestAnswered(name, "upgrade", outcome, 3.0))
+    journal.flush()
+
+
+def test_it_is_asked_for_by_name(client: JobClient, driver: Journal, tmp_path: Path) -> None:
+    asked = client.upgrade("v2.py:job", allow_non_restored_state=True)
+    (request,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
+    assert (request.kind, request.upgrade) == ("upgrade", UpgradeRequest("v2.py:job", allow_non_restored_state=True))
+    assert not asked.ends_job
+    assert client.changes_in_progress() == [asked]
+    assert client.upgrade().upgrade == UpgradeRequest(None)
+
+
+def test_the_answer_comes_from_the_epoch_that_the_same_driver_goes_on_in(
+    client: JobClient, driver: Journal, tmp_path: Path
+) -> None:
+    asked = client.upgrade("v2.py:job")
+    answer(driver, asked.name, ACCEPTED)
+    later = upgraded(driver, tmp_path)
+    with pytest.raises(NotUpgradedError, match="not run as the other version yet"):
+        client.answer(asked, 0.0)
+    assert client.changes_in_progress() == [asked]
+    answer(later, asked.name, DONE)
+    told = client.answer(asked, 0.0)
+    assert (told.is_served, told.outcome) == (True, DONE)
+    assert client.changes_in_progress() == []
+
+
+def test_what_was_asked_of_the_driver_while_it_was_upgraded_is_not_forgotten(
+    client: JobClient, driver: Journal, tmp_path: Path
+) -> None:
+    asked = client.stop(epoch=1, leaves=True)
+    later = upgraded(driver, tmp_path)
+    later.write(ev.StatusChanged(JobStatus.RUNNING, 2.5))
+    assert list(numbered_leftovers(open_storage(str(tmp_path)), client.state())) == []
+    later.write(ev.RequestAnswered(asked.name, "stop", RequestOutcome.completed("savepoint 2 is released"), 3.0))
+    later.write(ev.StatusChanged(JobStatus.STOPPED, 3.0))
+    assert client.answer(asked, 0.0).is_served
+
+
+def test_another_driver_is_no_version_of_this_one(client: JobClient, driver: Journal, tmp_path: Path) -> None:
+    asked = client.upgrade("v2.py:job")
+    answer(driver, asked.name, ACCEPTED)
+    other = Journal(open_storage(str(tmp_path)), "orders")
+    other.claim("t2", identify(), 2.0)
+    with pytest.raises(RequestOvertakenError, match="asked to upgrade"):
+        client.answer(asked, 0.0)
+
+
+def test_what_comes_to_nothing_is_no_success(client: JobClient, driver: Journal) -> None:
+    asked = client.upgrade("v2.py:job")
+    answer(driver, asked.name, RequestOutcome.failed("SyntaxError; the job goes on as it was"))
+    told = client.answer(asked, 0.0)
+    assert not told.is_served
+    asked = client.upgrade("v2.py:job")
+    answer(driver, asked.name, ACCEPTED)
+    driver.write(ev.StatusChanged(JobStatus.FAILED, 4.0, "boom"))
+    assert not client.answer(asked, 0.0).is_served, "nobody has said that it took place"
+
+
+def test_what_can_never_be_is_refused_before_anything_is_written(
+    client: JobClient, driver: Journal, tmp_path: Path
+) -> None:
+    with pytest.raises(JobReferenceError, match="well-formed"):
+        client.upgrade("v2.py")
+    driver.write(ev.PlanRecorded(GRAPH, {}, 1.0, replace(DEFINITION, mode="batch")))
+    with pytest.raises(NotUpgradableError, match="batch mode"):
+        client.upgrade("v2.py:job")
+    driver.write(ev.PlanRecorded(GRAPH, {}, 1.0, DEFINITION))
+    driver.write(ev.DeploymentPrepared(1, 2.0))
+    with pytest.raises(NotUpgradableError, match="workers run it"):
+        client.upgrade("v2.py:job")
+    driver.write(ev.StatusChanged(JobStatus.FAILED, 4.0, "boom"))
+    with pytest.raises(JobNotRunningError):
+        client.upgrade("v2.py:job")
+    assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
+
+
+def test_a_reconfiguration_is_still_asked_of_the_epoch_of_now(
+    client: JobClient, driver: Journal, tmp_path: Path
+) -> None:
+    upgraded(driver, tmp_path)
+    assert client.reconfigure(Reconfiguration().assign_resources("daily", pool_weight=2)).epoch == 2

@@ -1,0 +1,48 @@
+"""What the journal tells of a driver that goes on as another version of its job."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from tests.journal.samples import WORKER, of_upgrades
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "upgrade-v1.json"
+
+
+def folded(*more: ev.Event) -> JobState:
+    state = JobState("orders")
+    for event in (*of_upgrades(), *more):
+        event.apply(state)
+    return state
+
+
+def test_golden_events_of_an_upgrade_still_read_and_write_the_same() -> None:
+    golden = json.loads(GOLDEN.read_text())
+    assert [decode(event) for event in golden] == of_upgrades()
+    assert [json.loads(encode(event)) for event in of_upgrades()] == golden
+
+
+def test_a_driver_is_the_same_from_its_first_epoch_on_until_another_one_comes() -> None:
+    state = folded()
+    assert (state.epoch, state.driver_since, state.status) == (4, 2, "RUNNING")
+    assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
+    assert folded(ev.EpochClaimed(5, "t-5", WORKER, 150.0)).driver_since == 0
+
+
+@pytest.mark.parametrize("more", [{"releases_only": True}, {"deployment": 4}], ids=["release", "workers"])
+def test_who_claims_it_otherwise_takes_nothing_that_was_asked_of_that_driver(more: dict[str, int]) -> None:
+    assert folded(ev.EpochClaimed(5, "t-5", WORKER, 150.0, **more)).driver_since == 0  # type: ignore[arg-type]
+
+
+def test_the_request_is_open_until_the_new_version_has_answered_it() -> None:
+    state = folded()
+    assert state.outcomes == {"u-1": RequestOutcome.completed("the job runs as v2.py:job")}
+    assert state.answered == {"u-1", "u-2"}

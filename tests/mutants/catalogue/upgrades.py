@@ -1,0 +1,96 @@
+"""A running job goes on as another version of it, in the same driver (R21, R22)."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_COORDINATOR = "tests/coordinator/test_upgrades.py::"
+_SPARK = "tests/spark/test_upgrades.py::"
+_CLIENT = "tests/client/test_upgrade.py::"
+
+UPGRADES = (
+    Mutant(
+        "upgrade-told-as-an-end",
+        "R21",
+        "coordinator/job_lifecycle.py",
+        "        if ending.upgrade is not None:",
+        "        if False:",
+        (f"{_COORDINATOR}test_r21_it_leaves_behind_a_savepoint_that_is_released_and_tells_no_end",),
+        "whoever watches the job takes it for one that is over, and begins another driver beside it",
+    ),
+    Mutant(
+        "upgrade-of-what-was-not-tried",
+        "R21",
+        "coordinator/upgrader.py",
+        "        if message.problem is not None:",
+        "        if False:",
+        (f"{_COORDINATOR}test_what_speaks_against_it_is_the_answer_and_the_job_goes_on",),
+        "the job stands still for a version that does not fit",
+    ),
+    Mutant(
+        "upgrade-ends-what-fails-meanwhile",
+        "R21",
+        "coordinator/failover.py",
+        "        if stop is not None and stop.upgrade is not None:",
+        "        if False:",
+        (f"{_COORDINATOR}test_a_query_that_fails_meanwhile_begins_again_and_the_upgrade_is_given_up",),
+        "a failure that a restart would mend ends the run, as somebody has asked for an upgrade",
+    ),
+    Mutant(
+        "upgrade-stops-checkpoints-for-ever",
+        "R21",
+        "coordinator/upgrader.py",
+        "        if stop is not None and late and not self._job.is_ending:",
+        "        if False:",
+        (f"{_COORDINATOR}test_a_savepoint_that_is_not_released_in_time_is_not_waited_for_without_checkpoints",),
+        "while a sink is out of reach no checkpoint is taken any more",
+    ),
+    Mutant(
+        "upgrade-goes-before-a-stop",
+        "R21",
+        "coordinator/requests.py",
+        "            self.stop.upgrade = None  # who stops wants it stopped\n",
+        "",
+        (f"{_COORDINATOR}test_who_stops_the_job_meanwhile_has_it_stopped",),
+        "a job that was to be stopped runs on as another version",
+    ),
+    Mutant(
+        "upgrade-forgets-what-was-asked",
+        "R22",
+        "spark/execution.py",
+        "        tidy_up(self._storage, job_id, self._since(taken))",
+        "        tidy_up(self._storage, job_id, taken.epoch)",
+        (f"{_SPARK}test_who_asks_the_driver_to_leave_between_two_versions_is_heard",),
+        "a process that was told to go is asked nothing any more, and killed",
+        hangs=True,
+    ),
+    Mutant(
+        "upgrade-asked-for-again",
+        "R22",
+        "jobmaster/job_master.py",
+        "answered, since = answered | {job.upgraded.request}, job.upgraded.since",
+        "answered, since = answered, job.upgraded.since",
+        (f"{_SPARK}test_operators_come_while_the_driver_lives",),
+        "the version that an upgrade has brought is asked for by the same request once more",
+    ),
+    Mutant(
+        "upgrade-without-a-look-at-what-a-gate-holds",
+        "R9",
+        "spark/preparation.py",
+        "    check_resumable(decision.state, prepared.plan, allow_non_restored_state=keeps)\n"
+        "    refuse_lost_output(decision.state, prepared.sinks)\n"
+        "    return",
+        "    return",
+        (f"{_SPARK}test_what_a_gate_holds_is_not_given_up_with_its_sink",),
+        "what is staged for a sink that goes is never released",
+    ),
+    Mutant(
+        "upgraded-driver-taken-for-another",
+        "R22",
+        "client/job_client.py",
+        "    since = state.deployment or state.driver_since\n",
+        "    since = state.deployment\n",
+        (f"{_CLIENT}test_the_answer_comes_from_the_epoch_that_the_same_driver_goes_on_in",),
+        "who has asked for an upgrade is told that it was overtaken",
+    ),
+)

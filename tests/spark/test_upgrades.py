@@ -1,0 +1,303 @@
+"""A running job goes on as another version of it, in the same driver: each row once, and what does not fit is left."""
+
+from __future__ import annotations
+
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from tests.spark.faults import Fault, FaultyStorage
+from tests.spark.harness import Line, World
+from tests.spark.test_reconfiguring import IDS, Script, check, counting, expected_counts, final_counts
+from tests.support.waiting import wait_until
+
+COUNTED = 'return rows.groupBy("k").agg(F.count("*").alias("n"), F.max("id").alias("last"))'
+
+
+def version(world: World, name: str, marked: str = "", counts: str = "", more: str = "", sinks: str = "") -> str:
+    """A file with a version of the job, its sinks included; returns its reference."""
+    marked = marked or 'return rows.withColumn("by", F.lit("two"))'
+    counts = counts or COUNTED
+    path = Path(world.path("versions")) / f"{name}.py"
+    text = f"""
+        from pyspark.sql import functions as F
+        from airflow_provider_ckpt import FileSink, Job
+
+        job = Job("counting")
+
+        @job.source(max_files_per_trigger=1)
+        def live(read):
+            return read.schema("{IDS}").parquet("{world.path("live")}")
+
+        @job.transform(inputs=[live], chain=False)
+        def marked(rows):
+            {marked}
+
+        @job.transform(inputs=[live], chain=False, output_mode="update")
+        def counts(rows):
+            {counts}
+
+        job.sink("out", marked, FileSink("{world.path("out")}"))
+        job.sink("counted", counts, FileSink("{world.path("counted")}"))
+        """
+    path.write_text(textwrap.dedent(text) + textwrap.dedent(more))
+    return f"{path}:job"
+
+
+def with_more(world: World, name: str) -> str:
+    """With a sink more of a query that there is, and a query more, of a source of its own."""
+    more = f"""
+        job.sink("copies", marked, FileSink("{world.path("copies")}"))
+
+        @job.source(bounded=True)
+        def past(read):
+            return read.schema("{IDS}").parquet("{world.path("past")}")
+
+        job.sink("old", past, FileSink("{world.path("old")}"))
+        """
+    return version(world, name, more=more)
+
+
+def upgrade(script: Script, job: str | None, *, allow_non_restored_state: bool = False) -> RequestOutcome:
+    asked = script.client.upgrade(job, allow_non_restored_state=allow_non_restored_state)
+    outcome = script.client.answer(asked, 60).outcome
+    assert outcome is not None
+    return outcome
+
+
+def test_operators_come_while_the_driver_lives(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    world.put_ids("past", 1, 5)
+    told: list[RequestOutcome] = []
+    statuses: list[JobStatus | None] = []
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(upgrade(script, with_more(world, "v2")))
+        assert told[-1].took_place, told
+        assert script.client.look().status == "RUNNING"
+        script.put(20)
+        wait_until(lambda: (world.released_count("copies"), world.released_count("old")) == (10, 5), "the new sinks")
+
+    with Script(world, work):
+        run = world.run(counting(world), lambda line: statuses.append(world.state().status))
+
+    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    check(world, 30)
+    by = {row["id"]: row["by"] for row in world.released()}
+    assert [by[i] for i in range(30)] == ["one"] * 20 + ["two"] * 10
+    assert world.released_ids("copies") == list(range(20, 30))
+    assert world.released_ids("old") == list(range(5))
+    assert (world.state().epoch, world.state().driver_since) == (2, 1)
+    assert not {JobStatus.RESTARTING, JobStatus.STOPPED} & set(statuses[:-1]), "nobody is told of an end"
+    assert [line["driver_before"] for line in run.of("resumed")] == ["upgraded"]
+
+
+@pytest.mark.slow
+def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    world.put_ids("past", 1, 5)
+    told: list[RequestOutcome] = []
+    v2, v3 = with_more(world, "v2"), version(world, "v3")
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(upgrade(script, v2))
+        script.put(20)
+        wait_until(lambda: (world.released_count("copies"), world.released_count("old")) == (10, 5), "the new sinks")
+        told.append(upgrade(script, v3))
+        told.append(upgrade(script, v3, allow_non_restored_state=True))
+        script.put(30)
+
+    with Script(world, work):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    assert [one.result.value for one in told] == ["completed", "failed", "completed"], told
+    assert "past" in told[1].detail
+    check(world, 40)
+    assert world.released_ids("copies") == list(range(20, 30))
+    state = world.state()
+    assert (state.epoch, state.driver_since) == (3, 1)
+    assert not {"past", "copies"} & set(state.graph().operators)
+
+    with Script(world, lambda script: script.put(40)):
+        again = world.run(counting(world))
+    assert again.status == "STOPPED", again.cause
+    check(world, 50)
+    assert world.state().driver_since == 0
+
+
+@pytest.mark.slow
+def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
+    """While it is tried nobody knows that: what is completed is released before the job leaves, but for that."""
+    world.put_ids("live", 1, 10)
+    open_, told = threading.Event(), list[RequestOutcome]()
+    v2 = Path(version(world, "v2").removesuffix(":job"))
+    kept = v2.read_text().split("\n@job.transform(inputs=[live], chain=False, output_mode")[0]
+    v2.write_text(f'{kept}\njob.sink("out", marked, FileSink("{world.path("out")}"))\n')
+
+    def work(script: Script) -> None:
+        wait_until(lambda: world.state().last_completed > 1, "checkpoints")
+        wait_until(lambda: world.newest_batch("counts") >= 0, "something that is held")
+        told.append(upgrade(script, f"{v2}:job", allow_non_restored_state=True))
+        open_.set()
+        script.put(10)
+
+    with Script(world, work):
+        run = world.run(counting(world, gate=lambda release: open_.is_set()))
+    assert run.status == "STOPPED", run.cause
+    assert told[0].result.value == "failed", told
+    assert "counted" in told[0].detail
+    check(world, 20)
+    assert world.state().epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"marked": 'return rows.withColumn("by", F.lit(2))'}, "the output of 'marked' changed"),
+        ({"marked": 'raise ValueError("no such thing")'}, "ValueError: no such thing"),
+        ({"marked": 'raise KeyboardInterrupt("not now")'}, "KeyboardInterrupt: not now"),
+        ({"marked": "return rows +"}, "SyntaxError"),
+        ({"more": "raise SystemExit(0)"}, "SystemExit"),
+        (
+            {"counts": 'return rows.groupBy("k").agg(F.count("*").alias("n"), F.last("id").alias("last"))'},
+            "STATE_STORE",
+        ),
+        ({"counts": 'return rows.groupBy("k").agg(F.max("id").alias("n"), F.count("*").alias("last"))'}, "kept state"),
+        ({"more": 'job.sink("late", nobody, FileSink("x"))'}, "NameError"),
+    ],
+    ids=["types", "raises", "interrupts", "syntax", "exits", "state schema", "kept state", "names"],
+)
+def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, given: dict[str, str], why: str) -> None:
+    world.put_ids("live", 1, 10)
+    told: list[RequestOutcome] = []
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(upgrade(script, version(world, "v2", **given)))
+        script.put(20)
+
+    with Script(world, work):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    assert told[0].result.value == "failed", told
+    assert why in told[0].detail
+    assert told[0].detail.endswith("the job goes on as it was")
+    check(world, 30)
+    assert {row["by"] for row in world.released()} == {"one"}
+    assert world.state().epoch == 1
+    assert [one for one in world.everything_under_root() if "/trial/" in one] == []
+
+
+def test_an_operator_that_is_left_out_has_to_be_given_up(world: World) -> None:
+    world.put_ids("live", 1, 10)
+    told: list[RequestOutcome] = []
+    without = version(world, "v2")
+    path = Path(without.removesuffix(":job"))
+    path.write_text(path.read_text().replace('"counted"', '"summed"').replace("counts", "sums"))
+
+    def work(script: Script) -> None:
+        script.put(10)
+        told.append(upgrade(script, without))
+        script.put(20)
+
+    with Script(world, work):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    assert told[0].result.value == "failed", told
+    assert "counts" in told[0].detail
+    check(world, 30)
+
+
+def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.put_ids("live", 1, 10)
+    told: list[RequestOutcome] = []
+    v2 = version(world, "v2")
+
+    def refuse(prepared: object) -> None:
+        monkeypatch.undo()
+        raise ValueError("something that was there is there no more")
+
+    def work(script: Script) -> None:
+        script.put(10)
+        monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.refuse_beginning_anew", refuse)
+        told.append(upgrade(script, v2))
+        script.put(20)
+
+    with Script(world, work):
+        run = world.run(counting(world))
+    assert run.status == "STOPPED", run.cause
+    assert told[0].result.value == "failed", told
+    assert "could not begin: something that was there is there no more" in told[0].detail
+    assert told[0].detail.endswith("the job goes on as it was")
+    check(world, 30)
+    assert {row["by"] for row in world.released()} == {"one"}
+    assert final_counts(world) == expected_counts(30)
+
+
+@pytest.mark.parametrize(
+    "verbs", [1, 2, 4, pytest.param(7, marks=pytest.mark.slow), pytest.param(12, marks=pytest.mark.slow)]
+)
+def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_kill(world: World, verbs: int) -> None:
+    """At so many storage verbs behind the savepoint: before the claim, behind it, and while the version is recorded."""
+    world.put_ids("live", 2, 10)
+    world.put_ids("past", 1, 5)
+    v2 = with_more(world, "v2")
+    fault = Fault()
+
+    def work(script: Script) -> None:
+        script.put(20)
+        script.client.upgrade(v2)
+
+    def hear(line: Line) -> None:
+        if "and goes on as" in line["message"]:
+            fault.at = fault.verbs.count + verbs
+
+    with pytest.raises(CkptError), Script(world, work, end="nothing"):
+        world.run(counting(world), hear, storage=FaultyStorage(world.storage, fault))
+    assert fault.happened
+    assert world.state().outcomes == {}, "nobody has said that it took place"
+
+    def goes_on(script: Script) -> None:
+        script.put(30)
+        wait_until(lambda: world.released_count("old") == 5, "the new sink")
+
+    with Script(world, goes_on):
+        again = world.run(load_job(v2))
+    assert again.status == "STOPPED", again.cause
+    check(world, 40)
+    assert world.released_ids("old") == list(range(5))
+    assert world.released_ids("copies") == [*range(30, 40)]
+
+
+def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World) -> None:
+    """Its process is told to go, and knows of no other epoch."""
+    world.put_ids("live", 2, 10)
+    v2 = with_more(world, "v2")
+    client = JobClient(str(world.root), world.job_id)
+
+    def work(script: Script) -> None:
+        script.put(20)
+        told.append(upgrade(script, v2))
+
+    def hear(line: Line) -> None:
+        if "and goes on as" in line["message"]:
+            client.stop(epoch=1, leaves=True)
+
+    told: list[RequestOutcome] = []
+    with Script(world, work, end="nothing"):
+        run = world.run(counting(world), hear)
+    assert run.status == "STOPPED", run.cause
+    assert told[0].took_place, told
+    state = world.state()
+    assert state.epoch == 2
+    assert sorted(str(one) for one in state.outcomes.values())[0].startswith("completed: savepoint")
+    check(world, 30)
