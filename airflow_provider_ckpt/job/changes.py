@@ -26,6 +26,7 @@ class Rule:
     why: str | None
 
 
+KEPT_STATE = "kept state"
 RULES = (
     *(Rule("job", option.name, option.fixed) for option in OPTIONS if option.fixed),
     Rule("source", "bounded", "whether it ends decides where it runs, and its end is recorded once"),
@@ -43,7 +44,7 @@ RULES = (
     Rule(
         "vertex", "shuffle partitions", "its state is cut into so many parts, and rows would miss what is in the others"
     ),
-    Rule("vertex", "kept state", "Spark looks at its types alone, and would take it for another"),
+    Rule("vertex", KEPT_STATE, "Spark looks at its types alone, and would take it for another"),
     Rule("sink", "release", "what was staged under one policy would be released twice or never under the other"),
     Rule("sink", "target", "readers of the output would miss or misread what was released before"),
 )
@@ -67,13 +68,18 @@ def refused_changes(
     after: JobDefinition,
     changeable: Mapping[str, Collection[str]],
     streams: Collection[str] | None = None,
+    *,
+    is_edited: bool = True,
 ) -> list[Change]:
     """All refused differences between two definitions of one job, in the order of :data:`RULES`.
 
     ``changeable``: sink uid -> keys of its target that may differ. Operators that only one of the two has are not
-    looked at here. ``streams``: the sources and edges that both have; None: all.
+    looked at here. ``streams``: the sources and edges that both have; None: all. ``is_edited``: False of a job whose
+    code is known to be the same: what it keeps is told of Spark's plan, which may be made differently the next time,
+    and is no other one's then.
     """
-    return [change for change in _differences(before, after, changeable, streams) if change.why]
+    found = [change for change in _differences(before, after, changeable, streams) if change.why]
+    return found if is_edited else [change for change in found if change.field != KEPT_STATE]
 
 
 def check_finished(
@@ -111,11 +117,13 @@ def check_changes(
     changeable: Mapping[str, Collection[str]],
     settings: Settings | None = None,
     streams: Collection[str] | None = None,
+    *,
+    is_edited: bool = True,
 ) -> None:
     """Raises DefinitionChangedError for the first refused difference; names how many more there are. ``settings``: what
     was changed of the job while it ran, and for its next run: it may be that, and not the job's own file.
-    ``streams``: see :func:`refused_changes`."""
-    refused = refused_changes(before, after, changeable, streams)
+    ``streams``, ``is_edited``: see :func:`refused_changes`."""
+    refused = refused_changes(before, after, changeable, streams, is_edited=is_edited)
     if not refused:
         return
     first = refused[0]
@@ -196,7 +204,7 @@ def _vertex_fields(
             named["shuffle partitions"] = one.shuffle_partitions
     if (found := mistaken(old.kept, new.kept, streams)) is not None:
         for kept, named in zip(found, fields, strict=True):
-            named["kept state"] = str(kept)
+            named[KEPT_STATE] = str(kept)
     return fields[0], fields[1]
 
 

@@ -98,7 +98,7 @@ def prepared_again(prepared: PreparedJob, decision: Decision) -> PreparedJob:
     """``prepared`` for a decision of now that is the same: with what the journal says since compared again, and nothing
     planned. Raises what :func:`prepare` raises of that."""
     keeps = prepared.options.allow_non_restored_state
-    check_resumable(decision.state, prepared.plan, allow_non_restored_state=keeps)
+    check_resumable(decision.state, prepared.plan, prepared.job.code, allow_non_restored_state=keeps)
     refuse_lost_output(decision.state, prepared.sinks)
     return replace(prepared, base=decision)
 
@@ -146,7 +146,7 @@ def _plan_on(
 ) -> JobPlan:
     splits = plan_splits(job, given, storage, decision.state, decision.done.over)
     plan = plan_job(spark, job, options, decision.done, splits)
-    check_resumable(decision.state, plan, allow_non_restored_state=options.allow_non_restored_state)
+    check_resumable(decision.state, plan, job.code, allow_non_restored_state=options.allow_non_restored_state)
     return plan
 
 

@@ -16,9 +16,10 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
+from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.kept_state import KeptState, mistaken
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.spark.query import fitness
+from airflow_provider_ckpt.spark.query import fitness, job_plan
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from tests.spark.harness import World
@@ -199,7 +200,7 @@ def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: Spa
         spark.sql(f"select count(*) from va l join vb r on l.id = r.id group by {by}")
         for by in ("l.k, r.k", "r.k, l.k")
     ]
-    for one, turned in (crossed, sums, distinct, in_where, united, fields, sides):
+    for one, turned in (crossed, sums, distinct, in_where, united, fields, sides, *_made_up_by_spark(spark, a)):
         had, has = kept_state(one), kept_state(turned)
         assert not had[0].fits(has[0])
         assert mistaken(had, has) == (had[0], has[0])
@@ -208,6 +209,67 @@ def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: Spa
     assert kept_state(both)[0].calls == ("sum(va.k)", "sum(vb.k)")
     assert kept_state(crossed[0])[0].by == ("id = k", "k = id")
     assert kept_state(sums[1])[0].calls == ("sum(k)", "sum(id)")
+
+
+def _made_up_by_spark(spark: SparkSession, a: DataFrame) -> list[list[DataFrame]]:
+    """Of columns to which Spark gives names of its own, by number or by field: what they are is told."""
+    same = F.udf(lambda x: x, "long")
+    first, other = F.sum(same("id")), F.sum(same("k"))
+    by_python = [a.groupBy(*keys).count() for keys in ((same("k"), same("id")), (same("id"), same("k")))]
+    sums = [a.groupBy("k").agg(one.alias("d")) for one in (first - other, -other + first)]
+    counts = [
+        spark.sql(f"select k, {what} d from va group by k")
+        for what in ("count_if(id > 5) - count_if(id <= 5)", "-count_if(id <= 5) + count_if(id > 5)")
+    ]
+    nulls = [
+        spark.sql(f"select nullif(id + k, 3) x, nullif(id - k, 3) y, count(*) from va group by {by}")
+        for by in ("1, 2", "2, 1")
+    ]
+    joined = [
+        spark.sql(f"select count(*) from va l join vb r on l.id = r.id group by {by}")
+        for by in ("l.s.n, r.s.n", "r.s.n, l.s.n")
+    ]
+    return [by_python, sums, counts, nulls, joined]
+
+
+def test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when(spark: SparkSession, world: World) -> None:
+    """Common expressions are numbered through all that a driver plans, and ``now()`` is a constant of each plan."""
+    frame = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
+    frame.createOrReplaceTempView("va")
+    for text in (
+        "select k, count_if(id * k > 5) a, count_if(id * k <= 5) b, count_if(id * k = 3) c from va group by k",
+        "select nullif(id + k, 3) x, count(*) from va group by 1",
+        "select timestamp_seconds(id) > now() - interval 1 day late, count(*) from va group by 1",
+        "select k, sum(if(timestamp_seconds(id) > now(), 1, 0)) x, sum(if(id > unix_micros(now()), 2, 0)) y from va "
+        "group by k",
+    ):
+        now, again = (kept_state(spark.sql(text)) for _ in range(2))
+        assert now == again
+        assert "_common_expr" not in str(now)
+    today = "date(timestamp_seconds(id)) = current_date()"
+    told = kept_state(spark.sql(f"select k, sum(if({today}, 1, 0)) from va group by k"))
+    assert not any(character.isdigit() for character in str(told[0].calls)), "another one tomorrow"
+
+
+def test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told of a plan is there to find an edit."""
+    turned = [KeptState("Aggregate", (x, y), (("live",),)) for x, y in (("id", "k"), ("k", "id"))]
+    code, other = (JobCode(rest, {}, {}) for rest in ("a", "b"))
+
+    def run(number: int, code: JobCode) -> str:
+        monkeypatch.setattr(job_plan, "kept_state", lambda frame: turned[number : number + 1])
+        world.put_ids("live", 1, 5, number * 100)
+        world.put_ids("other", 1, 5, number * 100 + 50)
+        job, count = two(world, UNION + ".groupBy('id', 'k').count()", "update"), world.released_count()
+        job.code = code
+        return world.run(job, world.ask("stop", lambda: world.released_count() > count)).status
+
+    assert run(0, code) == "STOPPED"
+    with pytest.raises(DefinitionChangedError, match="kept state"):
+        run(1, other)
+    assert run(1, code) == "STOPPED"
 
 
 def test_a_text_in_what_is_kept_is_told_from_others_and_not_told(spark: SparkSession, world: World) -> None:

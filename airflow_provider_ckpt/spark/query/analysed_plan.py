@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 WATERMARK = "EventTimeWatermark"
 _NAME = re.compile(r'^name="(.*)"$')
 """As Spark tells one that was given; any other text says that none was."""
+_MADE = re.compile(r"_groupingexpression|_common_expr_\d+|_extract_.+")
+_CALLS_PYTHON = frozenset({"ArrowEvalPython", "BatchEvalPython"})
 STATELESS = frozenset(
     {
         "AppendColumns",
@@ -162,16 +164,31 @@ def columns_of_streams(plan: Any) -> dict[int, str]:
     return found
 
 
-def columns_named(plan: Any, name: str) -> dict[int, Any]:
-    """By the id of a column that is worked out under that name, what it is."""
+def made_columns(plan: Any) -> dict[int, Any]:
+    """By the id of a column that Spark has made up, what it is: Spark pulls keys that are no columns, what is worked
+    out twice, fields of structures and calls of Python out of an expression, and numbers them as they come."""
     found: dict[int, Any] = {}
     for node in _walk(plan):
         if node.nodeName() == "Project":
-            columns = node.projectList()
-            each = (columns.apply(index) for index in range(columns.size()))
-            made = [one for one in each if one.nodeName() == "Alias" and str(one.name()) == name]
+            made = [
+                one for one in each(node.projectList()) if one.nodeName() == "Alias" and _MADE.fullmatch(one.name())
+            ]
             found |= {int(one.exprId().id()): one.child() for one in made}
+        elif node.nodeName() in _CALLS_PYTHON:
+            calls = zip(each(node.resultAttrs()), each(node.udfs()), strict=True)
+            found |= {int(result.exprId().id()): call for result, call in calls}
     return found
+
+
+def asks_the_time(plan: Any, spark: SparkSession) -> bool:
+    """``now()`` and the like: constants of the plan as Spark runs it, and other ones in the next plan."""
+    jvm: Any = spark._jvm
+    return bool(plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()))
+
+
+def each(sequence: Any) -> Iterator[Any]:
+    """Of Scala's."""
+    return (sequence.apply(index) for index in range(sequence.size()))
 
 
 def watermark_over_union(frame: DataFrame) -> bool:

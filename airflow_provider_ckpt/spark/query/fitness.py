@@ -25,20 +25,23 @@ from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 
-def check_fits(vertex: str, now: BuiltQuery, other: BuiltQuery, *, is_read: bool = False) -> None:
+def check_fits(
+    vertex: str, now: BuiltQuery, other: BuiltQuery, *, is_read: bool = False, is_edited: bool = True
+) -> None:
     """``other`` in the place of ``now``. Raises UnfitQueryError. State that does not fit shows when it is tried.
-    ``is_read``: by other queries, out of its result partition."""
-    for problem in chain(_problems(now, other), _problems_of_event_time(now, other, is_read=is_read)):
+    ``is_read``: by other queries, out of its result partition; ``is_edited``: False if both have the same functions."""
+    problems = _problems(now, other, is_edited=is_edited)
+    for problem in chain(problems, _problems_of_event_time(now, other, is_read=is_read)):
         raise UnfitQueryError(vertex=vertex, problem=problem)
 
 
-def _problems(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
+def _problems(now: BuiltQuery, other: BuiltQuery, *, is_edited: bool) -> Iterator[str]:
     before, after = plain(now.schema), plain(other.schema)
     if shape(before.jsonValue()) != shape(after.jsonValue()):
         yield f"it has other columns: {after.simpleString()} instead of {before.simpleString()}"
     if now.stateful is not other.stateful:
         yield "it keeps state, and did not" if other.stateful else "it keeps no state any more"
-    else:
+    elif is_edited:
         yield from _problems_of_state(now, other)
     if now.output_mode != other.output_mode:
         yield f"its output mode is {other.output_mode!r} instead of {now.output_mode!r}"

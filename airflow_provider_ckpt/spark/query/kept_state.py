@@ -15,14 +15,17 @@ from itertools import islice
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt.model.kept_state import KeptState
 from airflow_provider_ckpt.spark.query.analysed_plan import (
     analysed,
+    asks_the_time,
     children_of,
-    columns_named,
     columns_of_streams,
+    each,
+    made_columns,
     optimised,
     stateful_below,
     streams_below,
@@ -35,36 +38,35 @@ _SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'")
 _MANY = 50
 """Expressions of an aggregation."""
-_PULLED_OUT = "_groupingexpression"
-"""What Spark calls a key that is no column."""
+_NUMBER = re.compile(r"(?<![\w.`])\d+(?:\.\d+)?(?:E-?\d+)?[A-Z]*(?![\w.`])")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """By their ids: the streams that give them, and what those are that Spark has pulled out."""
+    """By their ids: the streams that give them, and what those are that Spark has made up. ``asks_the_time``: a number
+    or a time in the plan may be that of when it was made."""
 
     streams: Mapping[int, str]
-    pulled_out: Mapping[int, Any]
-
-    @staticmethod
-    def of(plan: Any) -> Columns:
-        return Columns(columns_of_streams(plan), columns_named(plan, _PULLED_OUT))
+    made: Mapping[int, Any]
+    asks_the_time: bool
 
     def told(self, column: Any, *, with_streams: bool) -> str:
         name, number = str(column.name()), int(column.exprId().id())
-        if name == _PULLED_OUT and number in self.pulled_out:
-            return _text(self.pulled_out[number], self, with_streams=with_streams)
+        if number in self.made:
+            return _text(self.made[number], self, with_streams=with_streams)
         return f"{self.streams[number]}.{name}" if with_streams and number in self.streams else name
 
 
 def kept_state(frame: DataFrame) -> list[KeptState]:
     """From the output downwards. Of the plan as Spark runs it: conditions that stand in WHERE are keys of a join there,
     and the order of sums is that in which the last ``select`` comes to them."""
+    written = analysed(frame)
     try:
         plan = optimised(frame)
-    except Py4JError:
-        plan = analysed(frame)
-    named, columns = with_definitions(plan), Columns.of(plan)
+    except (Py4JError, PySparkException):
+        plan = written
+    moves = asks_the_time(written, frame.sparkSession)
+    named, columns = with_definitions(plan), Columns(columns_of_streams(plan), made_columns(plan), moves)
     return [_of(node, named, columns) for node in stateful_below(plan)]
 
 
@@ -77,7 +79,7 @@ def _of(node: Any, named: Mapping[int, Any], columns: Columns) -> KeptState:
 
 def _by(kind: str, node: Any, columns: Columns) -> list[str]:
     if kind == "Aggregate":
-        return _told_apart(_each(node.groupingExpressions()), columns)
+        return _told_apart(each(node.groupingExpressions()), columns)
     if kind == "Join":
         condition = node.condition()
         conjuncts = _conjuncts(condition.get()) if condition.isDefined() else ()
@@ -85,38 +87,45 @@ def _by(kind: str, node: Any, columns: Columns) -> list[str]:
         equal = [_equality(one, left, right, columns) for one in conjuncts if one.nodeName() in _EQUALITIES]
         return [one for one in equal if one is not None]
     if kind == "Distinct":
-        return _told_apart(_each(node.output()), columns)
+        return _told_apart(each(node.output()), columns)
     if kind.startswith("Deduplicate"):
-        return _told_apart(_each(node.keys()), columns)
+        return _told_apart(each(node.keys()), columns)
     return _grouping(node)
 
 
 def _told_apart(expressions: Iterable[Any], columns: Columns) -> list[str]:
     """With the streams that give their columns where these have the same names."""
-    each = list(expressions)
-    plain = [_text(one, columns) for one in each]
-    return plain if len({*plain}) == len(plain) else [_text(one, columns, with_streams=True) for one in each]
+    found = list(expressions)
+    plain = [_text(one, columns) for one in found]
+    return plain if len({*plain}) == len(plain) else [_text(one, columns, with_streams=True) for one in found]
 
 
 def _grouping(node: Any) -> list[str]:
     """The keys of arbitrary state; none of what has no such thing."""
     with suppress(Py4JError):
-        return [str(one.name()) for one in _each(node.groupingAttributes())]
+        return [str(one.name()) for one in each(node.groupingAttributes())]
     with suppress(Py4JError):
         keys = int(node.groupingAttributesLen())
-        return [str(one.name()) for one in islice(_each(node.left().output()), keys)]
+        return [str(one.name()) for one in islice(each(node.left().output()), keys)]
     return []
 
 
 def _text(expression: Any, columns: Columns, *, with_streams: bool = False) -> str:
-    """Without the name of the table that a column is of, which may be another one, and without what is drawn. It comes
-    into the journal and into errors, and a text in it may be a secret (the key of a hash): enough of a digest of it
-    stays to tell two of them apart."""
-    text = _LITERAL.sub(_digest, str(expression.sql()))
-    for column in _each(expression.references().toSeq()):
+    """Without the name of the table that a column is of, which may be another one, and without what is drawn, or goes
+    by the time. It comes into the journal and into errors, and a text in it may be a secret (the key of a hash): enough
+    of a digest of it stays to tell two of them apart."""
+    text = str(expression.sql())
+    if columns.asks_the_time:
+        text = _NUMBER.sub("#", _LITERAL.sub("#", text))
+    text = _LITERAL.sub(_digest, text)
+    found: list[str] = []
+    for column in each(expression.references().toSeq()):
         sql, told = str(column.sql()), columns.told(column, with_streams=with_streams)
         if sql != told:  # a field of a structure, or the end of another name, is none
-            text = told.join(re.split(rf"(?<![\w`.]){re.escape(sql)}(?![\w`])", text))
+            text = f"\0{len(found)}\0".join(re.split(rf"(?<![\w`.]){re.escape(sql)}(?![\w`])", text))
+            found.append(told)
+    for number, told in enumerate(found):
+        text = text.replace(f"\0{number}\0", told)
     return _SEED.sub(r"\1()", text)
 
 
@@ -129,9 +138,9 @@ def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
     themselves: each look at one is a call of the JVM."""
     expressions = node.aggregateExpressions()
     if expressions.size() > _MANY:
-        return tuple(dict.fromkeys(_text(one, columns) for one in _each(expressions)))
-    each = [call for one in _each(expressions) for call in _aggregates(one)]
-    calls = {_text(call, columns, with_streams=True): call for call in each}
+        return tuple(dict.fromkeys(_text(one, columns) for one in each(expressions)))
+    found = [call for one in each(expressions) for call in _aggregates(one)]
+    calls = {_text(call, columns, with_streams=True): call for call in found}
     return tuple(_told_apart(calls.values(), columns))
 
 
@@ -139,7 +148,7 @@ def _aggregates(expression: Any) -> Iterator[Any]:
     if expression.nodeName() == "AggregateExpression":
         yield expression
         return
-    for child in _each(expression.children()):
+    for child in each(expression.children()):
         yield from _aggregates(child)
 
 
@@ -164,7 +173,3 @@ def _conjuncts(condition: Any) -> Iterator[Any]:
         return
     for side in (condition.left(), condition.right()):
         yield from _conjuncts(side)
-
-
-def _each(sequence: Any) -> Iterator[Any]:
-    return (sequence.apply(index) for index in range(sequence.size()))

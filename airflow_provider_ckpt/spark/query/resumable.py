@@ -14,6 +14,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 from airflow_provider_ckpt.spark.query.errors import (
     GraphChangedError,
     LateSourceError,
@@ -25,9 +26,12 @@ from airflow_provider_ckpt.spark.query.job_plan import JobPlan, declared
 from airflow_provider_ckpt.spark.query.unions import shape
 
 
-def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state: bool) -> None:
+def check_resumable(
+    state: JobState, plan: JobPlan, code: JobCode | None = None, *, allow_non_restored_state: bool
+) -> None:
     """Refuse to go on with another job under the same id. Operators are matched by uid: new ones start empty,
-    gone ones need ``allow_non_restored_state``, and none may move to another vertex or change its output.
+    gone ones need ``allow_non_restored_state``, and none may move to another vertex or change its output. ``code``: of
+    the job's file.
 
     Raises DefinitionChangedError, GraphChangedError, UnreleasedSinkGoneError, SchemaChangedError,
     IllegalGraphChangeError.
@@ -36,7 +40,8 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
     if state.plan is None or definition is None:
         return
     streams = _streams(state.plan.graph) & _streams(plan.graph)
-    check_changes(definition, plan.definition, plan.changeable, state.settings, streams)
+    edited = _is_edited(state, state.plan.code, plan, code)
+    check_changes(definition, plan.definition, plan.changeable, state.settings, streams, is_edited=edited)
     before, after = _places(state.plan.graph), _places(plan.graph)
     moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
     gone = sorted(before.keys() - after.keys())
@@ -55,6 +60,14 @@ def check_resumable(state: JobState, plan: JobPlan, *, allow_non_restored_state:
     last = state.checkpoints.get(state.last_completed)
     if last is not None:
         check_restore(plan.graph, last.operators, last.subtasks, allow_non_restored_state=allow_non_restored_state)
+
+
+def _is_edited(state: JobState, before: JobCode | None, plan: JobPlan, code: JobCode | None) -> bool:
+    """Whether the code that the queries run may be another one than in the run before."""
+    if code is None or code != before or WITHOUT_SOURCE in code.modules.values():
+        return True
+    assigned = any(one.logic for one in state.settings.values())
+    return assigned or state.definition is None or state.definition.params != plan.definition.params
 
 
 def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:

@@ -165,7 +165,8 @@ class Trials:
         builder = make_builder(settings)
         other = builder.build(plan.without)
         is_read = bool(self._context.graph.outputs(self._vertex.uid))
-        check_fits(self._vertex.uid, now, other, is_read=is_read)
+        is_another = (settings.logic, settings.digests) != (before.logic, before.digests)
+        check_fits(self._vertex.uid, now, other, is_read=is_read, is_edited=is_another)
         # what it has by now is not asked for: the file source that a limit was given for may have ended since
         if _limits(settings) != _limits(before):
             self._check_limits(other)
@@ -173,7 +174,6 @@ class Trials:
             self._check_state(other)
         if settings.executors is not None and settings.executors != before.executors:
             self._check_executors()
-        is_another = (settings.logic, settings.digests) != (before.logic, before.digests)
         if is_another and other.stateful:
             self._check_committed()
         if (is_another or other.stateful) and not self._is_stopped:

@@ -77,7 +77,7 @@ UPGRADES = (
         "upgrade-without-a-look-at-what-a-gate-holds",
         "R9",
         "spark/preparation.py",
-        "    check_resumable(decision.state, prepared.plan, allow_non_restored_state=keeps)\n"
+        "    check_resumable(decision.state, prepared.plan, prepared.job.code, allow_non_restored_state=keeps)\n"
         "    refuse_lost_output(decision.state, prepared.sinks)\n"
         "    return",
         "    return",
