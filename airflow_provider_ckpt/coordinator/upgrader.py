@@ -1,6 +1,7 @@
 """Carries out what somebody asks: that the running job goes on as another version of it, in the same driver.
 
-What a change of one query cannot do: operators come and go, and the whole job stands still for it. In this order:
+What a change of one query cannot do: operators come and go, and the whole job stands still for it. In this order
+(R21):
 
 1. *try*: the version is loaded, planned, compared with what the journal has of the job, and its queries are started on
    copies, while the job runs. Whatever speaks against it is said now, and nothing has happened.

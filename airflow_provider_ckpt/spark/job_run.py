@@ -51,7 +51,8 @@ def execute(
     3. Claim the job, unless the journal says by now what would be decided otherwise: then once more from 1.
     4. See to it that the driver before is gone. Find where to begin (:func:`find_start`): a restore that the driver
        before has begun and not completed is told by the logs, and goes on. Record what was decided; fence every log.
-    5. Run. If somebody has asked for it, then once more from 1., as another version of the job (:class:`Upgraded`).
+    5. Run. If somebody has asked for it, then once more from 1., as another version of the job
+       (:class:`Upgraded`, R21).
 
     ``journal``: of the job, not claimed. Raises InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and
     storage errors.

@@ -1,5 +1,5 @@
 """Other versions of the running job: loaded, planned, compared with what the journal has, and tried on copies, while
-the job runs. Nothing of it is seen."""
+the job runs. Nothing of it is seen (R21)."""
 
 from __future__ import annotations
 

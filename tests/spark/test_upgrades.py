@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import Fault, FaultyStorage
 from tests.spark.harness import Line, World
 from tests.spark.test_reconfiguring import IDS, Script, check, counting, expected_counts, final_counts
@@ -65,6 +68,19 @@ def with_more(world: World, name: str) -> str:
     return version(world, name, more=more)
 
 
+class Journaled(WrappedStorage):
+    """Notes what is written into the journal."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self.entries: list[bytes] = []
+
+    def create(self, path: str, data: bytes) -> None:
+        if "/journal/" in path:
+            self.entries.append(data)
+        super().create(path, data)
+
+
 def upgrade(script: Script, job: str | None, *, allow_non_restored_state: bool = False) -> RequestOutcome:
     asked = script.client.upgrade(job, allow_non_restored_state=allow_non_restored_state)
     outcome = script.client.answer(asked, 60).outcome
@@ -86,10 +102,13 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
         script.put(20)
         wait_until(lambda: (world.released_count("copies"), world.released_count("old")) == (10, 5), "the new sinks")
 
+    journaled = Journaled(world.storage)
     with Script(world, work):
-        run = world.run(counting(world), lambda line: statuses.append(world.state().status))
+        run = world.run(counting(world), lambda line: statuses.append(world.state().status), journaled)
 
     assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    assert any(b"the job runs as" in one for one in journaled.entries)
+    assert not any(b"refused" in one for one in journaled.entries), "the version is not asked to become one more"
     check(world, 30)
     by = {row["id"]: row["by"] for row in world.released()}
     assert [by[i] for i in range(30)] == ["one"] * 20 + ["two"] * 10
@@ -138,24 +157,26 @@ def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: Worl
 def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
     """While it is tried nobody knows that: what is completed is released before the job leaves, but for that."""
     world.put_ids("live", 1, 10)
-    open_, told = threading.Event(), list[RequestOutcome]()
-    v2 = Path(version(world, "v2").removesuffix(":job"))
-    kept = v2.read_text().split("\n@job.transform(inputs=[live], chain=False, output_mode")[0]
-    v2.write_text(f'{kept}\njob.sink("out", marked, FileSink("{world.path("out")}"))\n')
+    open_, told, v2 = threading.Event(), list[RequestOutcome](), version(world, "v2")
+    job = counting(world)
+    copies = FileSink(world.path("copies"))
+    job.sink("copies", job.operators["marked"], copies, gate=lambda release: open_.is_set())
 
     def work(script: Script) -> None:
-        wait_until(lambda: world.state().last_completed > 1, "checkpoints")
-        wait_until(lambda: world.newest_batch("counts") >= 0, "something that is held")
-        told.append(upgrade(script, f"{v2}:job", allow_non_restored_state=True))
-        open_.set()
         script.put(10)
+        told.append(upgrade(script, v2, allow_non_restored_state=True))
+        assert not told[0].took_place, told
+        open_.set()
+        script.put(20)
+        wait_until(lambda: world.released_count("copies") == 30, "what was held")
 
     with Script(world, work):
-        run = world.run(counting(world, gate=lambda release: open_.is_set()))
+        run = world.run(job)
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "failed", told
-    assert "counted" in told[0].detail
-    check(world, 20)
+    assert "copies" in told[0].detail
+    check(world, 30)
+    assert world.released_ids("copies") == list(range(30))
     assert world.state().epoch == 2
 
 

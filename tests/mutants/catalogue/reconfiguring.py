@@ -8,6 +8,7 @@ _COORDINATOR = ("tests/coordinator/test_reconfiguring.py", "tests/simulation")
 _RULES = ("tests/coordinator/test_reconfiguring.py",)
 _LOGIC = ("tests/spark/test_reconfiguring_logic.py",)
 _RUNS = ("tests/spark/test_reconfiguring.py",)
+_STATE = "tests/spark/test_reconfigured_state.py::"
 
 RECONFIGURING = (
     Mutant(
@@ -164,6 +165,42 @@ RECONFIGURING = (
         "of two branches that have changed places each drops the rows that the other one has seen",
     ),
     Mutant(
+        "kept-by-a-number",
+        "R21",
+        "spark/query/analysed_plan.py",
+        'r"_groupingexpression|_common_expr_\\d+|_extract_.+"',
+        'r"_groupingexpression|_extract_.+"',
+        (f"{_STATE}test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when",),
+        "a job that nobody has edited is refused for ever, as another query of it has come to its end",
+    ),
+    Mutant(
+        "kept-by-the-time",
+        "R21",
+        "spark/query/kept_state.py",
+        "    if columns.asks_the_time:\n",
+        "    if False:\n",
+        (f"{_STATE}test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when",),
+        "a job that nobody has edited is refused the next day",
+    ),
+    Mutant(
+        "kept-by-calls-of-python-untold",
+        "R21",
+        "spark/query/analysed_plan.py",
+        "        elif node.nodeName() in _CALLS_PYTHON:",
+        "        elif False:",
+        (f"{_STATE}test_what_is_kept_in_another_order_is_another_however_it_is_named",),
+        "two sums of a user's functions that have changed places go on with each other's values",
+    ),
+    Mutant(
+        "kept-compared-though-nobody-has-edited",
+        "R21",
+        "spark/query/resumable.py",
+        "    if code is None or code != before or WITHOUT_SOURCE in code.modules.values():",
+        "    if True:",
+        (f"{_STATE}test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it",),
+        "a job that nobody has edited is refused, as Spark has planned it differently",
+    ),
+    Mutant(
         "kept-as-it-is-written",
         "R21",
         "spark/query/kept_state.py",
@@ -185,8 +222,8 @@ RECONFIGURING = (
         "a-stream-that-is-gone-has-changed-places",
         "R6",
         "spark/query/resumable.py",
-        "plan.changeable, state.settings, streams)",
-        "plan.changeable, state.settings)",
+        "state.settings, streams, is_edited=edited)",
+        "state.settings, is_edited=edited)",
         ("tests/spark/test_reconfigured_state.py::test_another_source_takes_the_place_of_one_that_has_ended",),
         "a source that has ended cannot be followed by another one, and no option helps",
     ),

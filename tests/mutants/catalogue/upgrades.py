@@ -65,15 +65,6 @@ UPGRADES = (
         hangs=True,
     ),
     Mutant(
-        "upgrade-asked-for-again",
-        "R22",
-        "jobmaster/job_master.py",
-        "answered, since = answered | {job.upgraded.request}, job.upgraded.since",
-        "answered, since = answered, job.upgraded.since",
-        (f"{_SPARK}test_operators_come_while_the_driver_lives",),
-        "the version that an upgrade has brought is asked for by the same request once more",
-    ),
-    Mutant(
         "upgrade-without-a-look-at-what-a-gate-holds",
         "R9",
         "spark/preparation.py",
