@@ -7,8 +7,9 @@ bytes for each of so many keys, filled before the clock runs (after Trisk's own 
 
 logic   marked: another function          state   keyed: another function over the same state
 pace    marked: another trigger interval  cut     keyed: its state in 8 parts instead of 4
+upgrade the job goes on as another version of it, in the same driver: both stand still
 
-ours     `JobClient.reconfigure` while the job runs
+ours     `JobClient.reconfigure` (`JobClient.upgrade`) while the job runs
 restart  `JobClient.stop`, and as soon as it has stopped the job is begun again with what is changed (a new JVM). A
          state cannot be cut so at all: there the restart changes nothing, and stands for what one costs.
 nothing  nobody asks for anything: what the gaps are without it
@@ -51,7 +52,7 @@ BEFORE, AFTER = 8, 6
 """Published batches of each query before the request, and of both behind it."""
 SHOWN_BEFORE = 10.0
 """Seconds of a chart in front of the request."""
-KINDS = {"logic": "marked", "pace": "marked", "state": "keyed", "cut": "keyed"}
+KINDS = {"logic": "marked", "pace": "marked", "state": "keyed", "cut": "keyed", "upgrade": "keyed"}
 """Of a change -> the query that it is of."""
 
 
@@ -147,6 +148,9 @@ class Case(ChangedJob):
 
     def _ours(self, kind: str) -> None:
         change = Reconfiguration()
+        if kind == "upgrade":
+            self.upgrade()
+            return
         if kind == "pace":
             change.assign_workload("marked", trigger_interval="100ms")
         elif kind == "cut":
@@ -157,7 +161,7 @@ class Case(ChangedJob):
 
     def _restart(self, kind: str) -> None:
         more = {"trigger_interval": 0.1} if kind == "pace" else {}
-        self.restart(self.version if kind in ("logic", "state") else None, **more)
+        self.restart(self.version if kind in ("logic", "state", "upgrade") else None, **more)
 
     def _nothing(self, kind: str) -> None:
         """What the job does by itself."""

@@ -74,6 +74,12 @@ class ChangedJob:
         if not answer.is_served:
             raise SystemExit(f"{what}: {answer.outcome}")
 
+    def upgrade(self) -> None:
+        """While it runs. Returns when it runs as that."""
+        answer = self.client.answer(self.client.upgrade(self.version), 300)
+        if not answer.is_served:
+            raise SystemExit(f"upgrade: {answer.outcome}")
+
     def restart(self, reference: str | None, **more: Any) -> None:
         """With a savepoint. Returns when it runs again."""
         self.client.answer(self.client.stop(), 300)

@@ -12,7 +12,8 @@ from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
-from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
+from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
+from airflow_provider_ckpt.jobmaster.job_master import JobMaster
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.releaser import Releaser

@@ -29,25 +29,20 @@ from airflow_provider_ckpt.coordinator.effects import (
 )
 from airflow_provider_ckpt.coordinator.messages import (
     Message,
-    ReconfigureRequested,
-    RescaleRequested,
     StopRequested,
-    UpgradeRequested,
 )
 from airflow_provider_ckpt.coordinator.reports import DataAvailable, SubtaskFailed, SubtaskFenced, SubtaskOpened
-from airflow_provider_ckpt.coordinator.requests import UPGRADE
 from airflow_provider_ckpt.job.deadlines import due, passed
-from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
-from airflow_provider_ckpt.jobmaster.decided import still_wanted, was_decided
 from airflow_provider_ckpt.jobmaster.errors import AbandonedError, TaskFencedError
 from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
 from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
+from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.releaser import Releaser
+from airflow_provider_ckpt.jobmaster.request_desk import RequestDesk
 from airflow_provider_ckpt.jobmaster.retention import Retention
-from airflow_provider_ckpt.jobmaster.served_requests import ServedRequests
-from airflow_provider_ckpt.jobmaster.upgrades import Upgraded, Upgrades
+from airflow_provider_ckpt.jobmaster.upgrades import Upgrades
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -58,26 +53,15 @@ from airflow_provider_ckpt.journal.events import (
     SinkReleased,
     StatusChanged,
 )
-from airflow_provider_ckpt.journal.requests import Changes, Request, UpgradeRequest, pending_requests
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
-from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome
-from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
-from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
 HOUSEKEEPING = 1.0
 """Seconds between looks at the fence, at requests, at the health of the tasks."""
-PATIENCE = 120.0
-"""Seconds in which a job that was taken over comes to run, before a change of it is refused; at most half of those
-after which a job that does not is given up."""
 LONGEST_WAIT = 0.1
-_HAS_WORKERS = (
-    "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md says what may "
-    "be another one)"
-)
 _COMMANDS = typing.get_args(Command)
 
 
@@ -90,19 +74,6 @@ class Outcome:
     upgrade: str | None = None
     """The request for which the job goes on at once, as another version; ``ran``: seconds for which it was RUNNING."""
     ran: float = 0.0
-
-
-@dataclass(frozen=True)
-class JobIdentity:
-    """The job in its root, and the epoch in which this JobMaster runs it. ``deployment``: of the workers that run its
-    subtasks, 0 if they are tasks of this process. ``upgraded``: of a driver that has run it before."""
-
-    storage: Storage
-    job_id: str
-    epoch: int
-    options: RunOptions
-    deployment: int = 0
-    upgraded: Upgraded | None = None
 
 
 class JobMaster:
@@ -124,21 +95,20 @@ class JobMaster:
         turns: AbstractContextManager[object] | None = None,
         upgrades: Upgrades | None = None,
     ) -> None:
-        self._upgrades, self._asked = upgrades, dict[str, UpgradeRequest]()
-        self._upgraded = identity.upgraded
-        """Until that is answered."""
+        self._upgrades = upgrades
         self._job, self._options = identity, identity.options
         self._coordinator, self._journal, self._gateway = coordinator, journal, gateway
         self._releaser, self._retention = releaser, retention
-        self._served = ServedRequests(identity.storage, identity.job_id)
         self._status, self._inbox = status, inbox
         self._clock = clock or Clock()
         self._outcome: Outcome | None = None
-        self._patient_until: float | None = None
         self._next_look = 0.0
         self._running_since: float | None = None
         self._abandoned = threading.Event()
         self._turns = turns or nullcontext()
+        self._desk = RequestDesk(
+            identity, coordinator, journal, upgrades, inbox, self._clock, tell=self._tell, append=self._append
+        )
 
     def abandon(self) -> None:
         """Have :meth:`run` raise AbandonedError, before it writes anything more; any thread."""
@@ -222,7 +192,7 @@ class JobMaster:
         self._gateway.look_around()
         self._retention.look(now)
         self._note_running(now)
-        self._take_requests(now)
+        self._desk.look(now, is_running=self._running_since is not None)
         self._take_deadlines(now)
 
     def _note_running(self, now: float) -> None:
@@ -239,60 +209,6 @@ class JobMaster:
         told by the clock of another host."""
         first = self._journal.state.running_since
         return now if first is None else min(now, first)
-
-    def _take_requests(self, now: float) -> None:
-        job = self._job
-        self._served.forget(self._journal.flush)
-        answered, since = self._journal.state.answered, job.deployment or job.epoch
-        if job.upgraded is not None:
-            answered, since = answered | {job.upgraded.request}, job.upgraded.since
-        requests = pending_requests(job.storage, job.job_id, job.epoch, answered, since)
-        holds = self._holds_changes(requests, now)
-        for request in requests:
-            if was_decided(self._journal.state, request):
-                self._answer(request, RequestOutcome.completed("it was decided before, and later runs go by it"))
-            elif holds and request.is_change:
-                continue
-            elif self._is_so(request):
-                self._answer(request, RequestOutcome.completed(AS_IT_IS))
-            elif request.kind in ("stop", "drain"):
-                self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
-            elif request.rescale is not None:
-                self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
-            elif request.kind == "reconfigure":
-                self._tell(ReconfigureRequested(self._still_wanted(request.changes), request.name))
-            elif request.upgrade is not None and self._upgrades is not None:
-                self._asked[request.name] = request.upgrade
-                self._tell(UpgradeRequested(request.name))
-            elif request.upgrade is not None:
-                self._answer(request, RequestOutcome.refused(_HAS_WORKERS))
-            else:
-                self._answer(request, RequestOutcome.refused(f"{request.problem}"))
-
-    def _still_wanted(self, changes: Changes) -> Changes:
-        """While another change is under way what is decided is not so yet."""
-        return changes if self._coordinator.is_changing else still_wanted(self._journal.state, changes)
-
-    def _is_so(self, request: Request) -> bool:
-        of_source = request.rescale
-        if of_source is not None:
-            changes: Changes = {of_source.uid: VertexSettings(parallelism=of_source.parallelism)}
-        else:
-            changes = request.changes
-        return bool(changes) and not self._still_wanted(changes)
-
-    def _holds_changes(self, requests: Iterable[Request], now: float) -> bool:
-        """A change that was asked of the JobMaster before, which may have taken it, and died, waits for the job to run,
-        and what was asked since waits for it: done first, it would be undone by what it was to take the place of. Not
-        for ever: behind that a change is refused by the name of who does not run."""
-        if not any(one.is_change and one.epoch < self._job.epoch for one in requests):
-            return False
-        if self._patient_until is None:
-            self._patient_until = now + min(PATIENCE, self._options.checkpoint_timeout / 2)
-        return self._running_since is None and now < self._patient_until
-
-    def _answer(self, request: Request, outcome: RequestOutcome) -> None:
-        self._append(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
 
     def _take_deadlines(self, now: float) -> None:
         if self._running_since is None or self._coordinator.stopping:
@@ -348,22 +264,11 @@ class JobMaster:
             case CheckpointTriggered() | CheckpointAborted() | CheckpointReleased() | SinkReleased():
                 event = replace(event, at=self._clock.told(event.at))
             case StatusChanged():
-                self._answer_upgrade(event)
+                self._desk.answer_upgrade(event)
         self._journal.write(event)
         if isinstance(event, RequestAnswered):
-            self._served.answered(event)
+            self._desk.answered(event)
         self._status.event(event, self._journal.state)
-
-    def _answer_upgrade(self, event: StatusChanged) -> None:
-        """Whoever asked for this version hears of it when the job runs, or before it tells an end."""
-        upgraded = self._upgraded
-        if upgraded is None or event.status is JobStatus.CREATED:
-            return
-        self._upgraded = None
-        outcome = upgraded.outcome
-        if event.status in (JobStatus.FAILED, JobStatus.RESTARTING):
-            outcome = RequestOutcome.failed(f"the job is {event.status} before it ran again: {event.cause}")
-        self._append(RequestAnswered(upgraded.request, UPGRADE, outcome, self._clock.wall()))
 
     def _release(self, effect: Release) -> None:
         state = self._journal.state
@@ -377,17 +282,13 @@ class JobMaster:
         more = {} if effect.traceback is None else {"traceback": effect.traceback}
         self._status.say(kind, effect.message, self._journal.state, **more)
 
-    def _try_upgrade(self, effect: TryUpgrade) -> None:
-        assert self._upgrades is not None
-        self._upgrades.submit(effect.request, self._asked[effect.request], self._inbox.put)
-
     def _end(self, effect: EndJob) -> None:
         self._outcome = Outcome(effect.status, effect.cause, effect.upgrade, self._ran(self._clock.now()))
 
 
 _EFFECTS: dict[type, Callable[[JobMaster, Any], None]] = {
     Release: JobMaster._release,
-    TryUpgrade: JobMaster._try_upgrade,
+    TryUpgrade: lambda master, effect: master._desk.try_upgrade(effect),
     NotifyCompleted: JobMaster._completed,
     EndJob: JobMaster._end,
     Notice: JobMaster._notice,

@@ -14,7 +14,8 @@ from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
 from airflow_provider_ckpt.jobmaster.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
-from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster, Outcome
+from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
+from airflow_provider_ckpt.jobmaster.job_master import JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.restore import RestorePoint

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
 from airflow_provider_ckpt.jobmaster.clock import Clock
-from airflow_provider_ckpt.jobmaster.job_master import JobIdentity
+from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal

@@ -28,7 +28,8 @@ from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
 from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
-from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, JobMaster
+from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
+from airflow_provider_ckpt.jobmaster.job_master import JobMaster
 from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies

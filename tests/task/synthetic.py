@@ -26,7 +26,8 @@ from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
 from airflow_provider_ckpt.jobmaster.attempts import continues_at, new_nonce
 from airflow_provider_ckpt.jobmaster.collector import collect_garbage
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
-from airflow_provider_ckpt.jobmaster.job_master import JobIdentity, Outcome
+from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
+from airflow_provider_ckpt.jobmaster.job_master import Outcome
 from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
 from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
