@@ -68,8 +68,10 @@ def _add_reconfigure(commands: argparse._SubParsersAction[argparse.ArgumentParse
 
 
 def _add_upgrade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    what = "go on as another version of it, in the same driver: operators come and go as between two runs"
-    parser = commands.add_parser("upgrade", help=what, description=f"Ask a running job to {what}.")
+    what = "go on as another version of itself, in the same driver: operators come and go as between two runs"
+    parser = commands.add_parser(
+        "upgrade", help=f"have a running job {what}", description=f"Ask a running job to {what}."
+    )
     arguments.add_job(parser)
     parser.add_argument(
         "version",

@@ -153,7 +153,9 @@ class JobClient(JobView):
     def is_asked_to_leave(self, epoch: int) -> bool:
         """Whether somebody has asked the driver of ``epoch`` to stop because its process has to go (:meth:`stop` with
         ``leaves``). Until the next driver comes, also when it has been answered."""
-        return any(one.leaves for one in pending_requests(self._storage(), self.job_id, epoch, ()))
+        state = self.look()
+        since = state.driver_since or epoch if state.epoch == epoch else epoch
+        return any(one.leaves for one in pending_requests(self._storage(), self.job_id, epoch, (), since))
 
     def withdraw_leaves(self, epoch: int) -> int:
         """Take back the requests that :meth:`is_asked_to_leave` tells of, up to the driver of ``epoch``: the job is to

@@ -768,3 +768,16 @@ def test_a_task_that_has_not_begun_has_no_links(make: Any) -> None:
     operator, ti = make(), context(StateStore())["ti"]
     assert [one.name for one in operator.operator_extra_links] == ["Spark UI", "Output"]
     assert [one.get_link(operator, ti_key=ti) for one in operator.operator_extra_links] == ["", ""]
+
+
+def test_the_task_goes_on_with_a_driver_that_was_upgraded(make: Any, spark_submit: FakeSparkSubmit) -> None:
+    """Its job goes on as another version, in another epoch: of that the last line tells, and the pointer."""
+    told = [status("started", epoch=1), status("running", epoch=1), status("reconfigured", epoch=1)]
+    again = [status("resumed", epoch=2), status("running", epoch=2)]
+    done = status("finished", "all sources ended", epoch=2, checkpoint=7)
+    spark_submit.play(*told, *again, done)
+    store = StateStore()
+    result = make().execute(context(store))
+    assert (result["status"], result["epoch"], result["checkpoint"]) == ("FINISHED", 2, 7)
+    assert store.values[KEY]["epoch"] == 2
+    assert len(spark_submit.calls) == 1

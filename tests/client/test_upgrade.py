@@ -86,6 +86,7 @@ def test_what_was_asked_of_the_driver_while_it_was_upgraded_is_not_forgotten(
     asked = client.stop(epoch=1, leaves=True)
     later = upgraded(driver, tmp_path)
     later.write(ev.StatusChanged(JobStatus.RUNNING, 2.5))
+    assert client.is_asked_to_leave(2)
     assert list(numbered_leftovers(open_storage(str(tmp_path)), client.state())) == []
     later.write(ev.RequestAnswered(asked.name, "stop", RequestOutcome.completed("savepoint 2 is released"), 3.0))
     later.write(ev.StatusChanged(JobStatus.STOPPED, 3.0))
