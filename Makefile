@@ -81,7 +81,7 @@ random-jobs: setup ## random jobs under random faults (ROUNDS=20 from SEED=1 on;
 	  echo "== random jobs from seed $$seed on"; \
 	  CKPT_RANDOM_SEED=$$seed CKPT_RANDOM_JOBS=$(ROUNDS) CKPT_RANDOM_CHANGES=$$(($(ROUNDS) / 2)) \
 	    CKPT_RANDOM_OVERTAKEN=$$(($(ROUNDS) / 4)) CKPT_RANDOM_PROCESSES=$$(($(ROUNDS) / 4)) \
-	    CKPT_RANDOM_RESTARTS=$$(($(ROUNDS) / 2)) CKPT_RANDOM_RECONFIGURING=$$(($(ROUNDS) / 2)) CKPT_RANDOM_SPLITS=$(ROUNDS) \
+	    CKPT_RANDOM_RESTARTS=$$(($(ROUNDS) / 2)) CKPT_RANDOM_RECONFIGURING=$$(($(ROUNDS) / 2)) CKPT_RANDOM_UPGRADES=$$(($(ROUNDS) / 2)) CKPT_RANDOM_SPLITS=$(ROUNDS) \
 	    $(PYTEST) tests/random_jobs -m random_jobs || failed=1; \
 	  seed=$$((seed + $(ROUNDS))); \
 	  [ $$SECONDS -lt $$until ] || exit $$failed; \

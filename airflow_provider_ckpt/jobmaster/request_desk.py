@@ -76,6 +76,8 @@ class RequestDesk:
                 self._answer(request, RequestOutcome.completed("it was decided before, and later runs go by it"))
             elif holds and request.is_change:
                 continue
+            elif request.kind == "drain" and self._coordinator.upgrading is not None:
+                continue  # it is the other version that ends then, or this one, if nothing comes of it
             elif self._is_so(request):
                 self._answer(request, RequestOutcome.completed(AS_IT_IS))
             elif request.kind in ("stop", "drain"):

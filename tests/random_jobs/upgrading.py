@@ -1,0 +1,62 @@
+"""A job that goes on as another version of itself at random moments, beside changes of its queries and all faults."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.job.job import Job
+from tests.random_jobs.build import build
+from tests.random_jobs.definition import Definition
+from tests.random_jobs.reconfiguring import Reconfiguring
+from tests.random_jobs.schedule import RunPlan
+from tests.spark.faults import Fault, FaultySink
+from tests.spark.harness import Line
+
+UPGRADES = 0.6
+"""Of what is asked for."""
+_VERSION = """
+from pathlib import Path
+
+from tests.random_jobs.upgrading import built
+
+NUMBER = {number}
+job = built(Path({base!r}))
+"""
+_FAULTS: dict[Path, Fault] = {}
+"""By job: that of its run of now, through which the sinks of its versions are reached, too."""
+
+
+def built(base: Path) -> Job:
+    """For the file of a version."""
+    definition = Definition.from_json((base / "definition.json").read_text())
+    return build(definition, base, functools.partial(FaultySink, fault=_FAULTS[base]))
+
+
+class Upgrading(Reconfiguring):
+    """Raises AssertionError unless the job comes out as if nobody had changed anything."""
+
+    def _hear(self, plan: RunPlan, fault: Fault) -> Callable[[Line], None]:
+        _FAULTS[self.world.base] = fault
+        return super()._hear(plan, fault)
+
+    def told(self) -> str:
+        upgraded = sum("the job runs as" in one for one in self.story.told)
+        return f"{super().told()}; upgraded {upgraded} times"
+
+    def _ask(self) -> None:
+        client = JobClient(str(self.world.root), self.world.job_id)
+        if client.look().status != "RUNNING" or client.changes_in_progress():
+            return  # one is tried for seconds, and all others would be refused for it
+        if self._when.random() >= UPGRADES:
+            super()._ask()
+            return
+        path = self.world.base / f"upgrade_{self._when.randint(1, 2)}.py"
+        path.write_text(_VERSION.format(number=self._when.randint(1, 3), base=str(self.world.base)))
+        try:
+            self.asked.append(client.upgrade(f"{path}:job").name)
+        except InvalidInputError as error:  # nothing is written
+            self.outcomes[f"refused: {type(error).__name__}"] += 1
