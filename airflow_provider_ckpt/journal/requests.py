@@ -128,18 +128,24 @@ def pending_requests(
     return sorted(mine, key=lambda request: (request.kind == "invalid", request.epoch, request.at, request.name))
 
 
-def forget_requests(storage: Storage, job_id: str, epoch: int) -> None:
+def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leaves: bool = False) -> None:
     """Delete the requests for drivers before ``epoch``: nobody is going to take them, and whoever waits for an answer
-    reads the journal. Called by the driver of ``epoch`` once the job is its own."""
-    for name in requests_before(storage, job_id, epoch):
-        storage.delete(request_path(job_id, name))
+    reads the journal. Called by the driver of ``epoch`` once the job is its own. ``keep_leaves``: by one that ends:
+    whoever looks why it did has to see, until the next one comes, that it was told to go."""
+    for request in _requests_before(storage, job_id, epoch):
+        if not (keep_leaves and request.leaves):
+            storage.delete(request_path(job_id, request.name))
 
 
 def requests_before(storage: Storage, job_id: str, epoch: int) -> list[str]:
     """The names of the requests for drivers before ``epoch``. What cannot be understood is for none of them."""
+    return [request.name for request in _requests_before(storage, job_id, epoch)]
+
+
+def _requests_before(storage: Storage, job_id: str, epoch: int) -> list[Request]:
     names = [entry.removesuffix(".json") for entry in storage.list(requests_path(job_id)) if entry.endswith(".json")]
     found = [_read(storage, job_id, name, epoch) for name in names]
-    return [request.name for request in found if request is not None and request.epoch < epoch]
+    return [request for request in found if request is not None and request.epoch < epoch]
 
 
 def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:

@@ -79,10 +79,11 @@ class NextVersion:
 
 @dataclass(frozen=True)
 class Ended:
-    """``outcome``: None if workers may begin."""
+    """``outcome``: None if workers may begin. ``journal``: in which the driver may still say something."""
 
     outcome: Outcome | None
     upgrade: NextVersion | None = None
+    journal: OwnedJournal | None = None
 
 
 class MovedError(Exception):
@@ -189,7 +190,7 @@ class Execution:
                 f"job {job_id} is at savepoint {journal.state.last_completed}, and goes on as {version.options.job}"
             )
             self._status.say(LineKind.RECONFIGURED, message, journal.state)
-            return Ended(outcome, NextVersion(version, outcome.upgrade, self._since(taken), outcome.ran))
+            return Ended(outcome, NextVersion(version, outcome.upgrade, self._since(taken), outcome.ran), journal)
         self._status.ended(journal.state, outcome.status, outcome.cause)
         return Ended(outcome)
 
@@ -266,7 +267,8 @@ class Execution:
             name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell)
 
         def forget() -> None:  # whoever asked reads the journal
-            forget_requests(self._storage, job_id, taken.epoch + 1)
+            keep = outcome.status is not JobStatus.FINISHED
+            forget_requests(self._storage, job_id, taken.epoch + 1, keep_leaves=keep)
 
         see_to(self._status, journal.state, "naming late files", tell_of_late_files)
         if outcome.upgrade is None:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import functools
 import logging
 import time
+from contextlib import suppress
+from dataclasses import replace
 
-from airflow_provider_ckpt.errors import OvertakenError
+from airflow_provider_ckpt.coordinator.requests import UPGRADE
+from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
+from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler
 from airflow_provider_ckpt.jobmaster.upgrades import Upgraded
+from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
@@ -61,7 +67,10 @@ def execute(
     version = JobVersion(job, options)
     ended = _take_over(version, place, journal)
     while ended.upgrade is not None:
-        version, ended = _upgrade(version.as_later_run(), ended.upgrade, place)
+        before = version
+        version, ended = _upgrade(before, ended.upgrade, ended.journal, place)
+        if version is not before:
+            before.forget()
     assert ended.outcome is not None
     return ended.outcome
 
@@ -86,9 +95,11 @@ def prepare_for_workers(
     return _take_over(JobVersion(job, options), place, journal, for_workers=True).outcome
 
 
-def _upgrade(before: JobVersion, upgrade: NextVersion, place: Place) -> tuple[JobVersion, Ended]:
+def _upgrade(
+    before: JobVersion, upgrade: NextVersion, owned: OwnedJournal | None, place: Place
+) -> tuple[JobVersion, Ended]:
     """Run the other version, or, if what was tried does not hold any more, again the one of ``before``: as long as
-    nothing is claimed for it, nothing has happened. Returns which one ran."""
+    nothing is claimed for it, nothing has happened. Returns which one ran. ``owned``: the journal, of ``before``."""
     journal = open_journal(place.storage, before.options)
     version = upgrade.version
     told = upgrade.told(RequestOutcome.completed(f"the job runs as {version.options.job}"))
@@ -99,10 +110,27 @@ def _upgrade(before: JobVersion, upgrade: NextVersion, place: Place) -> tuple[Jo
     except (Exception, SystemExit) as error:  # SystemExit: of a function of the user's
         if journal.epoch is not None:  # it has begun, and is what the next run goes on with
             raise
-        why = f"{version.options.job} could not begin: {error}; the job goes on as it was"
+        why = f"{version.options.job} could not begin: {error}"
         log.warning("%s", why, exc_info=True)
-        told = upgrade.told(RequestOutcome.failed(why))
-        return before, _take_over(before, place, open_journal(place.storage, before.options), upgraded=told)
+        version.forget()
+    told = upgrade.told(RequestOutcome.failed(f"{why}; the job goes on as it was"))
+    journal = open_journal(place.storage, before.options)
+    try:
+        return before, _take_over(before.as_later_run(), place, journal, upgraded=told)
+    except OvertakenError:
+        raise
+    except (Exception, SystemExit) as error:
+        if journal.epoch is None and owned is not None:
+            _leave(owned, upgrade.request, why, f"{error}")
+        raise
+
+
+def _leave(owned: OwnedJournal, request: str, why: str, cause: str) -> None:
+    """No version can begin: whoever watches the job would take it for one that runs, and whoever asked would wait."""
+    with suppress(CkptError):
+        answer = RequestOutcome.failed(f"{why}; nor could the job go on as it was: {cause}")
+        owned.write(RequestAnswered(request, UPGRADE, answer, time.time()))
+        owned.write(StatusChanged(JobStatus.RESTARTING, time.time(), cause))
 
 
 def _take_over(
@@ -140,5 +168,7 @@ def _prepared(version: JobVersion, place: Place, decision: Decision) -> Prepared
     """What was prepared while the job ran is not prepared again while it stands still, unless something else is to be
     decided by now."""
     if version.prepared is not None and version.prepared.base == decision:
-        return prepared_again(version.prepared, decision)
-    return prepare(version.job, version.options, place.storage, place.location, decision)
+        prepared = prepared_again(version.prepared, decision)
+    else:
+        prepared = prepare(version.job, version.to_prepare, place.storage, place.location, decision)
+    return replace(prepared, options=version.options)

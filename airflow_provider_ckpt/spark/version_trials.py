@@ -44,15 +44,24 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JobVersion:
-    """What a driver runs. ``prepared``: it was planned for what the job had to decide then."""
+    """What a driver runs. ``gives_up``: whoever asked for it said that operators which it has not are to be given up;
+    that is for this version alone. ``prepared``: it was planned for what the job had to decide then. ``forget``: takes
+    its modules back, once nobody runs it."""
 
     job: Job
     options: RunOptions
+    gives_up: bool = False
     prepared: PreparedJob | None = None
+    forget: Callable[[], None] = lambda: None
+
+    @property
+    def to_prepare(self) -> RunOptions:
+        keeps = self.options.allow_non_restored_state or self.gives_up
+        return replace(self.options, allow_non_restored_state=keeps)
 
     def as_later_run(self) -> JobVersion:
         """A driver that goes on with a job restores nothing any more."""
-        return replace(self, options=replace(self.options, restore="latest"))
+        return replace(self, options=replace(self.options, restore="latest"), gives_up=False)
 
 
 class VersionTrials:
@@ -109,7 +118,15 @@ class VersionTrials:
 
     def _try(self, request: UpgradeRequest) -> JobVersion:
         version = self._load(request)
-        storage, options, location = self._context.storage, version.options, self._running.location
+        try:
+            return replace(version, prepared=self._prepare(version))
+        except BaseException:
+            version.forget()
+            raise
+
+    def _prepare(self, version: JobVersion) -> PreparedJob:
+        storage, options, location = self._context.storage, version.to_prepare, self._running.location
+        refuse_root_in_output(version.job, storage, location)
         # of its own: the JobMaster writes into the one that it owns
         state = Journal(storage, options.job_id).replay()
         state.last_released = state.last_completed  # as it will be when the job leaves; looked at again then
@@ -122,19 +139,26 @@ class VersionTrials:
         for vertex in prepared.plan.graph.vertices:
             if not (vertex.splits or self._is_closed):
                 self._start_on_copies(context, factory, vertex, state.settings.get(vertex.uid))
-        return replace(version, prepared=prepared)
+        return prepared
 
     def _load(self, request: UpgradeRequest) -> JobVersion:
         """Raises what loading a job's file raises, and what :meth:`Job.validate` does."""
         options = JobVersion(self._running.job, self._running.options).as_later_run().options
-        keeps = options.allow_non_restored_state or request.allow_non_restored_state
-        options = replace(options, job=request.job or options.job, allow_non_restored_state=keeps)
+        options = replace(options, job=request.job or options.job)
         read = load_version(options.job, options.params)
         cloudpickle.register_pickle_by_value(read.package)  # type: ignore[no-untyped-call]
-        read.job.code = code_of_version(read.job, options.job)
-        read.job.validate()
-        refuse_root_in_output(read.job, self._context.storage, self._running.location)
-        return JobVersion(read.job, options)
+
+        def forget() -> None:
+            read.forget()
+            cloudpickle.unregister_pickle_by_value(read.package)  # type: ignore[no-untyped-call]
+
+        try:
+            read.job.code = code_of_version(read.job, options.job)
+            read.job.validate()
+        except BaseException:
+            forget()
+            raise
+        return JobVersion(read.job, options, request.allow_non_restored_state, forget=forget)
 
     def _start_on_copies(
         self, context: RunContext, factory: StreamingRunnerFactory, vertex: JobVertex, settings: VertexSettings | None

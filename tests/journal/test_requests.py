@@ -229,3 +229,14 @@ def test_an_upgrade_that_cannot_be_understood_is_answered_as_that(storage: Stora
     (request,) = pending_requests(storage, "orders", 1, set())
     assert (request.kind, request.is_change, request.upgrade) == ("invalid", False, None)
     assert "upgrade" in str(request.problem)
+
+
+def test_a_driver_that_ends_leaves_word_that_it_was_told_to_go(storage: Storage) -> None:
+    """Until the next one comes: whoever looks why it has stopped takes it for an eviction, and not for a success."""
+    told = write_request(storage, "orders", "stop", 3, leaves=True)
+    for kind in ("stop", "drain"):
+        write_request(storage, "orders", kind, 3)
+    forget_requests(storage, "orders", 4, keep_leaves=True)
+    assert [one.name for one in pending_requests(storage, "orders", 3, ())] == [told]
+    forget_requests(storage, "orders", 4)
+    assert pending_requests(storage, "orders", 3, ()) == []

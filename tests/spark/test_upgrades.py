@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 import threading
 from pathlib import Path
@@ -12,8 +13,10 @@ from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.job.module_space import ModuleSpace
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import Fault, FaultyStorage
@@ -128,10 +131,10 @@ def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: Worl
 
     def work(script: Script) -> None:
         script.put(10)
-        told.append(upgrade(script, v2))
+        told.append(upgrade(script, v2, allow_non_restored_state=True))
         script.put(20)
         wait_until(lambda: (world.released_count("copies"), world.released_count("old")) == (10, 5), "the new sinks")
-        told.append(upgrade(script, v3))
+        told.append(upgrade(script, v3))  # that was said of the version before
         told.append(upgrade(script, v3, allow_non_restored_state=True))
         script.put(30)
 
@@ -206,16 +209,22 @@ def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, given: dict[str
         told.append(upgrade(script, version(world, "v2", **given)))
         script.put(20)
 
+    spaces = _spaces()
     with Script(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "failed", told
     assert why in told[0].detail
+    assert _spaces() == spaces, "its modules are of no use"
     assert told[0].detail.endswith("the job goes on as it was")
     check(world, 30)
     assert {row["by"] for row in world.released()} == {"one"}
     assert world.state().epoch == 1
     assert [one for one in world.everything_under_root() if "/trial/" in one] == []
+
+
+def _spaces() -> int:
+    return sum(isinstance(one, ModuleSpace) for one in sys.meta_path)
 
 
 def test_an_operator_that_is_left_out_has_to_be_given_up(world: World) -> None:
@@ -264,9 +273,36 @@ def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, mo
     assert final_counts(world) == expected_counts(30)
 
 
-@pytest.mark.parametrize(
-    "verbs", [1, 2, 4, pytest.param(7, marks=pytest.mark.slow), pytest.param(12, marks=pytest.mark.slow)]
-)
+def test_if_no_version_can_begin_the_job_does_not_look_as_if_it_ran(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.put_ids("live", 1, 10)
+    v2 = version(world, "v2")
+
+    def refuse(prepared: object) -> None:
+        raise StorageTransientError(verb="read", uri="root", reason="out of reach")
+
+    def work(script: Script) -> None:
+        script.put(10)
+        monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.refuse_beginning_anew", refuse)
+        script.client.upgrade(v2)
+
+    with pytest.raises(StorageTransientError), Script(world, work, end="nothing"):
+        world.run(counting(world))
+    monkeypatch.undo()
+    state = world.state()
+    (outcome,) = state.outcomes.values()
+    assert (state.status, outcome.result.value) == ("RESTARTING", "failed")
+    assert "could not begin" in outcome.detail
+    assert "nor could the job go on as it was" in outcome.detail
+    with Script(world, lambda script: script.put(20)):
+        again = world.run(counting(world))
+    assert again.status == "STOPPED", again.cause
+    check(world, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verbs", [1, 2, 4, 7, 12])
 def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_kill(world: World, verbs: int) -> None:
     """At so many storage verbs behind the savepoint: before the claim, behind it, and while the version is recorded."""
     world.put_ids("live", 2, 10)
@@ -318,6 +354,7 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
         run = world.run(counting(world), hear)
     assert run.status == "STOPPED", run.cause
     assert told[0].took_place, told
+    assert client.is_asked_to_leave(2), "whoever looks why it has stopped"
     state = world.state()
     assert state.epoch == 2
     assert sorted(str(one) for one in state.outcomes.values())[0].startswith("completed: savepoint")
