@@ -1,6 +1,6 @@
 """Random jobs whose queries are changed while they run: limits, cuts of state, functions, shares, pace.
 
-``CKPT_RANDOM_RECONFIGURING`` jobs are tried (default 3) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
+``CKPT_RANDOM_RECONFIGURING`` jobs are tried (default 2) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.random_jobs.seeds import seeds, telling
 pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_RECONFIGURING", 3))
+@pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_RECONFIGURING", 2))
 def test_a_job_whose_queries_are_changed_comes_out_as_if_they_had_not(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -1,6 +1,6 @@
 """Random jobs that go on as other versions of themselves while they run, and whose queries are changed.
 
-``CKPT_RANDOM_UPGRADES`` jobs are tried (default 3) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
+``CKPT_RANDOM_UPGRADES`` jobs are tried (default 2) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.random_jobs.upgrading import Upgrading
 pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_UPGRADES", 3))
+@pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_UPGRADES", 2))
 def test_r21_a_job_that_is_upgraded_comes_out_as_if_it_had_not(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     drawn, schedule = replace(definition(seed), mode="streaming"), plan(seed)
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_UPGRADES=1\n{drawn}\n  {schedule}"):

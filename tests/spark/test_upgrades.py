@@ -186,17 +186,23 @@ def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"marked": 'return rows.withColumn("by", F.lit(2))'}, "the output of 'marked' changed"),
+        pytest.param(
+            {"marked": 'return rows.withColumn("by", F.lit(2))'},
+            "the output of 'marked' changed",
+            marks=pytest.mark.slow,
+        ),
         ({"marked": 'raise ValueError("no such thing")'}, "ValueError: no such thing"),
-        ({"marked": 'raise KeyboardInterrupt("not now")'}, "KeyboardInterrupt: not now"),
+        pytest.param(
+            {"marked": 'raise KeyboardInterrupt("not now")'}, "KeyboardInterrupt: not now", marks=pytest.mark.slow
+        ),
         ({"marked": "return rows +"}, "SyntaxError"),
-        ({"more": "raise SystemExit(0)"}, "SystemExit"),
+        pytest.param({"more": "raise SystemExit(0)"}, "SystemExit", marks=pytest.mark.slow),
         (
             {"counts": 'return rows.groupBy("k").agg(F.count("*").alias("n"), F.last("id").alias("last"))'},
             "STATE_STORE",
         ),
         ({"counts": 'return rows.groupBy("k").agg(F.max("id").alias("n"), F.count("*").alias("last"))'}, "kept state"),
-        ({"more": 'job.sink("late", nobody, FileSink("x"))'}, "NameError"),
+        pytest.param({"more": 'job.sink("late", nobody, FileSink("x"))'}, "NameError", marks=pytest.mark.slow),
     ],
     ids=["types", "raises", "interrupts", "syntax", "exits", "state schema", "kept state", "names"],
 )
