@@ -22,6 +22,7 @@ from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.restore import restored_event
 from airflow_provider_ckpt.jobmaster.start import Start, find_start
 from airflow_provider_ckpt.jobmaster.upgrades import Upgraded
+from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import LateFilesFound, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
@@ -65,16 +66,17 @@ class Place:
 
 @dataclass(frozen=True)
 class NextVersion:
-    """What the job goes on as, for ``request``. ``since``: the first epoch of this driver; ``ran``: seconds for which
-    it has been RUNNING the job."""
+    """What the job goes on as, for ``request``. ``since``: the first epoch of this driver, ``left``: its last one;
+    ``ran``: seconds for which it has been RUNNING the job."""
 
     version: JobVersion
     request: str
     since: int
+    left: int
     ran: float
 
     def told(self, outcome: RequestOutcome) -> Upgraded:
-        return Upgraded(self.since, self.ran, self.request, outcome)
+        return Upgraded(self.since, self.left, self.ran, self.request, outcome)
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,23 @@ class Execution:
             sink.prepare()
 
     def _admit(self, state: JobState) -> None:
+        self._refuse_overtaken(state)
         decision = decide(self._storage, self._options, state, self._reconciler)
         if decision != self._prepared.base:
             raise MovedError
         if self._prepared.anew is None:  # else nothing of the runs before counts
             self._reconciliation = decision.reconciliation
+
+    def _refuse_overtaken(self, state: JobState) -> None:
+        """Between two versions nobody has the job: who takes it over then keeps it."""
+        if self._upgraded is not None and state.epoch != self._upgraded.left:
+            raise FencedError(
+                job_id=state.job_id,
+                epoch=state.epoch,
+                attempt=state.attempt,
+                worker=str(state.worker),
+                own_epoch=self._upgraded.left,
+            )
 
     def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
         """A driver that dies on its way to RUNNING leaves word of it, if it still can."""
@@ -190,7 +204,8 @@ class Execution:
                 f"job {job_id} is at savepoint {journal.state.last_completed}, and goes on as {version.options.job}"
             )
             self._status.say(LineKind.RECONFIGURED, message, journal.state)
-            return Ended(outcome, NextVersion(version, outcome.upgrade, self._since(taken), outcome.ran), journal)
+            upgrade = NextVersion(version, outcome.upgrade, self._since(taken), taken.epoch, outcome.ran)
+            return Ended(outcome, upgrade, journal)
         self._status.ended(journal.state, outcome.status, outcome.cause)
         return Ended(outcome)
 

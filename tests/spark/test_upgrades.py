@@ -14,8 +14,11 @@ from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.job.module_space import ModuleSpace
+from airflow_provider_ckpt.journal.errors import FencedError
+from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
@@ -364,4 +367,27 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
     state = world.state()
     assert state.epoch == 2
     assert sorted(str(one) for one in state.outcomes.values())[0].startswith("completed: savepoint")
+    check(world, 30)
+
+
+def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> None:
+    """Another driver: this one has the old epoch, and claims none over it."""
+    world.put_ids("live", 1, 10)
+    v2 = version(world, "v2")
+
+    def work(script: Script) -> None:
+        script.put(10)
+        script.client.upgrade(v2)
+
+    def hear(line: Line) -> None:
+        if "and goes on as" in line["message"]:
+            Journal(world.storage, world.job_id).claim("another", Worker("elsewhere"), 1.0)
+
+    with pytest.raises(FencedError, match="epoch 2 is owned by attempt another"), Script(world, work, end="nothing"):
+        world.run(counting(world), hear)
+    state = world.state()
+    assert (state.epoch, state.attempt, state.driver_since, state.outcomes) == (2, "another", 0, {})
+    with Script(world, lambda script: script.put(20)):
+        again = world.run(counting(world))
+    assert again.status == "STOPPED", again.cause
     check(world, 30)

@@ -111,4 +111,14 @@ UPGRADES = (
         (f"{_SPARK}test_who_asks_the_driver_to_leave_between_two_versions_is_heard",),
         "the task of a driver that was evicted succeeds, and nobody goes on with its job",
     ),
+    Mutant(
+        "upgrade-takes-a-job-back",
+        "R8",
+        "spark/execution.py",
+        "        if self._upgraded is not None and state.epoch != self._upgraded.left:",
+        "        if False:",
+        (f"{_SPARK}test_who_takes_the_job_over_between_two_versions_keeps_it",),
+        "a driver that was overtaken overtakes the one that goes on",
+        hangs=True,
+    ),
 )
