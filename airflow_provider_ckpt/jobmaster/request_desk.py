@@ -66,10 +66,8 @@ class RequestDesk:
         """Take what was asked since the last look. ``is_running``: the job was RUNNING in this epoch."""
         job = self._job
         self._served.forget(self._journal.flush)
-        answered, since = self._journal.state.answered, job.deployment or job.epoch
-        if job.upgraded is not None:
-            answered, since = answered | {job.upgraded.request}, job.upgraded.since
-        requests = pending_requests(job.storage, job.job_id, job.epoch, answered, since)
+        since = job.deployment or (job.epoch if job.upgraded is None else job.upgraded.since)
+        requests = pending_requests(job.storage, job.job_id, job.epoch, self._journal.state.answered, since)
         holds = self._holds_changes(requests, now, is_running=is_running)
         for request in requests:
             if was_decided(self._journal.state, request):

@@ -29,6 +29,7 @@ from airflow_provider_ckpt.spark.execution import Ended, Execution, MovedError, 
 from airflow_provider_ckpt.spark.finished_job import finish_again
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare, prepared_again
 from airflow_provider_ckpt.spark.reaching import reach_root
+from airflow_provider_ckpt.spark.task.causes import told as cause_told
 from airflow_provider_ckpt.spark.version_trials import JobVersion, refuse_beginning_anew
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
@@ -110,7 +111,7 @@ def _upgrade(
     except (Exception, SystemExit) as error:  # SystemExit: of a function of the user's
         if journal.epoch is not None:  # it has begun, and is what the next run goes on with
             raise
-        why = f"{version.options.job} could not begin: {error}"
+        why = f"{version.options.job} could not begin: {cause_told(error)}"
         log.warning("%s", why, exc_info=True)
         version.forget()
     told = upgrade.told(RequestOutcome.failed(f"{why}; the job goes on as it was"))
@@ -121,7 +122,7 @@ def _upgrade(
         raise
     except (Exception, SystemExit) as error:
         if journal.epoch is None and owned is not None:
-            _leave(owned, upgrade.request, why, f"{error}")
+            _leave(owned, upgrade.request, why, cause_told(error))
         raise
 
 

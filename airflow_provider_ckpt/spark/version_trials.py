@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pyspark import cloudpickle
 
 from airflow_provider_ckpt.coordinator.messages import UpgradeTried
-from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.code import code_of_version
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
@@ -31,7 +30,7 @@ from airflow_provider_ckpt.spark.errors import UnfitVersionError
 from airflow_provider_ckpt.spark.own_output import refuse_root_in_output
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
-from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.task.causes import told
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.runner import Runner
 from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
@@ -90,7 +89,7 @@ class VersionTrials:
             try:
                 self._found[name] = self._try(request)
             except BaseException as error:  # a file may raise KeyboardInterrupt, and this thread is nobody else's
-                tell(UpgradeTried(name, _cause(error)))
+                tell(UpgradeTried(name, told(error)))
             else:
                 tell(UpgradeTried(name, None))
 
@@ -198,7 +197,3 @@ def refuse_beginning_anew(prepared: PreparedJob) -> None:
     Raises UnfitVersionError."""
     if prepared.anew is not None:
         raise UnfitVersionError(job=prepared.options.job, problem=prepared.anew) from prepared.refused
-
-
-def _cause(error: BaseException) -> str:
-    return str(error) if isinstance(error, CkptError) else find_cause(error).message

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -46,3 +47,14 @@ def test_the_request_is_open_until_the_new_version_has_answered_it() -> None:
     state = folded()
     assert state.outcomes == {"u-1": RequestOutcome.completed("the job runs as v2.py:job")}
     assert state.answered == {"u-1", "u-2"}
+
+
+@pytest.mark.parametrize(("upgrades", "is_known"), [(2, True), (0, False)], ids=["the same", "another"])
+def test_a_driver_takes_nothing_again_that_it_has_answered_long_ago(upgrades: int, is_known: bool) -> None:
+    """The file of a stop that came to nothing stays; of so many answers the journal forgets what they were."""
+    old = ev.RequestAnswered("s-0", "stop", RequestOutcome.failed("no savepoint"), 138.0)
+    done = RequestOutcome.completed("done")
+    more = [ev.RequestAnswered(f"r-{number}", "reconfigure", done, 139.0) for number in range(HISTORY)]
+    state = folded(old, *more, ev.EpochClaimed(5, "t-2", WORKER, 150.0, upgrades=upgrades))
+    assert "s-0" not in state.outcomes
+    assert ("s-0" in state.answered) is is_known

@@ -75,7 +75,8 @@ class EpochClaimed(JournalEvent):
             state.prepared_by = state.running_since = None
             state.taken.clear()  # who asked is told that the driver was overtaken
             forget_assigned(state)
-            forget_answered(state)
+            if not self.upgrades:  # the same driver takes none again that it has answered, however long ago
+                forget_answered(state)
         goes_on = self.deployment and state.running_since is not None  # the workers publish, whoever claims
         if state.status is not None and not (self.releases_only or goes_on):
             state.status, state.cause = JobStatus.CREATED, None  # how the run before ended says nothing about this one

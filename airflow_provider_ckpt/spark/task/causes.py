@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.errors import CkptError
+
 _TRACEBACK = "Traceback (most recent call last):"
 _END = re.compile(r"^(\s*SQLSTATE: |\tat |Caused by: |JVM stacktrace:|Driver stacktrace:|\s*$)")
 _WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
@@ -20,6 +22,11 @@ class Cause:
 
     message: str
     traceback: str | None = None
+
+
+def told(error: BaseException) -> str:
+    """In a sentence or two: of an error of ours all of it, of any other its innermost cause."""
+    return str(error) if isinstance(error, CkptError) else find_cause(error).message
 
 
 def find_cause(error: BaseException) -> Cause:

@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit, Report
-from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.reconfigured import read_anew
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.task_id import TaskId
@@ -25,7 +24,7 @@ from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder
 from airflow_provider_ckpt.spark.query.errors import UnfitQueryError
 from airflow_provider_ckpt.spark.query.fitness import check_fits
 from airflow_provider_ckpt.spark.task.batch_function import BatchFunction
-from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.task.causes import told
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.session_settings import starting
@@ -89,7 +88,7 @@ class Trials:
                 with self._turn():
                     digests = self._try(trial, plan, now, before or VertexSettings(), make_builder)
             except BaseException as error:  # a file may raise KeyboardInterrupt, and this thread is nobody else's
-                tell(ReconfigurationUnfit(*task_id, trial, _cause(error)))
+                tell(ReconfigurationUnfit(*task_id, trial, told(error)))
             else:
                 tell(ReconfigurationPrepared(*task_id, trial, digests))
 
@@ -243,7 +242,3 @@ class Trials:
 
 def _limits(settings: VertexSettings) -> tuple[int | None, int | None]:
     return settings.max_bytes_per_batch, settings.max_files_per_batch
-
-
-def _cause(error: BaseException) -> str:
-    return str(error) if isinstance(error, CkptError) else find_cause(error).message
