@@ -275,7 +275,7 @@ def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, mo
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "failed", told
-    assert "could not begin: something that was there is there no more" in told[0].detail
+    assert "could not begin: ValueError: something that was there is there no more" in told[0].detail
     assert told[0].detail.endswith("the job goes on as it was")
     check(world, 30)
     assert {row["by"] for row in world.released()} == {"one"}
