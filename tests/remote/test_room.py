@@ -20,7 +20,7 @@ SEEDS = int(os.environ.get("CKPT_REMOTE_SEEDS", "8"))
 
 def test_w7_a_producer_that_takes_its_time_does_not_end_the_run_of_those_that_wait_for_its_room() -> None:
     cluster = one_worker("batch", workers=2)
-    cluster.supervises, cluster.room, cluster.patience = True, 1, 2.0
+    cluster.supervises, cluster.room, cluster.patience = True, 1, 5.0
     cluster.groups = tuple(sorted(cluster.groups, key=lambda group: "src/0" not in group))
     begun = cluster.clock.now
     cluster.before_step = lambda runner: cluster.clock.now > begun + 20.0

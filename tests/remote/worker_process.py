@@ -40,8 +40,6 @@ from tests.task.synthetic import SyntheticTask
 if TYPE_CHECKING:
     from tests.remote.cluster import Cluster
 
-_NONCES = itertools.count(1)
-
 
 class SteppedTask(SyntheticTask):
     """Without a thread: it takes a step when its process does."""
@@ -94,6 +92,7 @@ class WorkerProcess(Process):
         self.shown_as = name
         """What others know it by."""
         self.subtasks, self.random = subtasks, Random(seed)
+        self._nonces = itertools.count(1)  # of its own: a task's seed has one in it, and follows from nothing else
         self.end: WorkerEnd | None = None
         self.tasks: list[SteppedTask] = []
         self.logs: dict[SubtaskId, SubtaskLog] = {}
@@ -144,7 +143,7 @@ class WorkerProcess(Process):
             lambda part, state: part.joined_by(self.storage, state),
             look_interval=timing.poll,
             silence=timing.silence,
-            make_nonce=lambda: f"{self.name}x{next(_NONCES)}",
+            make_nonce=lambda: f"{self.name}x{next(self._nonces)}",
             clock=self.cluster.clock,
         )
         self.worker._reports = NoWait()
