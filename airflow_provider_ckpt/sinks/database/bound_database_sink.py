@@ -95,6 +95,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                 self._check_creatable(connection)
             else:
                 self._refuse(problems)
+            self._refuse_moved(self._ledger.row(connection))
 
     def _refuse(self, problems: Iterable[Problem]) -> None:
         for problem, advice in problems:
@@ -109,11 +110,15 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def prepare(self) -> None:
         with self._transaction("look at its ledger") as connection:
             self._check_schema(connection)
+            self._refuse_moved(self._ledger.row(connection))
         with self._open("make its ledger", self._not_made) as connection:
             self._ledger.make(connection, uuid.uuid4().hex)
             row = self._ledger.row(connection)
             if row is not None:
                 self._rules.refuse_superseded(row)
+
+    def _refuse_moved(self, row: LedgerRow | None) -> None:
+        self._rules.refuse_moved(row, str(self._table), self._settings.mode)
 
     def _not_made(self, what: str) -> Exception:
         advice = "Give its user the right to make and drop tables there, or name another staging_schema"

@@ -78,6 +78,16 @@ class LedgerVersionError(TerminalError):
     )
 
 
+class SinkReturnedElsewhereError(InvalidInputError):
+    """Data: sink, job, table, mode, released, earlier, earlier_mode."""
+
+    template = (
+        "sink {sink!r} of job {job!r} is to release to table {table} (mode {mode!r}), and has released up to "
+        "checkpoint {released} to {earlier} (mode {earlier_mode!r}) before the job left it out. Its ledger knows one "
+        "table for each sink: give the new one another uid, or name {earlier} again."
+    )
+
+
 class StagedInAnotherTableError(TerminalError):
     """Data: sink, job, table, handle, staged_for."""
 

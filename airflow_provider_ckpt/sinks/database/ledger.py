@@ -19,7 +19,7 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def make(self, connection: C, born: str) -> None:
-        """Idempotent. Raises LedgerVersionError."""
+        """Idempotent. The table and the mode are those of now until the first release. Raises LedgerVersionError."""
 
     @abstractmethod
     def exists(self, connection: C) -> bool: ...

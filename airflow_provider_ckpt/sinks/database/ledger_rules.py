@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from airflow_provider_ckpt.sinks.database.errors import (
     DatabaseTableSupersededError,
     ForeignDatabaseReleaseError,
+    SinkReturnedElsewhereError,
 )
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.sink import Handle
@@ -17,12 +18,14 @@ from airflow_provider_ckpt.sinks.sink import Handle
 class LedgerRow:
     """Of one sink of one job. ``born``: of this row, for ever: one that was made anew has another. ``last``:
     checkpoint, 0 before the first release; ``rows``: of that release. ``superseded_by``: the job that has replaced the
-    table."""
+    table. ``target``: that table, and ``mode``: how it releases there; as of the first release they stay."""
 
     born: str
     last: int
     rows: int
-    superseded_by: str | None = None
+    superseded_by: str | None
+    target: str
+    mode: str
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,22 @@ class LedgerRules:
             return Decision(counts={"rows": 0})
         self.refuse_superseded(row)
         return Decision(tuple(waiting.values()))
+
+    def refuse_moved(self, row: LedgerRow | None, target: str, mode: str) -> None:
+        """A sink that the job has left out and names again is a new one, and its entry is that of the old one. With
+        another table who releases there, and who replaces it, would be told by the wrong one. Raises
+        SinkReturnedElsewhereError."""
+        if row is None or row.last == 0 or (row.target, row.mode) == (target, mode):
+            return
+        raise SinkReturnedElsewhereError(
+            sink=self.failures.context.uid,
+            job=self.failures.context.job_id,
+            table=target,
+            mode=mode,
+            released=row.last,
+            earlier=row.target,
+            earlier_mode=row.mode,
+        )
 
     def refuse_superseded(self, row: LedgerRow) -> None:
         if row.superseded_by is not None:

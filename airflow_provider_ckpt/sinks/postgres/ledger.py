@@ -58,8 +58,10 @@ class PostgresLedger(Ledger[Connection]):
         self._check_version(connection)
         connection.execute(
             self._in(
-                "INSERT INTO {}.ledger (job, sink, target, mode, born, last, rows) VALUES (%s, %s, %s, %s, %s, 0, 0) "
-                "ON CONFLICT (job, sink) DO NOTHING"
+                "INSERT INTO {0}.ledger AS known (job, sink, target, mode, born, last, rows) "
+                "VALUES (%s, %s, %s, %s, %s, 0, 0) "
+                "ON CONFLICT (job, sink) DO UPDATE SET target = excluded.target, mode = excluded.mode "
+                "WHERE known.last = 0 AND (known.target, known.mode) <> (excluded.target, excluded.mode)"
             ),
             (*self._who, str(self.target), self.mode, born),
         )
@@ -77,7 +79,7 @@ class PostgresLedger(Ledger[Connection]):
         if not self.exists(connection):
             return None
         self._check_version(connection)
-        asked = "SELECT born, last, rows, superseded_by FROM {}.ledger WHERE job = %s AND sink = %s"
+        asked = "SELECT born, last, rows, superseded_by, target, mode FROM {}.ledger WHERE job = %s AND sink = %s"
         if lock:
             asked += " FOR UPDATE"
         found = connection.execute(self._in(asked), self._who).fetchone()
@@ -101,8 +103,8 @@ class PostgresLedger(Ledger[Connection]):
             )
             self.forget_staged(connection, handle)
         connection.execute(
-            self._in("UPDATE {}.ledger SET last = %s, rows = %s WHERE job = %s AND sink = %s"),
-            (checkpoint, rows, *self._who),
+            self._in("UPDATE {}.ledger SET last = %s, rows = %s, target = %s, mode = %s WHERE job = %s AND sink = %s"),
+            (checkpoint, rows, str(self.target), self.mode, *self._who),
         )
 
     def forget_released(self, connection: Connection, upto: int) -> None:

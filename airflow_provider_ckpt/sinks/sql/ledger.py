@@ -60,7 +60,11 @@ class SqlLedger(Ledger[Connection]):
         self._check_version(connection)
         connection.execute(self.dialect.insert_absent(self.tables.targets, {"target": str(self.target)}))
         row = {"target": str(self.target), "mode": self.mode, "born": born, "last": 0, "rows": 0}
-        connection.execute(self.dialect.insert_absent(self.tables.ledger, {**self._who, **row}))
+        ledger = self.tables.ledger
+        connection.execute(self.dialect.insert_absent(ledger, {**self._who, **row}))
+        another = or_(ledger.c.target != row["target"], ledger.c.mode != self.mode)
+        moved = update(ledger).where(self._mine(ledger), ledger.c.last == 0, another)
+        connection.execute(moved.values(target=row["target"], mode=self.mode))
 
     def exists(self, connection: Connection) -> bool:
         """All of it: a preparation that has died, or is under way, has made a part."""
@@ -89,7 +93,8 @@ class SqlLedger(Ledger[Connection]):
             return None
         self._check_version(connection)
         table = self.tables.ledger
-        asked = select(table.c.born, table.c.last, table.c.rows, table.c.superseded_by).where(self._mine(table))
+        told = [table.c[name] for name in ("born", "last", "rows", "superseded_by", "target", "mode")]
+        asked = select(*told).where(self._mine(table))
         if lock:
             asked = asked.with_for_update()
         found = connection.execute(asked).one_or_none()
@@ -112,7 +117,8 @@ class SqlLedger(Ledger[Connection]):
             noted: list[dict[str, Any]] = [{**self._who, "handle": one, "checkpoint": checkpoint} for one in handles]
             connection.execute(self.dialect.insert(self.tables.released), noted)
         table = self.tables.ledger
-        connection.execute(update(table).where(self._mine(table)).values(last=checkpoint, rows=rows))
+        told = {"last": checkpoint, "rows": rows, "target": str(self.target), "mode": self.mode}
+        connection.execute(update(table).where(self._mine(table)).values(told))
 
     def forget_released(self, connection: Connection, upto: int) -> None:
         """Not those whose staging table waits to be dropped: that they are released is what is known of it."""

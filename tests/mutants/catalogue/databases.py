@@ -11,6 +11,7 @@ _SQL = "tests/sinks/sql/"
 _DIES_IN_STAGE = "test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected"
 _AT_ONCE = (f"{_CRASHES}::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",)
 _BOTH_OR_NONE = "test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_in_none"
+_RETURNED = ("tests/sinks/sql/test_returned.py",)
 _LEDGER = (
     f"{_RULES}::test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing",
     f"{_RULES}::test_a_ledger_of_an_older_backup_is_refused",
@@ -133,6 +134,24 @@ DATABASES = (
         "            if False:",
         _LEDGER,
         "a ledger of an older backup releases rows once more that are in the table",
+    ),
+    Mutant(
+        "ledger-of-another-table",
+        "R9",
+        "sinks/database/ledger_rules.py",
+        "        if row is None or row.last == 0 or (row.target, row.mode) == (target, mode):",
+        "        if True:",
+        _RETURNED,
+        "a sink that comes back with another table is known in the old one: a later one empties what it has released",
+    ),
+    Mutant(
+        "table-of-a-sink-that-was-only-prepared",
+        "R9",
+        "sinks/sql/ledger.py",
+        '        told = {"last": checkpoint, "rows": rows, "target": str(self.target), "mode": self.mode}',
+        '        told = {"last": checkpoint, "rows": rows}',
+        _RETURNED,
+        "a version that was tried, and came to nothing, hides where a sink has released",
     ),
     Mutant(
         "staging-unlogged",
