@@ -127,23 +127,22 @@ class Controlling:
         watch.measured.clear()
         watch.since, watch.next_look = now, now + controller.every
         try:
-            wanted = controller.on_metrics(now, metrics)
-            if wanted is not None and not isinstance(wanted, Reconfiguration):
-                raise TypeError(f"on_metrics returned {wanted!r}, which is no Reconfiguration")
+            wanted = _answered(controller, controller.on_metrics(now, metrics))
         except (Exception, SystemExit) as error:  # a policy is no part of what the job computes: it goes on without
             watch.next_look = None
-            what = f"{controller.name} failed, and is switched off for this run; the job goes on: {error}"
-            self._parts.out.append(Notice(what, is_warning=True, traceback=traceback.format_exc()))
+            kind = type(controller).__name__  # its name may be what has failed
+            what = f"{kind} failed, and is switched off for this run; the job goes on: {_told(error)}"
+            self._parts.out.append(Notice(what, is_warning=True, traceback=_traceback(error)))
             return
         if wanted is not None and wanted.changes:
             self._ask(watch, wanted, now)
 
-    def _ask(self, watch: _Watch, wanted: Reconfiguration, now: float) -> None:
-        name, asks = watch.controller.name, _shown(wanted.changes)
+    def _ask(self, watch: _Watch, wanted: ReconfigureRequested, now: float) -> None:
+        name, asks = wanted.by, _shown(wanted.changes)
         if now < watch.in_vain.get(asks, (0, 0.0))[1]:
             return
         why = f", because {wanted.why}" if wanted.why else ""
-        outcome = self._reconfigurer.requested(ReconfigureRequested(wanted.changes, None, name, wanted.why), now)
+        outcome = self._reconfigurer.requested(wanted, now)
         if outcome.took_place or (current := self._parts.reconfiguring.current) is None:
             self._parts.out.append(Notice(f"{name} asks for {asks}{why}: {outcome}"))
             self._in_vain(watch, asks, now)
@@ -182,7 +181,33 @@ class Controlling:
             found = watch.measured.get(vertex.uid, _Measured())
             declared = settings.get(vertex.uid, VertexSettings())
             queries[vertex.uid] = QueryMetrics(tuple(found.batches), found.is_idle, declared)
-        return JobMetrics(now - watch.since, queries, sources)
+        operators = {uid: vertex.uid for vertex in parts.graph.now.vertices for uid in vertex.operators}
+        return JobMetrics(now - watch.since, queries, sources, operators)
+
+
+def _answered(controller: Controller, answer: object) -> ReconfigureRequested | None:
+    """What the policy wants, with all that comes of its code. The journal has it, and must be able to read it: Raises
+    TypeError, and whatever the code of the policy raises."""
+    if answer is None:
+        return None
+    if not isinstance(answer, Reconfiguration):
+        raise TypeError(f"on_metrics returned {answer!r}, which is no Reconfiguration")
+    name, why = controller.name, answer.why
+    for what, value in (("its name", name), ("why of its Reconfiguration", why)):
+        if not isinstance(value, str) and (what == "its name" or value is not None):
+            raise TypeError(f"{what} is {value!r}, and no text")
+    return ReconfigureRequested(dict(answer.changes), None, name, why)
+
+
+def _told(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return type(error).__name__
+
+
+def _traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
 
 
 def _shown(changes: Mapping[str, VertexSettings]) -> str:

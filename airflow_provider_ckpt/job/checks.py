@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, get_args
@@ -52,7 +53,8 @@ def check_controllers(controllers: object) -> tuple[Controller, ...]:
             raise BadControllerError(controller=one, problem="it is no Controller")
         for name in ("every", "cool_down"):
             value = getattr(one, name)
-            if not isinstance(value, int | float) or value < 0 or (name == "every" and not value):
+            is_number = isinstance(value, int | float) and math.isfinite(value) and value >= 0
+            if not is_number or (name == "every" and not value):
                 raise BadControllerError(controller=one.name, problem=f"{name} is a number of seconds, not {value!r}")
     return tuple(controllers)
 

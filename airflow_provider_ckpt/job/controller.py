@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.job.errors import BadControllerError
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
@@ -45,11 +45,17 @@ class SplitMetrics:
 @dataclass(frozen=True)
 class JobMetrics:
     """``elapsed``: seconds since the last look, or since the last change came to its end. ``queries``: by the uid of
-    the query's last operator, of those that run; ``sources``: those with splits, by uid."""
+    the query's last operator, of those that run; ``sources``: those with splits, by uid; ``operators``: operator -> uid
+    of the query that it runs in."""
 
     elapsed: float
     queries: Mapping[str, QueryMetrics]
     sources: Mapping[str, SplitMetrics]
+    operators: Mapping[str, str] = field(default_factory=dict)
+
+    def query_of(self, uid: str) -> QueryMetrics | None:
+        """That in which the operator runs; None if none does, or none any more."""
+        return self.queries.get(self.operators.get(uid, uid))
 
 
 class Controller:
@@ -73,6 +79,11 @@ class Controller:
     def name(self) -> str:
         """Under which the journal has what it changes."""
         return type(self).__name__
+
+    @property
+    def operators(self) -> Sequence[str]:
+        """Those that it is about. A job that has not all of them is refused."""
+        return ()
 
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
         """What is to be changed; None: nothing. ``now``: seconds, which never go back. What was refused, or came to

@@ -38,7 +38,7 @@ from airflow_provider_ckpt.job.sink_folders import check_sink_folders
 from airflow_provider_ckpt.job.sink_transactions import check_transactions
 from airflow_provider_ckpt.job.splits import split_source
 from airflow_provider_ckpt.job.units import Duration, Size
-from airflow_provider_ckpt.job.validation import check_job
+from airflow_provider_ckpt.job.validation import check_controlled, check_job
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.storage.location import Location
 
@@ -322,6 +322,7 @@ class Job:
     def validate(self) -> None:
         """Check the job as a whole and let each sink check itself. Writes nothing."""
         check_job(self.name, self.operators)
+        check_controlled(self.controllers, self.operators)
         for operator in self.sinks:
             operator.sink.validate()
             checks.check_folders(operator.uid, operator.location, operator.sink)

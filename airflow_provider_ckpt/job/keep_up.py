@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
@@ -12,6 +13,8 @@ from airflow_provider_ckpt.model.vertex_settings import LIMITS
 
 FACTOR = 2
 """By so much it grows and shrinks at a time."""
+ENOUGH_SPLITS = 10
+"""By so many that were read last, five for each reader, it tells at what pace splits are read, and by no older ones."""
 SLACK = 4
 """It shrinks at a quarter of what it has: then it has twice as much as it needs, and does not grow again at once."""
 Range = tuple[int, int]
@@ -62,22 +65,30 @@ class KeepUp(Controller):
         self._limit = self._one_limit()
         self._within = parse_duration(within, "within")
         self._looks, self._idle_looks = looks, idle_looks
-        if min(looks, idle_looks) < 1:
-            raise BadControllerError(controller=self.name, problem="looks and idle_looks are 1 or more")
+        for given in (looks, idle_looks):
+            if type(given) is not int or given < 1:
+                problem = f"looks and idle_looks are whole numbers, 1 or more, not {given!r}"
+                raise BadControllerError(controller=self.name, problem=problem)
         self._behind = 0
         self._idle: dict[str, int] = {}
-        self._began: tuple[float, int, int] | None = None
+        self._paces: deque[tuple[float, int]] = deque()
+        """When so many splits were done, while as many subtasks read them: the latest that tell a pace."""
+        self._readers = 0
         self._asked: dict[str, int] = {}
 
     @property
     def name(self) -> str:
         return f"KeepUp({self.uid})"
 
+    @property
+    def operators(self) -> Sequence[str]:
+        return (self.uid,)
+
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
         if self._bounds["parallelism"] is not None:
             source = metrics.sources.get(self.uid)
             return None if source is None else self._of_source(now, source)
-        query = metrics.queries.get(self.uid)
+        query = metrics.query_of(self.uid)
         return None if query is None else self._of_query(query, metrics.elapsed)
 
     # -- a query
@@ -160,7 +171,10 @@ class KeepUp(Controller):
             return next((one.state_partitions for one in reversed(query.batches) if one.state_partitions), least)
         for one in query.batches:
             if (one.files if setting == "max_files_per_batch" else one.size * (one.files > 1)) > least:
-                problem = f"the job lets a micro-batch take more than {setting}={least}, the lower bound: declare that"
+                problem = (
+                    f"the job lets a micro-batch take more than {setting}={least}, the lower bound: declare that (or, "
+                    f"for a query that reads another one, set it once: `ckpt reconfigure`)"
+                )
                 raise BadControllerError(controller=self.name, problem=problem)
         return least
 
@@ -169,10 +183,7 @@ class KeepUp(Controller):
     def _of_source(self, now: float, source: SplitMetrics) -> Reconfiguration | None:
         if not source.left:
             return None
-        if self._began is None or self._began[2] != source.readers:
-            self._began = (now, source.done, source.readers)
-            return None
-        since, done = now - self._began[0], source.done - self._began[1]
+        since, done = self._read_lately(now, source)
         if since <= 0 or done < max(2, source.readers):
             return None  # nothing to tell a pace by yet
         lasts = (source.total - source.done) * since / done
@@ -186,6 +197,18 @@ class KeepUp(Controller):
             return self._change("parallelism", wanted, told)
         return None
 
+    def _read_lately(self, now: float, source: SplitMetrics) -> tuple[float, int]:
+        """(seconds, splits) since the latest look from which on enough were read, or else since it can be told."""
+        if source.readers != self._readers:
+            self._paces.clear()
+            self._readers = source.readers
+        if not self._paces or source.done > self._paces[-1][1]:
+            self._paces.append((now, source.done))
+        enough, least = max(ENOUGH_SPLITS, 5 * source.readers), self.every * self._looks
+        while len(self._paces) > 1 and source.done - self._paces[1][1] >= enough and now - self._paces[1][0] >= least:
+            self._paces.popleft()
+        return now - self._paces[0][0], source.done - self._paces[0][1]
+
     # -- small things
 
     def _counts(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
@@ -195,7 +218,8 @@ class KeepUp(Controller):
         return [setting for setting, looks in self._idle.items() if looks >= self._idle_looks]
 
     def _change(self, setting: str, value: int, why: str) -> Reconfiguration:
-        self._behind, self._idle, self._began = 0, {}, None
+        self._behind, self._idle = 0, {}
+        self._paces.clear()
         self._asked[setting] = value
         return Reconfiguration(why).assign_workload(self.uid, **{setting: value})
 

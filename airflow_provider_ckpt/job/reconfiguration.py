@@ -37,7 +37,9 @@ class Reconfiguration:
     """
 
     def __init__(self, why: str | None = None) -> None:
-        """``why``: shown beside the change if a :class:`Controller` asks for it."""
+        """``why``: shown beside the change if a :class:`Controller` asks for it; a text."""
+        if why is not None and not isinstance(why, str):
+            raise NotReconfigurableError(uid="why", problem=f"it is a text that people are shown, not {why!r}")
         self.why = why
         self._changes: dict[str, VertexSettings] = {}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.edge_names import edge_uid
 from airflow_provider_ckpt.job.errors import (
+    BadControllerError,
     EdgeNameTakenError,
     IncompleteJobError,
     SinkAsInputError,
@@ -36,6 +38,16 @@ def check_job(name: str | None, operators: Operators) -> None:
     check_persisted(operators)
     check_used(operators)
     check_edge_names(operators)
+
+
+def check_controlled(controllers: Iterable[Controller], operators: Operators) -> None:
+    """A policy about an operator that the job does not have would never see anything, and say nothing."""
+    known = [operator.uid for operator in operators.values() if operator.kind != "sink"]
+    for controller in controllers:
+        for uid in controller.operators:
+            if uid not in known:
+                problem = f"the job has no operator {uid!r} that could be changed.{did_you_mean(uid, known)} It has: "
+                raise BadControllerError(controller=controller.name, problem=problem + listed(known))
 
 
 def check_inputs(operators: Operators) -> None:

@@ -326,3 +326,77 @@ def test_what_came_to_nothing_is_not_asked_for_again_at_once_however_it_is_named
     assert len(only(PrepareReconfiguration, harness.effects)) == 1
     lasting(harness, 140.0)
     assert len(only(PrepareReconfiguration, harness.effects)) == 2
+
+
+class Unnamed(Policy):
+    """Its name fails from the first look on."""
+
+    is_on = False
+
+    @property
+    def name(self) -> str:
+        if self.is_on:
+            raise ValueError("no name yet")
+        return "Unnamed"
+
+
+class Numbered(Policy):
+    name = 7  # type: ignore[assignment]
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+class Unfinished(Reconfiguration):
+    @property
+    def changes(self) -> Any:
+        raise ValueError("no changes yet")
+
+
+def reasoned(why: object) -> Reconfiguration:
+    found = weight(2)
+    found.why = why  # type: ignore[assignment]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (lambda: Policy(lambda look: reasoned(6.985)), "why of its Reconfiguration is 6.985, and no text"),
+        (lambda: Policy(lambda look: reasoned(["slow"])), "no text"),
+        (lambda: Numbered(lambda look: weight(2)), "its name is 7, and no text"),
+        (lambda: Unnamed(lambda look: weight(2)), "no name yet"),
+        (lambda: Policy(lambda look: Unfinished("x")), "no changes yet"),
+        (lambda: Policy(lambda look: Reconfiguration.__new__(Reconfiguration)), "why"),
+        (lambda: Policy(lambda look: Mute()), "Mute"),
+    ],
+)
+def test_r21_whatever_comes_of_its_code_fails_it_and_not_the_job(policy: Callable[[], Policy], told: str) -> None:
+    """The journal has its name and its reason: a number there was written, and the job could not be read again."""
+    controller = policy()
+    harness = job(controller)
+    for uid in ("a/0", "b/0"):
+        harness.running(SubtaskId(uid))
+    if isinstance(controller, Unnamed):
+        controller.is_on = True
+    effects = lasting(harness, 100.0)
+    (notice,) = only(Notice, effects)
+    assert "switched off for this run; the job goes on" in notice.message
+    assert told in notice.message
+    assert not events(Reconfigured, effects)
+    assert len(controller.seen) == 1
+
+
+def test_it_is_shown_in_which_query_an_operator_runs() -> None:
+    policy = Policy()
+    harness = job(policy)
+    for uid in ("a/0", "b/0"):
+        harness.running(SubtaskId(uid))
+    measured(harness, BATCH)
+    lasting(harness, 15.0)
+    metrics = policy.seen[-1][1]
+    assert metrics.operators["other"] == "b"
+    assert metrics.query_of("other") == metrics.query_of("b") == metrics.queries["b"]
+    assert metrics.query_of("nope") is None

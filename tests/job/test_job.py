@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import math
 import pickle
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,6 +21,7 @@ from airflow_provider_ckpt.job.checks import _SINK_METHODS
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.errors import BadControllerError
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.keep_up import KeepUp
 from airflow_provider_ckpt.job.operators import Operator, SourceOptions, Watermark
 from airflow_provider_ckpt.sinks.sink import Sink
 from airflow_provider_ckpt.storage.location import Location
@@ -390,6 +392,17 @@ def test_a_job_has_its_controllers_and_so_has_one_with_other_functions() -> None
     assert job.__getstate__()["controllers"] == (), "they are the driver's"
 
 
+def test_a_policy_about_an_operator_that_the_job_has_not_is_refused() -> None:
+    """It would never see anything, and say nothing."""
+    for uid, hint in (("cleen", "Did you mean 'clean'"), ("out", "It has: live, clean")):
+        job = Job("watched", controllers=[KeepUp(uid, max_files_per_batch=(1, 4))])
+        live = job.source(uid="live")(lambda read: read.parquet("/in"))
+        clean = job.transform(inputs=[live], uid="clean")(lambda rows: rows)
+        job.sink("out", clean, Nowhere())
+        with pytest.raises(BadControllerError, match=rf"KeepUp\({uid}\): the job has no operator '{uid}'.*{hint}"):
+            job.validate()
+
+
 @pytest.mark.parametrize(
     ("controllers", "why"),
     [
@@ -398,6 +411,10 @@ def test_a_job_has_its_controllers_and_so_has_one_with_other_functions() -> None
         (["KeepUp"], "it is no Controller"),
         ([type("Often", (_Policy,), {"__init__": lambda self: None, "every": 0})()], "every is a number of seconds"),
         ([type("Text", (_Policy,), {"__init__": lambda self: None, "cool_down": "1m"})()], "cool_down is a number"),
+        (
+            [type("Never", (_Policy,), {"__init__": lambda self: None, "every": math.nan})()],
+            "every is a number of seconds",
+        ),
     ],
 )
 def test_what_is_no_controller_is_refused(controllers: Any, why: str) -> None:

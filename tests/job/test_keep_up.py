@@ -247,6 +247,15 @@ def test_a_query_that_is_not_there_is_left_alone() -> None:
     assert keep_up().on_metrics(0.0, JobMetrics(10.0, {}, {})) is None
 
 
+def test_an_operator_in_the_middle_of_a_query_stands_for_the_query() -> None:
+    policy, full = keep_up(looks=1), metrics(BatchProgress(1, 8.0, 0.0, 1, files=1))
+    as_last = {**full.queries}
+    chained = JobMetrics(full.elapsed, {"last": as_last["q"]}, {}, {"q": "last", "last": "last"})
+    wanted = policy.on_metrics(0.0, chained)
+    assert wanted is not None
+    assert wanted.changes["q"].max_files_per_batch == 2
+
+
 # ---- sources with splits
 
 
@@ -278,6 +287,33 @@ def test_a_pace_is_not_told_by_one_split() -> None:
     assert reading(KeepUp("q", parallelism=(1, 8), within="1m", looks=1), 0.01, 15) == []
 
 
+@pytest.mark.parametrize("hours", [1, 6])
+def test_a_pace_of_long_ago_says_nothing_about_what_is_left(hours: int) -> None:
+    """It goes by what was read last: a hundredth of what was read for hours is seen within the next one."""
+    before = hours * 3600.0
+    total, done, now = int(before) + 5000, 0.0, 0.0
+    policy = KeepUp("q", parallelism=(2, 8), within=before + 6000)
+    while now < before + 3600.0:
+        now, done = now + EVERY, done + EVERY * (1.0 if now < before else 0.01)
+        source = SplitMetrics(total, int(done), total - int(done), 2)
+        if policy.on_metrics(now, JobMetrics(EVERY, {}, {"q": source})) is not None:
+            break
+    assert before < now < before + 3000.0
+
+
+def test_a_stall_that_is_over_is_forgotten() -> None:
+    """A database was down for hours; then it is read as before, and nobody is added for what was lost meanwhile."""
+    policy = KeepUp("q", parallelism=(1, 8), within="24h", cool_down=0)
+    done, asked = 0.0, []
+    for look in range(1, 4_000):
+        done += 0.0 if 1_000 <= look < 3_000 else EVERY * 0.5
+        source = SplitMetrics(40_000, int(done), 40_000 - int(done), 1)
+        if policy.on_metrics(look * EVERY, JobMetrics(EVERY, {}, {"q": source})) is not None:
+            asked.append(look)
+    assert [look for look in asked if look > 3_010] == []
+    assert len(policy._paces) < 20
+
+
 # ---- what it is given
 
 
@@ -291,7 +327,9 @@ def test_a_pace_is_not_told_by_one_split() -> None:
         ({"state_partitions": (0, 4)}, "two whole numbers above 0"),
         ({"state_partitions": 4}, "two whole numbers above 0"),
         ({"state_partitions": (1, 2.5)}, "two whole numbers above 0"),
-        ({"state_partitions": (1, 2), "looks": 0}, "looks and idle_looks are 1 or more"),
+        ({"state_partitions": (1, 2), "looks": 0}, "looks and idle_looks are whole numbers, 1 or more, not 0"),
+        ({"state_partitions": (1, 2), "looks": 2.5}, "whole numbers, 1 or more, not 2.5"),
+        ({"state_partitions": (1, 2), "idle_looks": "3"}, "whole numbers, 1 or more, not '3'"),
         ({"state_partitions": (1, 2), "every": 0}, "every is above 0"),
     ],
 )

@@ -10,6 +10,24 @@ _POLICY = ("tests/job/test_keep_up.py",)
 
 CONTROLLERS = (
     Mutant(
+        "reason-that-nobody-can-read-again",
+        "R21",
+        "coordinator/controlling.py",
+        '        if not isinstance(value, str) and (what == "its name" or value is not None):',
+        "        if False:",
+        _ASKED,
+        "the journal of a job whose controller gives a number for its reason cannot be read any more",
+    ),
+    Mutant(
+        "pace-of-all-time",
+        "R21",
+        "job/keep_up.py",
+        "            self._paces.popleft()\n",
+        "            break\n",
+        _POLICY,
+        "a source that is read a hundred times slower than yesterday gets no more readers for days",
+    ),
+    Mutant(
         "no-cool-down",
         "R21",
         "coordinator/controlling.py",
@@ -103,8 +121,8 @@ CONTROLLERS = (
         "counts-on-behind-a-change",
         "R21",
         "job/keep_up.py",
-        "        self._behind, self._idle, self._began = 0, {}, None\n",
-        "        self._began = None\n",
+        "        self._behind, self._idle = 0, {}\n",
+        "",
         _POLICY,
         "looks from before a change count for the next one",
     ),
