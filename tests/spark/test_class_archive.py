@@ -54,11 +54,13 @@ def _loaded(folder: Path | str, log: Path) -> tuple[str, str]:
     return process.stdout, line.partition(" source: ")[2]
 
 
+@pytest.mark.slow  # making one takes minutes beside other work
 def test_a_driver_loads_its_classes_from_the_archive(made: Path, tmp_path: Path) -> None:
     assert _loaded(made.parent, tmp_path / "log") == ("10\n", "shared objects file (top)")
     assert _python(CKPT, "class-archive", folder=made.parent).stdout.startswith(f"{made} is there")
 
 
+@pytest.mark.slow
 def test_a_driver_loads_them_from_the_jars_if_it_is_switched_off(made: Path, tmp_path: Path) -> None:
     printed, source = _loaded("off", tmp_path / "log")
     assert printed == "10\n"
