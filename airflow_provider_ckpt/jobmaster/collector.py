@@ -9,7 +9,7 @@ from airflow_provider_ckpt.jobmaster.opened_attempts import opened_attempts
 from airflow_provider_ckpt.jobmaster.persisted_results import persisted_folders, unnamed_places
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.graph import JobGraph, layout_of
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.attempts import AllAttemptsBut, LivingAttempts, fenced
@@ -18,7 +18,6 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.errors import GarbageLeftError
 from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
 from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
-from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder, feed_folder
 from airflow_provider_ckpt.storage.layout import (
     JOURNAL,
     PARTS,
@@ -97,15 +96,18 @@ def _collect_partition(
     epoch: int,
     living: LivingAttempts,
 ) -> int:
-    if not graph.publishes(subtask.vertex):
+    layout = graph.vertex(subtask.vertex).layout
+    if not (layout or graph.publishes(subtask.vertex)):
         return 0
-    edges = [edge.uid for edge in graph.outputs(subtask.vertex)]
     partition = partition_path(job_id, subtask.vertex, subtask.number)
-    for edge in edges:
+    for edge in graph.outputs(subtask.vertex):
         with best_effort(f"what fed attempts before in {partition}"):
-            delete_feeds_before(storage, feed_folder(partition, edges, edge), epoch)
+            delete_feeds_before(storage, f"{partition}/{graph.edge_folder(edge)}", epoch)
     published = {file.folder for batch in batches for file in batch.files}
-    return _delete_staged(storage, data_folder(partition, edges), living, published)
+    folders = {graph.data_folder(subtask.vertex)}
+    if layout:  # for consumers that it had
+        folders |= {f"{name}/data" for name in storage.list(partition) if layout_of(name)}
+    return sum(_delete_staged(storage, f"{partition}/{one}", living, published) for one in sorted(folders))
 
 
 def _delete_staged(storage: Storage, folder: str, living: LivingAttempts, keep: Collection[str] = ()) -> int:

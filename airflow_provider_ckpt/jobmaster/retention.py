@@ -193,7 +193,7 @@ class Retention:
             return  # who reads it when the job has FINISHED goes by the entries
         # all of them: a consumer that was given up and has come back begins at 0 in the newer ones
         consumers = [position for one in kept for position in self._consumer_positions(subtask, one)]
-        for head in data_head(consumers):
+        for head in data_head(consumers) or self._gone_consumers_head(subtask, kept[0]):
             if head > self._given_back.get(subtask, 0):
                 self._give_back(subtask, head)
         self._truncate(subtask, position(kept[0], subtask), consumers)
@@ -248,6 +248,10 @@ class Retention:
             snapshot = oldest.subtasks.get(consumer)
             positions.append(0 if snapshot is None else snapshot.inputs.get(channel.key, 0))
         return positions
+
+    def _gone_consumers_head(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> tuple[int, ...]:
+        """All that was published for consumers that the job has given up, if nobody else reads the partition."""
+        return (position(oldest, subtask),) if self._graph().vertex(subtask.vertex).layout else ()
 
     def _unreleased_from(self, subtask: SubtaskId) -> int | None:
         vertex = self._graph().vertex(subtask.vertex)

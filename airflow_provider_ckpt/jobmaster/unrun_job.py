@@ -18,7 +18,6 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.sinks.sink import BoundSink
-from airflow_provider_ckpt.sparkfiles.edge_feed import feed_folder
 from airflow_provider_ckpt.storage.layout import partition_path, vertices_path
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -68,9 +67,8 @@ class UnrunJob:
         if self._is_batch or len(newest) != 1 or newest[0] is None:
             return
         subtask = look.subtask
-        edges = [one.uid for one in self._graph.outputs(subtask.vertex)]
         partition = partition_path(self._state.job_id, subtask.vertex, subtask.number)
-        path = feed_folder(partition, edges, edge.uid).removeprefix(f"{look.home}/")
+        path = f"{partition}/{self._graph.edge_folder(edge)}".removeprefix(f"{look.home}/")
         yield from old_feeds(look, path, (newest[0].epoch, newest[0].number))
 
     def _others(self) -> Iterator[SubtaskId]:

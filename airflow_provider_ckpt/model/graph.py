@@ -14,6 +14,8 @@ from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 Exchange = Literal["pointwise", "all_to_all"]
+_LAYOUT = "layout-"
+"""No edge is called so: there are two underscores in the name of each."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class JobEdge:
     consumer: str
     operator: str
     exchange: Exchange = "all_to_all"
+    folder: str = field(default="", metadata=LATER)
+    """See :meth:`JobGraph.edge_folder`; "" as long as the consumers of the producer are those that it began with."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class JobVertex:
     """A source that is read split by split: its subtasks are handed them, and it is no Spark query."""
     persist: bool = field(default=False, metadata=LATER)
     """Its result partition outlives the job."""
+    layout: int = field(default=0, metadata=LATER)
+    """How often its consumers have become others."""
 
     @property
     def subtasks(self) -> tuple[SubtaskId, ...]:
@@ -81,6 +87,42 @@ class JobGraph:
     def publishes(self, vertex: str) -> bool:
         """Whether its subtasks have result partitions: somebody reads them, or they are to outlive the job."""
         return bool(self.outputs(vertex)) or self.vertex(vertex).persist
+
+    def data_folder(self, vertex: str) -> str:
+        """Where the vertex puts what it publishes, below its partition: at first below one folder for each consumer, by
+        uid, and when they have become others below one for these."""
+        layout = self.vertex(vertex).layout
+        return "/".join([*([_folder(layout)] if layout else self._edge_uids(vertex)), "data"])
+
+    def edge_folder(self, edge: JobEdge) -> str:
+        """Where the consumer's feeds are, below the partition. It stays when other consumers come and go."""
+        uids = self._edge_uids(edge.producer)
+        return edge.folder or "/".join(uids[: uids.index(edge.uid) + 1])
+
+    def _edge_uids(self, vertex: str) -> list[str]:
+        return sorted(edge.uid for edge in self.outputs(vertex))
+
+    def laid_out_after(self, before: JobGraph) -> JobGraph:
+        """As the job that it goes on from has laid out its partitions (R7)."""
+        known = {vertex.uid for vertex in before.vertices}
+        layouts = {
+            vertex.uid: self._layout_after(before, vertex.uid) for vertex in self.vertices if vertex.uid in known
+        }
+        vertices = tuple(replace(one, layout=layouts.get(one.uid, 0)) for one in self.vertices)
+        edges = tuple(replace(one, folder=self._folder_after(before, one, layouts)) for one in self.edges)
+        return JobGraph(vertices, edges)
+
+    def _layout_after(self, before: JobGraph, vertex: str) -> int:
+        layout, was = before.vertex(vertex).layout, before._edge_uids(vertex)
+        is_first = not layout and not before.publishes(vertex)
+        return layout if is_first or was == self._edge_uids(vertex) else layout + 1
+
+    @staticmethod
+    def _folder_after(before: JobGraph, edge: JobEdge, layouts: Mapping[str, int]) -> str:
+        if not layouts.get(edge.producer):
+            return ""
+        stays = [one for one in before.outputs(edge.producer) if one.uid == edge.uid]
+        return before.edge_folder(stays[0]) if stays else f"{_folder(layouts[edge.producer])}/{edge.uid}"
 
     def vertex(self, uid: str) -> JobVertex:
         for vertex in self.vertices:
@@ -114,6 +156,16 @@ class JobGraph:
         for vertex in self.vertices:
             depths[vertex.uid] = max((depths[edge.producer] + 1 for edge in edges[vertex.uid]), default=0)
         return {sink: depths[vertex.uid] for vertex in self.vertices for sink in vertex.sinks}
+
+
+def layout_of(path: str) -> int:
+    """Of a file or a folder below a partition: for which consumers it is, the first ones or later ones."""
+    head, _, number = path.partition("/")[0].partition("-")
+    return int(number) if f"{head}-" == _LAYOUT and number.isdecimal() else 0
+
+
+def _folder(layout: int) -> str:
+    return f"{_LAYOUT}{layout}"
 
 
 def split_widths(graph: JobGraph) -> dict[str, int]:

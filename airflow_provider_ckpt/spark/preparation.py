@@ -14,6 +14,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.reconfigured import reconfigured
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
@@ -145,9 +146,13 @@ def _plan_on(
     spark: SparkSession, job: Job, options: RunOptions, storage: Storage, given: GivenSplits, decision: Decision
 ) -> JobPlan:
     splits = plan_splits(job, given, storage, decision.state, decision.done.over)
-    plan = plan_job(spark, job, options, decision.done, splits)
+    plan = _laid_out(plan_job(spark, job, options, decision.done, splits), decision.state)
     check_resumable(decision.state, plan, job.code, allow_non_restored_state=options.allow_non_restored_state)
     return plan
+
+
+def _laid_out(plan: JobPlan, state: JobState) -> JobPlan:
+    return plan if state.plan is None else replace(plan, graph=plan.graph.laid_out_after(state.plan.graph))
 
 
 def _failed_for_what_was_before(

@@ -11,7 +11,7 @@ successor, whatever the moment (R4, R8).
 
 The data of a partition with several consumers lie below one folder per edge (``partition/<edge>/<edge>/data``): where
 the feeds were before each driver had its own. A feed need not be a folder above the files as long as they are looked
-for recursively.
+for recursively: :meth:`.JobGraph.edge_folder` says where it is.
 """
 
 from __future__ import annotations
@@ -32,16 +32,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 _EPOCH_MS = 1_600_000_000_000
 _STEP_MS = 1_000
-
-
-def data_folder(partition: str, edges: Collection[str]) -> str:
-    """Where the producer writes: below one folder per edge, sorted by uid."""
-    return "/".join([partition, *sorted(edges), "data"])
-
-
-def feed_folder(partition: str, edges: Collection[str], edge: str) -> str:
-    nested = sorted(edges)
-    return "/".join([partition, *nested[: nested.index(edge) + 1]])
 
 
 class EdgeFeed:

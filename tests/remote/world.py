@@ -14,7 +14,6 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder
 from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.layout import journal_path, partition_path
 from airflow_provider_ckpt.storage.memory import MemoryStorage
@@ -43,8 +42,7 @@ class RemoteWorld(World):
 
     def write(self, subtask: SubtaskId, path: str) -> str:
         """As the real ones lie there, under the names by which they are collected."""
-        edges = [edge.uid for edge in self.graph.outputs(subtask.vertex)]
-        folder = f"{data_folder('', edges)[1:]}/{path.removeprefix(f'{subtask}-')}"
+        folder = f"{self.graph.data_folder(subtask.vertex)}/{path.removeprefix(f'{subtask}-')}"
         for name in ("part-0", "_SUCCESS"):
             self.live.create(f"{partition_path(JOB, subtask.vertex, subtask.number)}/{folder}/{name}", b"rows")
         self._files[subtask, f"{folder}/part-0"] = self.rows[path]

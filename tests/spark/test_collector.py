@@ -21,13 +21,13 @@ from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.errors import GarbageLeftError
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder
 from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.client.past_job import GRAPH as PAST
 from tests.client.past_job import PastJob
+from tests.support.partition_folders import data_folder
 
 GRAPH = JobGraph(
     (

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
-from airflow_provider_ckpt.sparkfiles.edge_feed import data_folder, feed_folder
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import write_rows
+from tests.support.partition_folders import data_folder, feed_folder
 from tests.support.sole_feed import SoleFeed
 
 EDGES = ["b__y", "a__x"]

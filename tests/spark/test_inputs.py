@@ -20,13 +20,13 @@ from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.streaming_runner_factory import StreamingRunnerFactory
-from airflow_provider_ckpt.sparkfiles.edge_feed import feed_folder
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.layout import partition_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
+from tests.support.partition_folders import feed_folder
 from tests.support.sole_feed import SoleFeed
 
 EDGE = JobEdge("a__v", "a", "v", "v")

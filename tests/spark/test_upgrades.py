@@ -61,9 +61,15 @@ def version(world: World, name: str, marked: str = "", counts: str = "", more: s
 
 
 def with_more(world: World, name: str) -> str:
-    """With a sink more of a query that there is, and a query more, of a source of its own."""
+    """With a sink more of a query that there is, a query more that reads it, and one of a source of its own."""
     more = f"""
         job.sink("copies", marked, FileSink("{world.path("copies")}"))
+
+        @job.transform(inputs=[marked])
+        def further(rows):
+            return rows.withColumn("more", F.lit(True))
+
+        job.sink("further_out", further, FileSink("{world.path("further_out")}"))
 
         @job.source(bounded=True)
         def past(read):
@@ -118,6 +124,7 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
     check(world, 30)
     by = {row["id"]: row["by"] for row in world.released()}
     assert [by[i] for i in range(30)] == ["one"] * 20 + ["two"] * 10
+    assert world.released_ids("further_out") == world.released_ids("copies") == [*range(20, 30)]
     assert world.released_ids("copies") == list(range(20, 30))
     assert world.released_ids("old") == list(range(5))
     assert (world.state().epoch, world.state().driver_since) == (2, 1)

@@ -126,8 +126,27 @@ class PersistedStreamError(InvalidInputError):
 
 class ReturnedSourceError(InvalidInputError):
     template = (
-        "source {source!r} was given up earlier, and the query of {vertex!r}, which went on without it, remembers by "
-        "that name what it had read: give the source another uid"
+        "{source!r} was given up earlier, and the query of {vertex!r}, which went on without it, remembers by that "
+        "name what it had read: give it another uid"
+    )
+
+
+class EndingConsumersError(InvalidInputError):
+    """``data``: vertex."""
+
+    template = (
+        "the consumers of {vertex!r} are others than before, and it reads sources that end: what it has published was "
+        "for those that it had, and a new one would get the rest only; change them back, let what is new read the "
+        "source under another uid, or run the job under another id"
+    )
+
+
+class LostInputError(InvalidInputError):
+    """``data``: vertex and producer."""
+
+    template = (
+        "{vertex!r} does not read {producer!r} any more, and what that has published for it may be unread: rows would "
+        "be lost; give {vertex!r} another uid, so that it starts empty, or change it back"
     )
 
 

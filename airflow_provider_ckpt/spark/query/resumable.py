@@ -16,8 +16,10 @@ from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 from airflow_provider_ckpt.spark.query.errors import (
+    EndingConsumersError,
     GraphChangedError,
     LateSourceError,
+    LostInputError,
     ReturnedSourceError,
     SchemaChangedError,
     UnreleasedSinkGoneError,
@@ -49,7 +51,7 @@ def check_resumable(
         raise GraphChangedError(gone=", ".join(gone) or "none", moved=", ".join(moved) or "none")
     _check_behind(state, definition, gone)
     _check_returned(state, plan)
-    _check_edges(state.plan.graph, plan)
+    _check_edges(state, plan)
     if plan.mode == "streaming":
         _check_event_time(state.plan.graph, plan)
     for uid, schema in plan.schemas_json().items():
@@ -118,6 +120,9 @@ def _check_returned(state: JobState, plan: JobPlan) -> None:
         back = [uid for uid in vertex.sources if uid in state.given_up and uid not in before]
         if back and readers & known:
             raise ReturnedSourceError(source=back[0], vertex=min(readers & known))
+    for edge in plan.graph.edges:
+        if edge.producer in state.given_up and edge.producer not in known and edge.consumer in known:
+            raise ReturnedSourceError(source=edge.producer, vertex=edge.consumer)
 
 
 def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
@@ -135,13 +140,22 @@ def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
             raise LateSourceError(source=min(added), vertex=vertex.uid)
 
 
-def _check_edges(before: JobGraph, plan: JobPlan) -> None:
-    """A result partition is laid out for the consumers it had when the job began."""
-    there = {vertex.uid for vertex in plan.graph.vertices}
-    for uid in [vertex.uid for vertex in before.vertices if vertex.uid in there]:
-        if {edge.uid for edge in before.outputs(uid)} != {edge.uid for edge in plan.graph.outputs(uid)}:
-            raise GraphChangedError(gone="none", moved=f"the consumers of {uid}")
-        if before.vertex(uid).persist != plan.graph.vertex(uid).persist:  # what is read by all may have gone already
+def _check_edges(state: JobState, plan: JobPlan) -> None:
+    """A result partition is read by the consumers for which it was written. One that comes gets what is published from
+    then on, as a new sink does: of sources that end that would be a rest. What is unread by one that goes is given up
+    with it (R7)."""
+    assert state.plan is not None
+    before, there = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}
+    at_end = {subtask.vertex for subtask in {*state.end_of_data, *state.finished}}
+    for vertex in [vertex for vertex in before.vertices if vertex.uid in there]:
+        uid = vertex.uid
+        was, now = ({edge.uid: edge.consumer for edge in graph.outputs(uid)} for graph in (before, plan.graph))
+        if was != now and (vertex.bounded or uid in at_end):
+            raise EndingConsumersError(vertex=uid)
+        lost = [was[edge] for edge in was.keys() - now.keys() if was[edge] in there]
+        if lost:
+            raise LostInputError(vertex=min(lost), producer=uid)
+        if vertex.persist != plan.graph.vertex(uid).persist:  # what is read by all may have gone already
             raise GraphChangedError(gone="none", moved=f"whether the result of {uid} is kept (persist)")
 
 

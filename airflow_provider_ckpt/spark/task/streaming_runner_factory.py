@@ -13,10 +13,11 @@ from airflow_provider_ckpt.job.operators import SourceOptions
 from airflow_provider_ckpt.job.reconfigured import of_vertex
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import Channel, channels
-from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.graph import JobVertex, layout_of
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.partitions.edge_log import EdgeLog
 from airflow_provider_ckpt.partitions.input_gate import InputGate
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.prepared_store import PreparedStore
@@ -44,7 +45,7 @@ from airflow_provider_ckpt.sparkfiles.attempt_folders import (
     published_last,
 )
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
-from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed, data_folder, feed_folder
+from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
@@ -143,9 +144,12 @@ class StreamingRunnerFactory:
             beside = known.get(channel.edge.uid)
             if beside is not None and channel.key not in inputs.edges:
                 partition = partition_path(self._context.job_id, channel.producer.vertex, channel.producer.number)
-                log = self._log_of(channel.producer)
+                log = self._log_for(channel)
                 new[channel.key] = EdgeInput(channel.edge, log, beside.feed.beside(partition), source=beside.source)
         inputs.read_also(new)
+
+    def _log_for(self, channel: Channel) -> LogReader:
+        return EdgeLog(self._log_of(channel.producer), layout_of(channel.edge.folder))
 
     def _channels(self, subtask: SubtaskId, plan: VertexPlan) -> tuple[Channel, ...]:
         return channels(self._context.graph.rescaled(plan.parallelism), subtask)
@@ -160,7 +164,7 @@ class StreamingRunnerFactory:
             read = 0 if last is None else last.inputs.get(channel.key, 0)
             feed = feeds[channel.key]
             start = max(feed.fed + 1, read - 1)  # after a reset; the entry at the edge may have been read in part
-            log = self._log_of(channel.producer)
+            log = self._log_for(channel)
             for number, record in log.records(max(0, read - 1))[:1]:
                 if number == read - 1 and isinstance(record, Batch):
                     feed.may_feed_again(record)
@@ -177,8 +181,7 @@ class StreamingRunnerFactory:
         for edge in context.graph.inputs(vertex):
             of_edge = [channel for channel in of_subtask if channel.edge == edge]
             partitions = [partition_path(context.job_id, c.producer.vertex, c.producer.number) for c in of_edge]
-            siblings = [other.uid for other in context.graph.outputs(edge.producer)]
-            location = feed_folder(partitions[0], siblings, edge.uid)
+            location = f"{partitions[0]}/{context.graph.edge_folder(edge)}"
             feed = EdgeFeed(context.storage, location, *partitions, attempt=attempt)
             if anew:
                 feed.reset()
@@ -227,10 +230,9 @@ class StreamingRunnerFactory:
 
     def _target(self, subtask: SubtaskId) -> PartitionTarget | None:
         graph, vertex = self._context.graph, self._context.graph.vertex(subtask.vertex)
-        edges = [edge.uid for edge in graph.outputs(vertex.uid)]
         partition = partition_path(self._context.job_id, subtask.vertex, subtask.number)
-        published = graph.publishes(vertex.uid)
-        return PartitionTarget(partition, data_folder(partition, edges), vertex.persist) if published else None
+        folder = f"{partition}/{graph.data_folder(vertex.uid)}"
+        return PartitionTarget(partition, folder, vertex.persist) if graph.publishes(vertex.uid) else None
 
     def outputs(self, subtask: SubtaskId, attempt: AttemptId) -> Outputs:
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)

@@ -6,6 +6,7 @@ out of the code.
 
 from __future__ import annotations
 
+from tests.mutants.catalogue.consumers import CONSUMERS
 from tests.mutants.catalogue.controllers import CONTROLLERS
 from tests.mutants.catalogue.coordinator import COORDINATOR
 from tests.mutants.catalogue.databases import DATABASES
@@ -40,6 +41,7 @@ MUTANTS = (
     *RECONFIGURING,
     *UPGRADES,
     *CONTROLLERS,
+    *CONSUMERS,
     *REMOTE,
     *KEPT,
     *RECOVERY,

@@ -597,7 +597,7 @@ _LIFE = (
         "R23",
         "jobmaster/collector.py",
         "    published = {file.folder for batch in batches for file in batch.files}",
-        "    published = set(storage.list(data_folder(partition, edges)))",
+        '    published = set(storage.list(f"{partition}/{graph.data_folder(subtask.vertex)}"))',
         ("tests/partitions/test_partition_life.py",),
         "what attempts leave is never deleted while the job runs",
     ),

@@ -858,9 +858,9 @@ _FORGOTTEN = (
         "entries-before-their-files",
         "R7",
         "jobmaster/retention.py",
-        "        for head in data_head(consumers):\n",
+        "        for head in data_head(consumers) or self._gone_consumers_head(subtask, kept[0]):\n",
         "        self._truncate(subtask, position(kept[0], subtask), consumers)\n"
-        "        for head in data_head(consumers):\n",
+        "        for head in data_head(consumers) or self._gone_consumers_head(subtask, kept[0]):\n",
         _RETENTION,
         "a crash in between leaves files that no entry names, for ever",
     ),

@@ -1,0 +1,82 @@
+"""In which folders a result partition lies, as its consumers come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex, layout_of
+from airflow_provider_ckpt.model.json_form import from_json, to_json
+
+
+def graph(consumers: str) -> JobGraph:
+    """Of p, each named by a letter."""
+    vertices = [JobVertex(uid, (uid,), (uid,), (), (), False) for uid in ("p", *consumers)]
+    return JobGraph(tuple(vertices), tuple(JobEdge(f"p__{uid}", "p", uid, uid) for uid in consumers))
+
+
+def laid_out(*versions: str) -> JobGraph:
+    """Each version names its consumers."""
+    found = graph(versions[0])
+    for consumers in versions[1:]:
+        found = graph(consumers).laid_out_after(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("versions", "data", "feeds"),
+    [
+        (["ba"], "p__a/p__b/data", {"b": "p__a/p__b", "a": "p__a"}),
+        (["", "ba"], "p__a/p__b/data", {"b": "p__a/p__b", "a": "p__a"}),
+        (["b", "ab"], "layout-1/data", {"b": "p__b", "a": "layout-1/p__a"}),
+        (["ac", "c"], "layout-1/data", {"c": "p__a/p__c"}),
+        (["ac", "c", "bc"], "layout-2/data", {"c": "p__a/p__c", "b": "layout-2/p__b"}),
+        (["b", "ab", "ab", "abc"], "layout-2/data", {"b": "p__b", "a": "layout-1/p__a", "c": "layout-2/p__c"}),
+        (["ab", "b", "ab"], "layout-2/data", {"b": "p__a/p__b", "a": "layout-2/p__a"}),
+        (["a", "", "", "a"], "layout-2/data", {"a": "layout-2/p__a"}),
+        (["a", "b", "a", "b", "a"], "layout-4/data", {"a": "layout-4/p__a"}),
+    ],
+)
+def test_r7_an_edge_keeps_its_folder_when_others_come_and_go(
+    versions: list[str], data: str, feeds: dict[str, str]
+) -> None:
+    found = laid_out(*versions)
+    assert found.data_folder("p") == data
+    assert {edge.consumer: found.edge_folder(edge) for edge in found.outputs("p")} == feeds
+
+
+def test_the_path_does_not_grow_with_those_that_have_come_and_gone() -> None:
+    versions = ["a", *("ab", "b", "bc", "c", "ca") * 30]
+    found = laid_out(*versions)
+    assert max(len(found.edge_folder(edge)) for edge in found.edges) <= len("layout-100/p__a")
+
+
+def test_r7_what_is_for_an_edge_is_told_by_the_layout_that_it_came_with() -> None:
+    assert [layout_of(one) for one in ("data/x", "p__a/data/x", "layout-3/p__a", "layout-12/data/x")] == [0, 0, 3, 12]
+    assert [layout_of(one) for one in ("layout-2__x", "layout-/y", "layout-x", "", "my-layout-3/y")] == [0] * 5
+
+
+def test_whoever_plans_the_same_job_again_comes_to_the_same() -> None:
+    """As workers do, and each retry."""
+    for before, after in (("b", "ab"), ("b", "bd"), ("ab", "b"), ("", "a"), ("a", "a"), ("a", "")):
+        changed = laid_out(before, after)
+        assert graph(after).laid_out_after(changed) == changed
+
+
+def test_a_job_that_stays_as_it_is_writes_what_it_always_has() -> None:
+    again = laid_out("ab", "ab")
+    written = to_json(again)
+    assert "layout" not in written["vertices"][0]
+    assert "folder" not in written["edges"][0]
+    assert from_json(JobGraph, written) == graph("ab")
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    changed = laid_out("b", "ab")
+    assert to_json(changed)["vertices"][0]["layout"] == 1
+    assert to_json(changed)["edges"][0]["folder"] == "layout-1/p__a"
+    assert from_json(JobGraph, to_json(changed)) == changed
+
+
+def test_a_vertex_that_comes_is_laid_out_as_ever() -> None:
+    other = JobGraph((JobVertex("q", ("q",), ("q",), (), (), False),), ())
+    assert graph("ba").laid_out_after(other) == graph("ba")

@@ -1,0 +1,55 @@
+"""That a query that has run gets readers and loses some (R7)."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_COME = "tests/spark/test_consumers_that_come.py::"
+
+CONSUMERS = (
+    Mutant(
+        "edge-shown-what-was-before",
+        "R7",
+        "partitions/edge_log.py",
+        "        return replace(record, files=())",
+        "        return record",
+        ("tests/partitions/test_edge_log.py",),
+        "a new consumer reads what of the partition happens to be there yet",
+    ),
+    Mutant(
+        "folders-of-edges-anew",
+        "R7",
+        "model/graph.py",
+        "        return before.edge_folder(stays[0]) if stays else",
+        '        return "" if stays else',
+        ("tests/model/test_layouts.py",),
+        "an edge that stays is looked for in the folder of one that comes",
+    ),
+    Mutant(
+        "gone-consumers-hold-files",
+        "R7",
+        "jobmaster/retention.py",
+        "data_head(consumers) or self._gone_consumers_head(subtask, kept[0])",
+        "data_head(consumers)",
+        (f"{_COME}test_r7_what_was_published_for_those_that_are_gone_is_given_back",),
+        "files of a consumer that is gone stay as long as the job runs",
+    ),
+    Mutant(
+        "unread-input-lost",
+        "R6",
+        "spark/query/resumable.py",
+        "        if lost:\n",
+        "        if False:\n",
+        (f"{_COME}test_who_reads_something_else_by_now_is_refused",),
+        "what was published for a query that reads something else by now is never read",
+    ),
+    Mutant(
+        "producer-back-to-who-remembers-it",
+        "R6",
+        "spark/query/resumable.py",
+        "        if edge.producer in state.given_up and edge.producer not in known and edge.consumer in known:",
+        "        if False:",
+        (f"{_COME}test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused",),
+        "a reader of a query that was given up and comes back plans files that are gone, and fails for good",
+    ),
+)

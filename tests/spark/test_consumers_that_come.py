@@ -1,0 +1,175 @@
+"""A query that has run gets a reader more, or loses one: who comes reads what is published from then on, each row once,
+and those that stay read on where they were."""
+
+from __future__ import annotations
+
+import functools
+from contextlib import suppress
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.query.errors import (
+    EndingConsumersError,
+    GraphChangedError,
+    LostInputError,
+    ReturnedSourceError,
+)
+from airflow_provider_ckpt.testing.crash import When
+from tests.spark.faults import Fault, FaultyStorage
+from tests.spark.harness import World
+from tests.spark.jobs import IDS
+
+
+def tens(rows: DataFrame) -> DataFrame:
+    return rows.where("id % 10 = 0")
+
+
+def all_of(rows: DataFrame) -> DataFrame:
+    return rows
+
+
+def fed(world: World, *readers: str, bounded: bool = False, apart: str = "") -> Job:
+    """live -> marked, with a sink, and a query with a sink for each of the ``readers``; one ``apart`` reads a source of
+    its own."""
+    job = Job("fed")
+    live = job.source(uid="live", bounded=bounded, max_files_per_trigger=1)(
+        lambda read: read.schema(IDS).parquet(world.path("live"))
+    )
+    marked = job.transform(inputs=[live], uid="marked")(lambda rows: rows.withColumn("by", F.lit(1)))
+    job.sink("out", marked, FileSink(world.path("out")))
+    for uid in readers:
+        source = marked
+        if uid == apart:
+            source = job.source(uid="other")(lambda read: read.schema("id long").parquet(world.path("other")))
+        part = job.transform(inputs=[source], uid=uid)(tens if uid.startswith("t") else all_of)
+        job.sink(f"{uid}_out", part, FileSink(world.path(f"{uid}_out")))
+    return job
+
+
+def ran(world: World, job: Job, first: int, files: int = 3, *, give_up: bool = False) -> set[int]:
+    """``files`` of ten rows are read to their end, and the job stops. Returns the ids."""
+    before = world.released_count("out")
+    ids = world.put_ids("live", files, 10, first)
+    stop = world.ask("stop", lambda: world.released_count("out") == before + 10 * files)
+    run = world.run(job, stop, allow_non_restored_state=give_up)
+    assert run.status == "STOPPED", run.cause
+    return ids
+
+
+def are_out(world: World, count: int) -> bool:
+    return world.released_count("out") == count
+
+
+def finish(world: World, job: Job, count: int) -> None:
+    run = world.run(job, world.drain_at(count, "out"))
+    assert (run.status, run.cause) == ("FINISHED", None)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param((), marks=pytest.mark.slow, id="the only one"),
+        pytest.param(("b",), id="one more"),
+        pytest.param(("b", "d"), marks=pytest.mark.slow, id="two more"),
+    ],
+)
+def test_one_that_comes_reads_what_is_published_from_then_on(world: World, first: tuple[str, ...]) -> None:
+    """Before, between and behind the others by its name: what was written for those stays theirs."""
+    early = ran(world, fed(world, *first), 0)
+    both = (*first, "a", "c")
+    late = ran(world, fed(world, *both), 1000)
+    later = ran(world, fed(world, *both), 2000)
+    last = world.put_ids("live", 1, 10, 3000)
+    finish(world, fed(world, *both), 100)
+    for uid in first:
+        assert world.released_ids(f"{uid}_out") == sorted(early | late | later | last)
+    for uid in ("a", "c"):
+        assert world.released_ids(f"{uid}_out") == sorted(late | later | last)
+    assert world.released_ids("out") == sorted(early | late | later | last)
+
+
+def test_what_one_that_goes_has_not_read_is_given_up_with_it(world: World) -> None:
+    early = ran(world, fed(world, "a", "b", "c"), 0)
+    with pytest.raises(GraphChangedError, match="that are gone: b, b_out"):
+        world.run(fed(world, "a", "c"))
+    late = ran(world, fed(world, "a", "c"), 1000, give_up=True)
+    assert world.released_ids("a_out") == world.released_ids("c_out") == sorted(early | late)
+    assert world.released_ids("b_out") == sorted(early)
+    last = world.put_ids("live", 1, 10, 2000)
+    finish(world, fed(world, "a", "b", "c"), 70)  # b is back as a new one
+    assert world.released_ids("b_out") == sorted(early | last)
+    assert world.released_ids("a_out") == world.released_ids("c_out") == sorted(early | late | last)
+
+
+def test_r7_what_was_published_for_those_that_are_gone_is_given_back(world: World) -> None:
+    ran(world, fed(world, "a"), 0)
+    ran(world, fed(world), 1000, give_up=True)
+    partition = world.root / "job" / "vertices" / "marked" / "0" / "partition"
+    assert [str(path) for path in partition.rglob("*.parquet")] == []
+    world.put_ids("live", 1, 10, 2000)
+    finish(world, fed(world, "t2"), 70)
+    assert world.released_ids("t2_out") == [2000]
+
+
+def test_who_reads_something_else_by_now_is_refused(world: World) -> None:
+    ran(world, fed(world, "a", "b"), 0)
+    with pytest.raises(LostInputError, match="'b' does not read 'marked' any more"):
+        world.run(fed(world, "a", "b", apart="b"), allow_non_restored_state=True)
+
+
+def joined(world: World, *producers: str) -> Job:
+    """live -> each of the ``producers`` -> all, with a sink; and a query with one behind a source of its own."""
+    job = fed(world)
+    parts = [job.transform(inputs=[job.operators["marked"]], uid=uid)(all_of) for uid in producers]
+    both = job.transform(inputs=parts, uid="both", chain=False)(all_of)
+    for part in parts:
+        job.sink(f"{part.uid}_out", part, FileSink(world.path(f"{part.uid}_out")))
+    job.sink("both_out", both, FileSink(world.path("both_out")))
+    return job
+
+
+@pytest.mark.slow
+def test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused(world: World) -> None:
+    """Its reader remembers by its name what it had read of it: it planned files that are gone, and failed for good."""
+    early = ran(world, joined(world, "p", "q"), 0)
+    late = ran(world, joined(world, "q"), 1000, give_up=True)
+    with pytest.raises(ReturnedSourceError, match="'p' was given up earlier, and the query of 'both'"):
+        world.run(joined(world, "p", "q"))
+    last = world.put_ids("live", 1, 10, 2000)
+    finish(world, joined(world, "p2", "q"), 70)
+    assert sorted(row["id"] for row in world.released("both_out")) == sorted([*early, *early, *late, *last, *last])
+    assert world.released_ids("p2_out") == sorted(last)
+
+
+def test_of_sources_that_end_one_that_comes_would_get_a_rest(world: World) -> None:
+    world.put_ids("live", 5, 10)
+    world.stop_in_batch(fed(world, "a", bounded=True), "marked", mode="streaming")
+    assert world.state().status == "STOPPED"
+    with pytest.raises(EndingConsumersError, match="the consumers of 'marked' are others than before"):
+        world.run(fed(world, "a", "b", bounded=True))
+    assert world.run(fed(world, "a", bounded=True)).status == "FINISHED"
+    assert world.released_ids("a_out") == [*range(50)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_one_that_comes_and_dies_at_any_verb_reads_each_row_once(world: World, when: When) -> None:
+    early = ran(world, fed(world, "b"), 0)
+    late: set[int] = set()
+    died = 0
+    for number in range(1, 11):
+        late |= world.put_ids("live", 1, 10, 1000 * number)
+        fault = Fault(30 * number, when)
+        stop = world.ask("stop", functools.partial(are_out, world, 30 + len(late)))
+        with suppress(CkptError):
+            world.run(fed(world, "a", "b"), stop, FaultyStorage(world.storage, fault))
+        died += fault.happened
+    assert died > 3
+    last = world.put_ids("live", 1, 10, 90_000)
+    finish(world, fed(world, "a", "b"), len(early | late | last))
+    assert world.released_ids("b_out") == sorted(early | late | last)
+    assert world.released_ids("a_out") == sorted(late | last)
