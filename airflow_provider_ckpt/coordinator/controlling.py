@@ -22,7 +22,9 @@ from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.model.batch_progress import BatchProgress
+from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.json_form import from_json, to_json
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 MOST_BATCHES = 1000
@@ -130,9 +132,8 @@ class Controlling:
             wanted = _answered(controller, controller.on_metrics(now, metrics))
         except (Exception, SystemExit) as error:  # a policy is no part of what the job computes: it goes on without
             watch.next_look = None
-            kind = type(controller).__name__  # its name may be what has failed
-            what = f"{kind} failed, and is switched off for this run; the job goes on: {_told(error)}"
-            self._parts.out.append(Notice(what, is_warning=True, traceback=_traceback(error)))
+            what = f"{_name(controller)} failed, and is switched off for this run; the job goes on: {_told(error)}"
+            self._parts.out.append(Notice(what, is_warning=True, traceback=traceback.format_exc()))
             return
         if wanted is not None and wanted.changes:
             self._ask(watch, wanted, now)
@@ -186,17 +187,30 @@ class Controlling:
 
 
 def _answered(controller: Controller, answer: object) -> ReconfigureRequested | None:
-    """What the policy wants, with all that comes of its code. The journal has it, and must be able to read it: Raises
+    """What the policy wants, with all that comes of its code: the journal has it, and must be able to read it. Raises
     TypeError, and whatever the code of the policy raises."""
     if answer is None:
         return None
     if not isinstance(answer, Reconfiguration):
         raise TypeError(f"on_metrics returned {answer!r}, which is no Reconfiguration")
     name, why = controller.name, answer.why
-    for what, value in (("its name", name), ("why of its Reconfiguration", why)):
-        if not isinstance(value, str) and (what == "its name" or value is not None):
-            raise TypeError(f"{what} is {value!r}, and no text")
-    return ReconfigureRequested(dict(answer.changes), None, name, why)
+    if not isinstance(name, str):
+        raise TypeError(f"its name is {name!r}, and no text")
+    if not isinstance(why, str | None):
+        raise TypeError(f"why of its Reconfiguration is {why!r}, and no text")
+    try:
+        changes = from_json(dict[str, VertexSettings], to_json(dict(answer.changes)))
+    except UnknownFormError as error:
+        raise TypeError(f"its changes are no VertexSettings by uid: {error.data['what']}") from error
+    return ReconfigureRequested(changes, None, name, why)
+
+
+def _name(controller: Controller) -> str:
+    """It may be what has failed."""
+    try:
+        return str(controller.name)
+    except Exception:
+        return type(controller).__name__
 
 
 def _told(error: BaseException) -> str:
@@ -204,10 +218,6 @@ def _told(error: BaseException) -> str:
         return str(error)
     except Exception:
         return type(error).__name__
-
-
-def _traceback(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error))
 
 
 def _shown(changes: Mapping[str, VertexSettings]) -> str:

@@ -53,7 +53,7 @@ def check_controllers(controllers: object) -> tuple[Controller, ...]:
             raise BadControllerError(controller=one, problem="it is no Controller")
         for name in ("every", "cool_down"):
             value = getattr(one, name)
-            is_number = isinstance(value, int | float) and math.isfinite(value) and value >= 0
+            is_number = isinstance(value, int | float) and 0 <= value < math.inf
             if not is_number or (name == "every" and not value):
                 raise BadControllerError(controller=one.name, problem=f"{name} is a number of seconds, not {value!r}")
     return tuple(controllers)

@@ -15,8 +15,8 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 class Upgraded:
     """Of a JobMaster that takes the place of another one in the same driver. ``since``: the first epoch of that driver,
     whose requests it takes, ``left``: the last one; ``ran``: seconds for which the job was RUNNING by then. ``request``
-    is answered with
-    ``outcome`` as soon as the job is RUNNING again: as the other version, or, if that could not begin, as it was."""
+    is answered with ``outcome`` as soon as the job is RUNNING again: as the other version, or, if that could not begin,
+    as it was."""
 
     since: int
     left: int

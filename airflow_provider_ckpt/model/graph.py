@@ -92,7 +92,8 @@ class JobGraph:
         """Where the vertex puts what it publishes, below its partition: at first below one folder for each consumer, by
         uid, and when they have become others below one for these."""
         layout = self.vertex(vertex).layout
-        return "/".join([*([_folder(layout)] if layout else self._edge_uids(vertex)), "data"])
+        folders = [_folder(layout)] if layout else self._edge_uids(vertex)
+        return "/".join([*folders, "data"])
 
     def edge_folder(self, edge: JobEdge) -> str:
         """Where the consumer's feeds are, below the partition. It stays when other consumers come and go."""
@@ -160,8 +161,9 @@ class JobGraph:
 
 def layout_of(path: str) -> int:
     """Of a file or a folder below a partition: for which consumers it is, the first ones or later ones."""
-    head, _, number = path.partition("/")[0].partition("-")
-    return int(number) if f"{head}-" == _LAYOUT and number.isdecimal() else 0
+    folder = path.partition("/")[0]
+    number = folder.removeprefix(_LAYOUT)
+    return int(number) if number != folder and number.isdecimal() else 0
 
 
 def _folder(layout: int) -> str:

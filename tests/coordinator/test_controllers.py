@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -355,6 +355,18 @@ class Unfinished(Reconfiguration):
         raise ValueError("no changes yet")
 
 
+class Changing(Reconfiguration):
+    """Past all that :class:`Reconfiguration` checks."""
+
+    def __init__(self, changes: dict[str, Any]) -> None:
+        super().__init__()
+        self._given = changes
+
+    @property
+    def changes(self) -> Any:
+        return self._given
+
+
 def reasoned(why: object) -> Reconfiguration:
     found = weight(2)
     found.why = why  # type: ignore[assignment]
@@ -371,6 +383,8 @@ def reasoned(why: object) -> Reconfiguration:
         (lambda: Policy(lambda look: Unfinished("x")), "no changes yet"),
         (lambda: Policy(lambda look: Reconfiguration.__new__(Reconfiguration)), "why"),
         (lambda: Policy(lambda look: Mute()), "Mute"),
+        (lambda: Policy(lambda look: Changing({"b": 5})), "VertexSettings"),
+        (lambda: Policy(lambda look: Changing({"b": VertexSettings(pool_weight=cast("Any", "2"))})), "pool_weight"),
     ],
 )
 def test_r21_whatever_comes_of_its_code_fails_it_and_not_the_job(policy: Callable[[], Policy], told: str) -> None:
@@ -383,7 +397,8 @@ def test_r21_whatever_comes_of_its_code_fails_it_and_not_the_job(policy: Callabl
         controller.is_on = True
     effects = lasting(harness, 100.0)
     (notice,) = only(Notice, effects)
-    assert "switched off for this run; the job goes on" in notice.message
+    name = "7" if isinstance(controller, Numbered) else type(controller).__name__
+    assert f"{name} failed, and is switched off for this run; the job goes on" in notice.message
     assert told in notice.message
     assert not events(Reconfigured, effects)
     assert len(controller.seen) == 1

@@ -168,6 +168,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("job-definition-v1-with-topics.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("job-definition-v1-with-gates.json", "p.json", lambda s, n: void(from_json(JobDefinition, json_of(s, n)))),
     ("execution-graph-v1.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
+    ("execution-graph-v1-consumers.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
     ("feed-entry-v1/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("feed-entry-v2/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("prepared", "prepared/0001-a.json", prepared),
@@ -234,7 +235,7 @@ def content(golden: str) -> bytes:
         freeze(storage, "frozen.json", "history", ["file:///a", "file:///b"])
         return unsealed(storage.read("frozen.json"))
     data = (GOLDEN / golden).read_bytes()
-    if golden == "execution-graph-v1.json":  # as it stands in an event
+    if golden.startswith("execution-graph"):  # as it stands in an event
         return json.dumps(json.loads(data)["graph"]).encode()
     return data
 

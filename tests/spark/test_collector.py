@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,7 +65,7 @@ class House:
         log.open(attempt)
         return log
 
-    def collect(self, check_fenced: Callable[[], None] = lambda: None) -> list[str]:
+    def collect(self, check_fenced: Callable[[], None] = lambda: None, graph: JobGraph = GRAPH) -> list[str]:
         """What is left of the partition's data."""
 
         def ask(live_handles: set[str], live_attempts: Collection[str]) -> list[str]:
@@ -74,7 +75,7 @@ class House:
             return []
 
         sink: Any = SimpleNamespace(collect_garbage=ask)
-        collect_garbage(self.storage, "job", GRAPH, self.logs, {"out": sink}, 2, check_fenced)
+        collect_garbage(self.storage, "job", graph, self.logs, {"out": sink}, 2, check_fenced)
         return self.storage.list(DATA)
 
 
@@ -85,6 +86,25 @@ def house(tmp_path: Path) -> House:
 
 def test_r5_what_a_live_entry_names_and_what_this_attempt_writes_stays(house: House) -> None:
     assert house.collect() == [PUBLISHED, MINE]
+
+
+def test_r5_what_attempts_left_for_consumers_of_before_goes_too(house: House) -> None:
+    """The consumers of a have become others twice; what was published for the first ones is named yet."""
+    a, v = GRAPH.vertices
+    graph = JobGraph((replace(a, layout=2), v), (replace(GRAPH.edges[0], folder="a__v"),))
+    partition = partition_path("job", "a", 0)
+    house.logs[A].publish(Batch(1, {}, files=(PartitionFile("layout-1/data/0002-mine0-1-n/part", 1),)))
+    for folder, name in (
+        ("layout-1", LEFT),
+        ("layout-1", "0002-mine0-1-n"),
+        ("layout-2", "0001-before-2-n"),
+        ("layout-2", "0002-mine0-2-n"),
+    ):
+        house.storage.create(f"{partition}/{folder}/data/{name}/part", b"x")
+    house.collect(graph=graph)
+    left = [house.storage.list(f"{partition}/layout-{number}/data") for number in (1, 2)]
+    assert left == [["0002-mine0-1-n"], ["0002-mine0-2-n"]]
+    assert PUBLISHED in house.storage.list(DATA)
 
 
 def test_r5_sinks_are_told_which_handles_are_live_and_which_attempts(house: House) -> None:

@@ -157,7 +157,7 @@ def test_of_sources_that_end_one_that_comes_would_get_a_rest(world: World) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_one_that_comes_and_dies_at_any_verb_reads_each_row_once(world: World, when: When) -> None:
+def test_one_that_comes_and_dies_again_and_again_reads_each_row_once(world: World, when: When) -> None:
     early = ran(world, fed(world, "b"), 0)
     late: set[int] = set()
     died = 0

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.sinks.sink import Handle
 class LedgerRow:
     """Of one sink of one job. ``born``: of this row, for ever: one that was made anew has another. ``last``:
     checkpoint, 0 before the first release; ``rows``: of that release. ``superseded_by``: the job that has replaced the
-    table. ``target``: that table, and ``mode``: how it releases there; as of the first release they stay."""
+    table. ``target``: the sink's table, and ``mode``: how it releases there; as of the first release they stay."""
 
     born: str
     last: int

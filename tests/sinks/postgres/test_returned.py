@@ -1,69 +1,17 @@
-"""A sink that the job has left out, and names again: its entry in the ledger is that of before."""
+"""A sink that the job has left out, and names again: in PostgreSQL as in the others."""
 
 from __future__ import annotations
 
-import pytest
+from tests.sinks.sql.test_returned import (
+    test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_written,
+    test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now,
+    test_r9_under_another_uid_both_tables_have_their_own,
+    test_r9_who_has_released_to_a_table_is_known_there_though_it_was_prepared_for_another,
+)
 
-from airflow_provider_ckpt.sinks.database.errors import DatabaseTableSupersededError, SinkReturnedElsewhereError
-from airflow_provider_ckpt.sinks.sink import SinkInput
-from tests.sinks.postgres.world import COLUMNS, World, rows_of, staged
-
-
-def at(world: World, table: str) -> str:
-    return f'"{world.schema}".{table}'
-
-
-def two_tables(world: World) -> World:
-    return world.table(name="b").table(name="c")
-
-
-def test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_written(world: World) -> None:
-    """Its entry would go on naming the old table: a later sink of the job emptied what this one had released."""
-    two_tables(world)
-    one = world.new(uid="two", table=at(world, "b"))
-    one.release([staged(one, 1)], 1)
-    again = world.bind(uid="two", table=at(world, "c"))
-    with pytest.raises(SinkReturnedElsewhereError, match=r"has released up to checkpoint 1 to .*b") as raised:
-        again.check_rows(SinkInput("two", COLUMNS))
-    assert raised.value.data["earlier_mode"] == "append"
-    with pytest.raises(SinkReturnedElsewhereError):
-        again.prepare()
-    with pytest.raises(SinkReturnedElsewhereError, match="mode 'replace'"):
-        world.bind(uid="two", table=at(world, "b"), mode="replace").prepare()
-    world.new(uid="two", table=at(world, "b")).release([staged(one, 2)], 2)
-    assert world.rows("b") == rows_of(1, 2)
-
-
-def test_r9_under_another_uid_both_tables_have_their_own(world: World) -> None:
-    two_tables(world)
-    one = world.new(uid="two", table=at(world, "b"))
-    one.release([staged(one, 1)], 1)
-    again = world.new(uid="three", table=at(world, "c"))
-    again.release([staged(again, 2)], 9)
-    world.new(uid="x", table=at(world, "c"), mode="replace").release([], 12)
-    assert world.rows("c") == rows_of(2), "rows of this very job"
-
-
-def test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now(world: World) -> None:
-    """As a job that begins anew with a corrected one: whoever replaces that table is told, and replaces this one."""
-    two_tables(world)
-    world.new(uid="two", table=at(world, "b"), mode="replace")
-    again = world.new(uid="two", table=at(world, "c"), mode="replace")
-    other = world.new("other", uid="x", table=at(world, "b"), mode="replace")
-    other.release([staged(other, 5)], 1)
-    again.prepare()
-    third = world.new("third", uid="x", table=at(world, "c"), mode="replace")
-    third.release([staged(third, 6)], 1)
-    with pytest.raises(DatabaseTableSupersededError, match="job 'third' has replaced"):
-        again.prepare()
-    assert (world.rows("b"), world.rows("c")) == (rows_of(5), rows_of(6))
-
-
-def test_r9_who_has_released_to_a_table_is_known_there_though_it_was_prepared_for_another(world: World) -> None:
-    """A version that was tried, and came to nothing, has prepared the sink for its own table."""
-    two_tables(world)
-    one = world.new(uid="two", table=at(world, "b"))
-    world.new(uid="two", table=at(world, "c"))
-    one.release([staged(one, 1)], 1)
-    world.new(uid="x", table=at(world, "b"), mode="replace").release([], 2)
-    assert world.rows("b") == rows_of(1)
+__all__ = [
+    "test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_written",
+    "test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now",
+    "test_r9_under_another_uid_both_tables_have_their_own",
+    "test_r9_who_has_released_to_a_table_is_known_there_though_it_was_prepared_for_another",
+]

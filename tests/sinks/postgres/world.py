@@ -134,6 +134,10 @@ class World:
         self.run(f'CREATE TABLE "{self.schema}".{name} ({definition})')
         return self
 
+    def named(self, table: str) -> str:
+        """As a sink is given it."""
+        return f'"{self.schema}".{table}'
+
     def run(self, statement: str, *values: Any) -> list[Row]:
         with psycopg.connect(self.url, autocommit=True) as connection:
             cursor = connection.execute(statement.encode(), values or None)

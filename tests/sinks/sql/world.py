@@ -148,6 +148,10 @@ class World(ABC):
         self.run(f"CREATE TABLE {self.schema}{name} ({definition})")
         return self
 
+    def named(self, table: str) -> str:
+        """As a sink is given it."""
+        return table
+
     def run(self, statement: str, *values: Any) -> list[Row]:
         with closing(self.open()) as connection:
             cursor = connection.cursor()
