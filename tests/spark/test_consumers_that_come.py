@@ -4,7 +4,9 @@ and those that stay read on where they were."""
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from contextlib import suppress
+from datetime import datetime, timezone
 
 import pytest
 from pyspark.sql import DataFrame
@@ -22,6 +24,8 @@ from airflow_provider_ckpt.testing.crash import When
 from tests.spark.faults import Fault, FaultyStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
+
+UTC = timezone.utc
 
 
 def tens(rows: DataFrame) -> DataFrame:
@@ -173,3 +177,45 @@ def test_one_that_comes_and_dies_again_and_again_reads_each_row_once(world: Worl
     finish(world, fed(world, "a", "b"), len(early | late | last))
     assert world.released_ids("b_out") == sorted(early | late | last)
     assert world.released_ids("a_out") == sorted(late | last)
+
+
+def windowed(world: World, *readers: str) -> Job:
+    """live, with event time -> marked, with a sink; each of ``readers`` counts its rows in windows of ten seconds."""
+    job = Job("windowed")
+    live = job.source(uid="live", max_files_per_trigger=1, watermark=("ts", "5 seconds"))(
+        lambda read: read.schema("id long, ts timestamp").parquet(world.path("live"))
+    )
+    marked = job.transform(inputs=[live], uid="marked")(lambda rows: rows.withColumn("by", F.lit(1)))
+    job.sink("out", marked, FileSink(world.path("out")))
+    for uid in readers:
+        part = job.transform(inputs=[marked], uid=uid, chain=False)(by_window)
+        job.sink(f"{uid}_out", part, FileSink(world.path(f"{uid}_out")))
+    return job
+
+
+def by_window(rows: DataFrame) -> DataFrame:
+    counted = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
+    return counted.select(F.col("window.start").cast("long").alias("at"), "n")
+
+
+@pytest.mark.slow
+def test_r13_windows_of_one_that_comes_hold_what_is_published_from_then_on(world: World) -> None:
+    """Whether it is new or back: windows that it left open, and a watermark that it had, are none of its later life."""
+    lives = [("w1",), ("w1", "w2"), ("w2",), ("w1", "w2")]
+    seconds = iter(range(1000))
+    published: dict[str, list[int]] = {}
+    for turn, readers in enumerate(lives):
+        published = {uid: published.get(uid, []) for uid in readers}
+        for file in range(2):
+            at = [3 * next(seconds) for _ in range(7)]
+            world.put("live", f"{turn}-{file}", [{"id": one, "ts": datetime.fromtimestamp(one, UTC)} for one in at])
+            for one in published.values():
+                one += at
+        stop = world.ask("drain" if turn == 3 else "stop", functools.partial(are_out, world, 14 * (turn + 1)))
+        run = world.run(windowed(world, *readers), stop, allow_non_restored_state=True)
+        assert run.status == ("FINISHED" if turn == 3 else "STOPPED"), run.cause
+    shown = {uid: [(row["at"], row["n"]) for row in world.released(f"{uid}_out")] for uid in ("w1", "w2")}
+    wanted = {uid: sorted(Counter(one // 10 * 10 for one in at).items()) for uid, at in published.items()}
+    assert sorted(shown["w2"]) == wanted["w2"]
+    again = min(at for at, _ in wanted["w1"])
+    assert sorted(one for one in shown["w1"] if one[0] >= again) == wanted["w1"]
