@@ -109,7 +109,7 @@ def _changed_last(state: JobState) -> str | None:
     if not state.reconfigurations:
         return None
     last = state.reconfigurations[-1]
-    who = f"request {last.request}" if last.by is None else f"by {last.by}"
+    who = f"request {last.request}" if last.request else f"by {last.by}" if last.by else "for the next run"
     why = "" if last.why is None else f", because {last.why}"
     return f"{text.instant(last.at)}, {who}{why}: {last.outcome}"
 

@@ -159,6 +159,8 @@ def test_functions_are_assigned_while_nobody_runs_the_job(
     assert main([*command, "--next-run"]) == 0
     assert "job orders is STOPPED; its next run has what was assigned" in capsys.readouterr().out
     assert Journal(storage, "orders").refresh().settings == {"daily": VertexSettings(logic={"live": "v2.py:job"})}
+    assert main(["show", "orders", "--root", empty_root]) == 0
+    assert ", for the next run: accepted: decided" in capsys.readouterr().out, "not what a driver changed before"
 
 
 def test_a_plan_of_what_the_next_run_would_have_is_not_asked_for(running: Journal, empty_root: str) -> None:

@@ -69,6 +69,19 @@ def test_the_last_ones_are_remembered() -> None:
     assert [one.number for one in state.reconfigurations] == list(range(6, REMEMBERED + 6))
 
 
+def test_a_change_is_remembered_from_its_entry_on_whether_its_driver_tells_how_it_went_or_not() -> None:
+    """It holds, and who asks for the last ones was told of the one before."""
+    state = JobState("job")
+    ev.Reconfigured(1, {}, 1.0, request="first").apply(state)
+    assert [str(one.outcome) for one in state.reconfigurations] == [
+        "accepted: decided; every attempt from then on goes by it"
+    ]
+    ev.Reconfigured(2, {}, 2.0, by="Weighs").apply(state)
+    ev.ReconfigurationEnded(2, None, RequestOutcome.completed("it stood still"), {}, 3.0, by="Weighs").apply(state)
+    told = [(one.number, one.request, one.by, one.at, one.outcome.is_last) for one in state.reconfigurations]
+    assert told == [(1, "first", None, 1.0, False), (2, None, "Weighs", 3.0, True)]
+
+
 def test_a_change_leaves_what_it_does_not_speak_of() -> None:
     before = VertexSettings(max_bytes_per_batch=10, trigger_interval=2.0, logic={"a": "one.py:job"})
     change = VertexSettings(max_files_per_batch=3, trigger_interval=0.0, logic={"b": "two.py:job"})

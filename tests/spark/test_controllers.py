@@ -67,7 +67,7 @@ def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_other
         wait_until(lambda: world.released_count() >= 10, "what came slowly")
         assert script.client.look().settings == {}, "one file at a time was enough"
         world.put_ids("live", files, 5, start=10)
-        wait_until(lambda: script.client.look().reconfigurations, "a change by itself")
+        wait_until(lambda: any(one.took for one in script.client.look().reconfigurations), "a change by itself")
         wait_until(lambda: world.released_count() >= rows, "released rows")
         wait_until(lambda: final_counts(world) == expected_counts(rows), "released counts")
 

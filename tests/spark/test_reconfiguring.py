@@ -386,6 +386,8 @@ def test_r21_a_driver_that_dies_behind_the_decision_leaves_it_to_the_next(world:
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
     check(world, 40)
+    (told,) = world.state().reconfigurations
+    assert (told.outcome.result.value, dict(told.took)) == ("accepted", {}), "decided, and not seen through"
     if change == "logic":
         assert {row["by"] for row in world.released() if row["id"] >= 30} == {"two"}
     else:

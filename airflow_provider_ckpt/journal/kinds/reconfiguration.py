@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from airflow_provider_ckpt.journal.kinds.epochs import Epochs, GraphChanged
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.model.json_form import LATER
-from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
 REMEMBERED = 20
@@ -36,7 +36,8 @@ class Reconfigurations(Epochs):
     reconfigured_for: str | None = field(default=None, metadata=LATER)
     """The request that it was asked by, if it was one."""
     reconfigurations: list[ReconfigurationEnded] = field(default_factory=list, metadata=LATER)
-    """The last ones that were decided, oldest first."""
+    """The last ones that were decided, oldest first. One is ACCEPTED until it is told how it went: its queries get
+    there, or its driver was lost before they did, or it is for the next run. Whoever runs the job goes by it."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Reconfigured(JournalEvent):
                 }
                 definition = replace(definition, vertices=vertices)
             state.plan = replace(state.plan, settings=self.settings, definition=definition)
+        _remember(state, ReconfigurationEnded(self.number, self.request, _DECIDED, {}, self.at, self.by))
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,16 @@ class ReconfigurationEnded(JournalEvent):
 
     def apply(self, state: Reconfigurations) -> None:
         if self.number:
-            state.reconfigurations = [*state.reconfigurations, self][-REMEMBERED:]
+            _remember(state, self)
+
+
+_DECIDED = RequestOutcome(RequestResult.ACCEPTED, "decided; every attempt from then on goes by it")
+
+
+def _remember(state: Reconfigurations, told: ReconfigurationEnded) -> None:
+    """What is told of a change takes the place of what was told of it before."""
+    others = [one for one in state.reconfigurations if one.number != told.number]
+    state.reconfigurations = [*others, told][-REMEMBERED:]
 
 
 def _state_partitions(settings: Settings, uid: str) -> int | None:
