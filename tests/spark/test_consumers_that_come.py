@@ -20,8 +20,9 @@ from airflow_provider_ckpt.spark.query.errors import (
     LostInputError,
     ReturnedSourceError,
 )
+from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.testing.crash import When
-from tests.spark.faults import Fault, FaultyStorage
+from tests.spark.faults import Fault, FaultyStorage, HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
@@ -107,6 +108,35 @@ def test_what_one_that_goes_has_not_read_is_given_up_with_it(world: World) -> No
     finish(world, fed(world, "a", "b", "c"), 70)  # b is back as a new one
     assert world.released_ids("b_out") == sorted(early | last)
     assert world.released_ids("a_out") == world.released_ids("c_out") == sorted(early | late | last)
+
+
+def dying_with_its_plan(world: World, readers: tuple[str, ...]) -> HookedStorage:
+    """A storage that takes nothing more once the job is planned with these."""
+    before, gone = world.state().epoch, list[str]()
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "create" and not gone:
+            state = world.state()
+            if state.epoch > before and ("b" in state.graph().operators) is ("b" in readers):
+                gone.append(path)
+        if gone:
+            raise StorageTransientError(verb=verb, uri=path, reason="the driver is dead")
+
+    return HookedStorage(world.storage, hook)
+
+
+@pytest.mark.slow
+def test_what_was_given_up_is_not_asked_about_again(world: World) -> None:
+    """Its driver dies before a checkpoint: the last one still tells of who is gone, and of who came back meanwhile."""
+    early = ran(world, fed(world, "a", "b"), 0)
+    for left in (("a",), ("a", "b"), ("a",)):
+        storage, leave = dying_with_its_plan(world, left), "b" not in left
+        with pytest.raises(CkptError, match="the driver is dead"):
+            world.run(fed(world, *left), storage=storage, allow_non_restored_state=leave)
+    late = ran(world, fed(world, "a"), 1000)
+    finish(world, fed(world, "a", "b"), 60)
+    assert world.released_ids("a_out") == sorted(early | late)
+    assert world.released_ids("b_out") == sorted(early)
 
 
 def test_r7_what_was_published_for_those_that_are_gone_is_given_back(world: World) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from tests.support.waiting import wait_until
 from tests.workers.test_reconfiguring import JOB, Counted
 from tests.workers.world import PATIENCE, Member
 
@@ -74,4 +75,36 @@ def test_a_worker_and_one_that_stands_by_with_an_edited_file_are_refused(tmp_pat
         assert world.last_mark() == "two"
         world.client.drain()
         assert master.wait(PATIENCE) == 0, master.tail()
+        assert sorted(row["id"] for row in world.rows("lake")) == world.live_ids
+
+
+@pytest.mark.slow
+@pytest.mark.workers
+@pytest.mark.timeout(600)
+def test_what_the_plan_gave_up_its_master_and_workers_are_not_asked_about_again(tmp_path: Path) -> None:
+    """The last checkpoint still tells of the operators that are gone: until the next one, and for every attempt."""
+    with Edited(tmp_path) as world:
+        world.plan()
+        master, worker = world.master(), world.worker("live", "marked", "counts")
+        master.wait_for("running")
+        world.feed_and_wait()
+        world.client.stop()
+        assert master.wait(PATIENCE) == 0, master.tail()
+        assert worker.wait(PATIENCE) == 0, worker.tail()
+
+        before, _, behind = JOB.read_text().partition("@job.transform(inputs=[live], chain=False, output_mode")
+        world.job.write_text(before + behind[behind.index('job.sink("lake"') :].partition('job.sink("cellar"')[0])
+        planner = world.start("plan")
+        assert planner.wait(PATIENCE) == 2, planner.tail()
+        assert "that are gone: cellar, counts" in str(planner.lines("refused")[-1]["message"])
+        planner = world.start("plan", "--allow-non-restored-state")
+        assert planner.wait(PATIENCE) == 0, planner.tail()
+
+        master, worker = world.master("--no-plan"), world.worker("live", "marked")
+        master.wait_for("running")
+        world.feed()
+        wait_until(lambda: len(world.rows("lake")) == len(world.live_ids), worker.tail, seconds=PATIENCE)
+        world.client.drain()
+        assert master.wait(PATIENCE) == 0, master.tail()
+        assert worker.wait(PATIENCE) == 0, worker.tail()
         assert sorted(row["id"] for row in world.rows("lake")) == world.live_ids
