@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.chaos.evidence import Evidence
@@ -111,9 +113,15 @@ class InProcess:
         finally:
             watchdog.cancel()
         assert not hung.is_set(), f"a run hung ({plan})"
-        if restore == "latest" and not self.lost:
+        if restore == "latest" and not self.lost and not self._began_anew(state, status):
             check_calls(over, called)
         return status
+
+    def _began_anew(self, before: JobState | None, status: str) -> bool:
+        """Whether what had ended counts for nothing, or would have: it was changed before a checkpoint covered that."""
+        if before is None or status != "REFUSED":
+            return before is not None and self.world.state().anew_epoch > before.epoch
+        return nothing_is_covered(before)
 
     def _fault(self, plan: RunPlan) -> Fault:
         return Fault(plan.at if plan.end == "fault" else None, plan.when, plan.once)
