@@ -105,9 +105,9 @@ def collect(job: LeftJob, act: Act) -> set[str]:
     return {one.path for one in done.garbage}
 
 
-def of_epoch(job: LeftJob, epoch: int) -> set[str]:
-    """Without requests, whose random names may begin like anything."""
-    return {path for path in job.files() if f"/{epoch:04d}" in path and "requests/" not in path}
+def named(job: LeftJob, part: str) -> set[str]:
+    """Files whose path has ``part``. Without requests, whose random names may have anything."""
+    return {path for path in job.files() if part in path and "requests/" not in path}
 
 
 def verbs_of_a_collection(job: LeftJob) -> list[str]:
@@ -125,7 +125,7 @@ def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp
     assert len(verbs) > 60
     job = again(first / f"copy{pace}", tmp_path)
     Driver(job.next_driver(), 0, 0).finish()
-    alone = of_epoch(job, 4)
+    alone = named(job, "/0004")
     some, none = 0, 0
     for at in range(1, len(verbs) + 1):
         job = again(first / f"copy{pace}", tmp_path)
@@ -137,7 +137,7 @@ def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp
         assert job.storage.exists("orders/frozen/history.json"), where
         assert job.storage.exists("orders/checkpoints/chk-2/_metadata"), where
         assert len(pending_requests(job.storage, "orders", 4, ())) == 1, where
-        assert of_epoch(job, 4) == alone, where
+        assert named(job, "/0004") == alone, where
         some, none = some + bool(deleted), none + (not deleted)
     assert some > 10
     assert none > 10
@@ -151,7 +151,7 @@ def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
     job = LeftJob.run(tmp_path)
     shutil.copytree(tmp_path, first / f"told{pace}")
     Driver(job.next_driver(), 0, 0).finish()
-    alone = of_epoch(job, 4)
+    alone = named(job, "/0004")
     at, told = 0, 1
     while told >= at:
         at += 1
@@ -161,7 +161,7 @@ def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
         told = driver.verbs
         driver.finish()
         delete_by_hand(job, found)
-        assert (job.missing(), of_epoch(job, 4)) == ([], alone), (at, found)
+        assert (job.missing(), named(job, "/0004")) == ([], alone), (at, found)
     assert at > 30
 
 
@@ -181,9 +181,9 @@ def test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_o
         found = told_beside(job, driver.meet)
         told = driver.verbs
         driver.finish()
-        new = of_epoch(job, 5)
+        new = named(job, "0005")
         delete_by_hand(job, found)
-        assert of_epoch(job, 5) == new, (at, found)
+        assert named(job, "0005") == new, (at, found)
         some += bool([one for one in found if one.reason is Reason.OPERATOR])
     assert len(new) > 5
     assert some > 10

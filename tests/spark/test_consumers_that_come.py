@@ -26,8 +26,6 @@ from tests.spark.faults import Fault, FaultyStorage, HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
-UTC = timezone.utc
-
 
 def tens(rows: DataFrame) -> DataFrame:
     return rows.where("id % 10 = 0")
@@ -110,14 +108,14 @@ def test_what_one_that_goes_has_not_read_is_given_up_with_it(world: World) -> No
     assert world.released_ids("a_out") == world.released_ids("c_out") == sorted(early | late | last)
 
 
-def dying_with_its_plan(world: World, readers: tuple[str, ...]) -> HookedStorage:
-    """A storage that takes nothing more once the job is planned with these."""
+def dying_with_its_plan(world: World, uid: str, *, is_in: bool) -> HookedStorage:
+    """A storage that takes nothing more once the job is planned with, or without, that operator."""
     before, gone = world.state().epoch, list[str]()
 
     def hook(verb: str, path: str) -> None:
         if verb == "create" and not gone:
             state = world.state()
-            if state.epoch > before and ("b" in state.graph().operators) is ("b" in readers):
+            if state.epoch > before and (uid in state.graph().operators) is is_in:
                 gone.append(path)
         if gone:
             raise StorageTransientError(verb=verb, uri=path, reason="the driver is dead")
@@ -127,16 +125,39 @@ def dying_with_its_plan(world: World, readers: tuple[str, ...]) -> HookedStorage
 
 @pytest.mark.slow
 def test_what_was_given_up_is_not_asked_about_again(world: World) -> None:
-    """Its driver dies before a checkpoint: the last one still tells of who is gone, and of who came back meanwhile."""
+    """Its driver dies before a checkpoint: the last one still tells of who is gone."""
     early = ran(world, fed(world, "a", "b"), 0)
     for left in (("a",), ("a", "b"), ("a",)):
-        storage, leave = dying_with_its_plan(world, left), "b" not in left
+        storage = dying_with_its_plan(world, "b", is_in="b" in left)
         with pytest.raises(CkptError, match="the driver is dead"):
-            world.run(fed(world, *left), storage=storage, allow_non_restored_state=leave)
+            world.run(fed(world, *left), storage=storage, allow_non_restored_state="b" not in left)
     late = ran(world, fed(world, "a"), 1000)
     finish(world, fed(world, "a", "b"), 60)
     assert world.released_ids("a_out") == sorted(early | late)
     assert world.released_ids("b_out") == sorted(early)
+
+
+def ended(world: World, *sinks: str) -> Job:
+    """A bounded source with these sinks, and a live one."""
+    job = Job("ended")
+    history = job.source(uid="history", bounded=True)(lambda read: read.schema(IDS).parquet(world.path("history")))
+    live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
+    for uid in sinks:
+        job.sink(uid, history, FileSink(world.path(uid)))
+    job.sink("out", live, FileSink(world.path("out")))
+    return job
+
+
+def test_a_sink_that_was_left_out_by_mistake_comes_back_to_a_source_that_is_finished(world: World) -> None:
+    """Before the next checkpoint: to the last one it is finished, as its source is."""
+    ids = world.put_ids("history", 1, 10) | world.put_ids("live", 1, 10)
+    run = world.run(ended(world, "a", "b"), world.ask("stop", lambda: "history" in world.state().finished_operators()))
+    assert run.status == "STOPPED", run.cause
+    with pytest.raises(CkptError, match="the driver is dead"):
+        storage = dying_with_its_plan(world, "b", is_in=False)
+        world.run(ended(world, "a"), storage=storage, allow_non_restored_state=True)
+    finish(world, ended(world, "a", "b"), 10)
+    assert world.released_ids("a") == world.released_ids("b") == world.released_ids("out") == sorted(ids)
 
 
 def test_r7_what_was_published_for_those_that_are_gone_is_given_back(world: World) -> None:
@@ -238,7 +259,9 @@ def test_r13_windows_of_one_that_comes_hold_what_is_published_from_then_on(world
         published = {uid: published.get(uid, []) for uid in readers}
         for file in range(2):
             at = [3 * next(seconds) for _ in range(7)]
-            world.put("live", f"{turn}-{file}", [{"id": one, "ts": datetime.fromtimestamp(one, UTC)} for one in at])
+            world.put(
+                "live", f"{turn}-{file}", [{"id": one, "ts": datetime.fromtimestamp(one, timezone.utc)} for one in at]
+            )
             for one in published.values():
                 one += at
         stop = world.ask("drain" if turn == 3 else "stop", functools.partial(are_out, world, 14 * (turn + 1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pyspark.sql.types import StructType
 
@@ -61,18 +61,15 @@ def check_resumable(
             raise SchemaChangedError(vertex=uid, before=was, after=plan.schemas[uid].simpleString())
     last = state.checkpoints.get(state.last_completed)
     if last is not None:
-        told = _of_this_life(state, last.operators)
+        told = _without_given_up((state.plan.graph, plan.graph), last.operators)
         check_restore(plan.graph, told, last.subtasks, allow_non_restored_state=allow_non_restored_state)
 
 
-def _of_this_life(state: JobState, operators: Mapping[str, str]) -> Mapping[str, str]:
-    """Of what the last checkpoint tells. Whoever gave an operator up has recorded a plan without it, and been asked for
-    leave by then: nobody is asked twice, least of all workers, which run what was planned. One that is back by now is a
-    new one."""
-    known = set() if state.plan is None else set(state.plan.graph.operators)
-    since = {uid: checkpoint for uid, (_, checkpoint) in state.introduced.items()}
-    is_of_it = {uid for uid in operators if uid in known and since.get(uid, -1) < state.last_completed}
-    return {uid: one for uid, one in operators.items() if uid in is_of_it}
+def _without_given_up(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
+    """Of what the last checkpoint tells, what is in the plan of before or of now. Whoever gave the others up was asked
+    for leave, and has recorded a plan without them: nobody is asked twice, least of all workers."""
+    known = {uid for graph in graphs for uid in graph.operators}
+    return {uid: told for uid, told in operators.items() if uid in known}
 
 
 def _is_edited(state: JobState, before: JobCode | None, plan: JobPlan, code: JobCode | None) -> bool:
