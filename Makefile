@@ -5,12 +5,18 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 STAMP := .venv/.installed
 PYTEST := $(PY) -m pytest
+# A test that hangs in native code ends its process: under xdist the others run on in a new one.
+ALONE := $(PYTEST) -n 1
 SEEDS ?= 5000
 ROUNDS ?= 20
-# so many processes run the fast tests, each with a Spark driver of its own (some 2 GB)
+# processes that run tests; in `make slow` each has a Spark driver of its own (2 GB)
 TEST_JOBS ?= 2
 SEED ?= 1
-HOURS ?= 0
+# ORDER=7 runs tests in an order drawn from 7. MINUTES=5 starts tests for five minutes and lists which ran.
+export CKPT_ORDER := $(or $(ORDER),$(CKPT_ORDER))
+export CKPT_MINUTES := $(or $(MINUTES),$(CKPT_MINUTES))
+# a run of many files keeps those of one file together; a drawn portion takes tests one by one
+SPREAD := -n $(TEST_JOBS) --dist $(if $(CKPT_MINUTES),load --maxschedchunk 1,loadfile --no-loadscope-reorder)
 
 # What is set in your shell for your own Airflow and Spark must not reach the tests. Nor PYTHONDONTWRITEBYTECODE: each
 # process would compile what it imports, which for Airflow is seconds.
@@ -29,12 +35,16 @@ $(STAMP): requirements-dev.lock setup.cfg pyproject.toml .ci/setup
 	@touch $@
 
 .PHONY: test
-test: setup ## the fast tests (Spark and Airflow included)
-	$(PYTEST) -n $(TEST_JOBS) --dist loadfile
+test: setup ## the tests without Spark and servers, and tests/smoke, which starts each of them once (minutes)
+	$(PYTEST) $(SPREAD)
+
+.PHONY: test-all
+test-all: setup ## `make test` and `make slow` in one run
+	CKPT_SLOW=all $(PYTEST) $(SPREAD) --timeout 900
 
 .PHONY: slow
-slow: setup ## the tests that take ten seconds or more (CKPT_SLOW=1/4 CKPT_SLOW_SEED=2: a portion of them)
-	CKPT_SLOW=$${CKPT_SLOW:-only} $(PYTEST) -n $(TEST_JOBS) --dist loadfile --timeout 900
+slow: setup ## the tests with Spark or servers, and those that take seconds (an hour)
+	CKPT_SLOW=only $(PYTEST) $(SPREAD) --timeout 900
 
 .PHONY: demo
 demo: setup ## a job with history and a live feed, on this machine
@@ -56,36 +66,35 @@ type: setup ## mypy --strict over the package and the tests
 
 .PHONY: docs
 docs: setup ## run the examples in README.md and docs/
-	CKPT_SLOW=all $(PYTEST) tests/docs
+	CKPT_SLOW=all $(ALONE) tests/docs
 
 .PHONY: sim
 sim: setup ## the coordinator simulation with many seeds (SEEDS=5000)
-	CKPT_SLOW=all CKPT_SIM_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -m "not chaos" --timeout 3600 -n $(TEST_JOBS)
+	CKPT_SLOW=all CKPT_SIM_SEEDS=$(SEEDS) $(PYTEST) tests/simulation $(SPREAD) -m "not chaos" --timeout 3600
 
 .PHONY: chaos
 chaos: setup ## kill -9 of real processes
-	$(PYTEST) -m chaos --timeout 1800
+	$(ALONE) tests/chaos -m chaos --timeout 1800
 
 .PHONY: workers
 workers: setup ## JobMasters and workers in processes of their own: killed, frozen, told to leave, taken over
-	CKPT_SLOW=all $(PYTEST) tests/workers -m "workers or not workers" --timeout 1800
+	CKPT_SLOW=all $(ALONE) tests/workers -m "workers or not workers" --timeout 1800
 
 .PHONY: mutants
-mutants: setup ## deliberate defects, each of which a test must notice (CKPT_MUTANTS=fast: those without Spark)
-	$(PY) -m tests.mutants
+mutants: setup ## deliberate defects, each of which a test must notice (hours)
+	$(PY) -m tests.mutants --seed $(SEED) $(if $(CKPT_MINUTES),--minutes $(CKPT_MINUTES))
+
+.PHONY: mutants-fast
+mutants-fast: setup ## those that `make test` must notice; it must pass without them (MINUTES=5: as many as fit)
+	CKPT_MUTANTS=fast $(PY) -m tests.mutants --no-baseline --seed $(SEED) $(if $(CKPT_MINUTES),--minutes $(CKPT_MINUTES))
 
 .PHONY: random-jobs
-random-jobs: setup ## random jobs under random faults (ROUNDS=20 from SEED=1 on; HOURS=2: so many more)
-	@set -e; seed=$(SEED); failed=0; until=$$((SECONDS + $(HOURS) * 3600)); \
-	while :; do \
-	  echo "== random jobs from seed $$seed on"; \
-	  CKPT_RANDOM_SEED=$$seed CKPT_RANDOM_JOBS=$(ROUNDS) CKPT_RANDOM_CHANGES=$$(($(ROUNDS) / 2)) \
-	    CKPT_RANDOM_OVERTAKEN=$$(($(ROUNDS) / 4)) CKPT_RANDOM_PROCESSES=$$(($(ROUNDS) / 4)) \
-	    CKPT_RANDOM_RESTARTS=$$(($(ROUNDS) / 2)) CKPT_RANDOM_RECONFIGURING=$$(($(ROUNDS) / 2)) CKPT_RANDOM_UPGRADES=$$(($(ROUNDS) / 2)) CKPT_RANDOM_SPLITS=$(ROUNDS) \
-	    $(PYTEST) tests/random_jobs -m random_jobs || failed=1; \
-	  seed=$$((seed + $(ROUNDS))); \
-	  [ $$SECONDS -lt $$until ] || exit $$failed; \
-	done
+random-jobs: setup ## random jobs under random faults (ROUNDS=20 from SEED=1 on; MINUTES=120 ROUNDS=2000: for two hours)
+	CKPT_RANDOM_SEED=$(SEED) CKPT_RANDOM_JOBS=$(ROUNDS) CKPT_RANDOM_CHANGES=$$(($(ROUNDS) / 2)) \
+	  CKPT_RANDOM_OVERTAKEN=$$(($(ROUNDS) / 4)) CKPT_RANDOM_PROCESSES=$$(($(ROUNDS) / 4)) \
+	  CKPT_RANDOM_RESTARTS=$$(($(ROUNDS) / 2)) CKPT_RANDOM_RECONFIGURING=$$(($(ROUNDS) / 2)) \
+	  CKPT_RANDOM_UPGRADES=$$(($(ROUNDS) / 2)) CKPT_RANDOM_SPLITS=$(ROUNDS) \
+	  $(PYTEST) tests/random_jobs $(SPREAD) -m random_jobs --timeout 900
 
 .PHONY: soak
 soak: setup ## jobs that take CKPT_SOAK_CHECKPOINTS=10000 checkpoints: what lies there does not grow (an hour)
@@ -93,26 +102,26 @@ soak: setup ## jobs that take CKPT_SOAK_CHECKPOINTS=10000 checkpoints: what lies
 
 .PHONY: cluster
 cluster: setup ## the tests on a standalone Spark cluster (started on this machine)
-	$(PYTEST) -m cluster --timeout 1800
+	$(ALONE) -m cluster --timeout 1800
 
 .PHONY: s3
 s3: setup ## whole jobs on an S3 server on this machine (needs mvn; downloads 0.7 GB once)
-	$(PYTEST) -m s3 --timeout 1800
+	$(ALONE) -m s3 --timeout 1800
 
 .PHONY: kafka
 kafka: setup ## whole jobs on a Kafka broker on this machine (needs mvn and javac; downloads 60 MB once)
-	$(PYTEST) tests/kafka -m kafka --timeout 1800
+	$(ALONE) tests/kafka -m kafka --timeout 1800
 
 .PHONY: tables
 tables: setup ## sinks of tables beside Spark with Delta's own jar (needs mvn; downloads 90 MB once)
-	$(PYTEST) -m tables --timeout 1800
+	$(ALONE) -m tables --timeout 1800
 
 .PHONY: sinks
 sinks: setup ## every sink on its real target, and jobs with all of them killed at each step (hours)
-	CKPT_SLOW=all $(PYTEST) tests/sinks tests/lakes -n $(TEST_JOBS) --dist loadfile
-	$(PYTEST) tests/lakes -m tables --timeout 1800
-	$(PYTEST) tests/kafka -m kafka --timeout 1800
-	$(PYTEST) tests/sinks_together tests/airflow/test_orders_everywhere.py -m sinks --timeout 7200
+	CKPT_SLOW=all $(PYTEST) tests/sinks tests/lakes $(SPREAD)
+	$(ALONE) tests/lakes -m tables --timeout 1800
+	$(ALONE) tests/kafka -m kafka --timeout 1800
+	$(ALONE) tests/sinks_together tests/airflow/test_orders_everywhere.py -m sinks --timeout 7200
 
 .PHONY: airflow-real
 airflow-real: setup ## the tests against a whole Airflow (started on this machine; one in parts, on PostgreSQL)
@@ -120,7 +129,7 @@ airflow-real: setup ## the tests against a whole Airflow (started on this machin
 	  echo "PostgreSQL is not installed, the tests on it are skipped. To get it (Debian, Ubuntu): apt-get install postgresql"
 	@command -v chromium >/dev/null || \
 	  echo "Chromium is not installed, the test in a browser is skipped. To get it (Debian): apt-get install --no-install-recommends chromium"
-	$(PYTEST) -m airflow_real --timeout 1800
+	$(ALONE) -m airflow_real --timeout 1800
 
 .PHONY: bench
 bench: setup ## measure; prints tables

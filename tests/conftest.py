@@ -15,7 +15,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.support import slow
+from tests.support import hangs, scheduling, selection, timings
 
 _FOREIGN = ("AIRFLOW", "SPARK", "PYSPARK", "HADOOP", "AWS_")
 _MEMORY = Path("/dev/shm")
@@ -58,13 +58,32 @@ _one_python_everywhere()
 _quick_jvms()
 _write_to_memory()
 
-# The same examples in every run: a failure is one that can be run again. Look for new ones with
-# HYPOTHESIS_PROFILE=search.
+# Every run draws the same examples, so that a failure can be repeated. HYPOTHESIS_PROFILE=search draws new ones.
+hypothesis.settings.register_profile("quick", derandomize=True, deadline=None, max_examples=20)
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", deadline=None)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+_PROFILE = "quick" if os.environ.get("CKPT_SLOW", "none") == "none" else "fixed"
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _PROFILE))
 
 
-@pytest.hookimpl(trylast=True)  # once the folders' own have put their markers
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    slow.choose(config, items)
+_STARTING = {"spark", "server", "broker"}
+"""Fixtures that start a Spark driver, a database server or a broker."""
+_OTHER_SUITES = {"airflow_real", "chaos", "cluster", "kafka", "random_jobs", "s3", "sinks", "soak", "tables", "workers"}
+"""Markers of suites with make targets of their own, which run all of their tests."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests with Spark or a server as slow. ``tests/smoke`` starts each component once."""
+    for item in items:
+        markers = {marker.name for marker in item.iter_markers()}
+        if _STARTING.intersection(getattr(item, "fixturenames", ())) and not markers & {"smoke", *_OTHER_SUITES}:
+            item.add_marker("slow")
+    scheduling.long_files_first(items)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    selection.install(config)
+    if config.pluginmanager.has_plugin("xdist"):
+        config.pluginmanager.register(scheduling, "ckpt-scheduling")
+    hangs.install(config)
+    timings.install(config)

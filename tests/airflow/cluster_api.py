@@ -1,4 +1,4 @@
-"""A cluster's REST API that plays answers, on a real socket: YARN's ResourceManager, or Kubernetes."""
+"""Fake REST API of a cluster on a real socket: YARN's ResourceManager, or Kubernetes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NOT_FOUND = {
         "javaClassName": "org.apache.hadoop.yarn.webapp.NotFoundException",
     }
 }
-"""As Hadoop 3 answers."""
+"""Answer of Hadoop 3."""
 YARN_ID = "application_1700000000000_0001"
 POD_ID = "spark-0a1b2c3d4e5f"
 
 
 class ClusterApi:
-    """``answer``: of every path from now on, with a status."""
+    """Server with one ``answer`` for every path, with a status."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -52,7 +52,7 @@ class ClusterApi:
         self._answer = (status, body if isinstance(body, bytes) else json.dumps(body).encode())
 
     def query(self, name: str) -> str:
-        """Of the last request."""
+        """Return a query parameter of the last request."""
         return parse_qs(urlsplit(self.asked[-1]).query)[name][0]
 
     @contextmanager
@@ -71,7 +71,7 @@ class ClusterApi:
 
 
 def app(state: str, final: str = "UNDEFINED", diagnostics: str = "", number: str = YARN_ID) -> dict[str, Any]:
-    """As the ResourceManager describes an application, shortened."""
+    """Return an application in the ResourceManager's form, shortened."""
     return {
         "id": number,
         "user": "airflow",
@@ -86,7 +86,7 @@ def app(state: str, final: str = "UNDEFINED", diagnostics: str = "", number: str
 
 
 def pod(phase: str, *, ended: Mapping[str, Any] | None = None, name: str = "orders-driver") -> dict[str, Any]:
-    """As Kubernetes describes a driver's pod, shortened."""
+    """Return a driver's pod in Kubernetes' form, shortened."""
     state = {"terminated": dict(ended)} if ended else {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
     driver = {"name": "spark-kubernetes-driver", "ready": ended is None, "state": state}
     sidecar = {"name": "istio-proxy", "ready": True, "state": {"running": {}}}
@@ -101,7 +101,10 @@ def pods(*items: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class PlainCoreV1Api:
-    """The one call of Kubernetes' client that is used; test_kubernetes_drivers.py makes it with both."""
+    """Stand-in for the only call of Kubernetes' client in use.
+
+    test_kubernetes_drivers.py also tests the real client.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -123,7 +126,7 @@ class PlainCoreV1Api:
 
 
 class ApiError(Exception):
-    """As Kubernetes' client raises it."""
+    """Error with the status that Kubernetes' client raises."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"({status})")

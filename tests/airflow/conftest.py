@@ -67,4 +67,4 @@ def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fa
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
     made = FakeSparkSubmit(tmp_path / "spark-submit")
     yield made
-    (made.folder / "go").write_text("")  # nobody waits on after a test that failed
+    (made.folder / "go").write_text("")  # ends the wait of a script after a failed test

@@ -1,5 +1,4 @@
-"""Journals of a job whose subtasks run in workers, written as a planner and a JobMaster write them; and tasks of a
-group over it."""
+"""Journals of a job with workers, as a planner and a JobMaster write them, and states of a group's tasks."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 
 NAME = "shop.orders.r1"
-"""Of the group ``orders`` in the Dag run ``r1``, as of tests.airflow.support.context."""
+"""Job id of the group ``orders`` in the Dag run ``r1`` of tests.airflow.support.context."""
 GRAPH = JobGraph(
     vertices=(
         JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2),
@@ -39,7 +38,7 @@ GRAPH = JobGraph(
 )
 SUBTASKS = ["history/0", "history/1", "rows/0"]
 BESIDE = "history/2"
-"""See :func:`rescaled`."""
+"""Subtask added by :func:`rescaled`."""
 
 
 def prepared(
@@ -49,8 +48,11 @@ def prepared(
     mode: RuntimeMode | None = None,
     again: Sequence[str] = (),
 ) -> Journal:
-    """As a planner leaves it; of an old release, unless ``sink`` is told, the one called "out", or ``mode``. ``again``:
-    subtasks whose results are gone."""
+    """Write the entries of a planner.
+
+    The definition is recorded only with ``sink``, the sink called "out", or ``mode``. Otherwise the journal is like
+    that of an earlier release. ``again``: subtasks whose results are gone.
+    """
     epoch = journal.claim(attempt, Worker(), 1.0)
     sinks = {} if sink is None else {"out": SinkDefinition("every_checkpoint", sink.definition())}
     definition = None if sink is None and mode is None else JobDefinition(mode or "streaming", {}, {}, sinks)
@@ -63,7 +65,7 @@ def prepared(
 
 
 def prepared_anew(journal: Journal, attempt: str = f"{NAME}~t2.coordinate") -> Journal:
-    """In batch mode, from nothing: ``batch_recovery`` is off."""
+    """Write the entries of a planner that restarts a batch job from scratch, because ``batch_recovery`` is off."""
     epoch = journal.claim(attempt, Worker(), 1.0)
     journal.write(Restored(0, {}, 1.0, anew=True))
     journal.write(PlanRecorded(GRAPH, {}, 1.0, JobDefinition("batch", {}, {}, {})))
@@ -72,7 +74,7 @@ def prepared_anew(journal: Journal, attempt: str = f"{NAME}~t2.coordinate") -> J
 
 
 def deleted(journal: Journal) -> Journal:
-    """Of a job that is over."""
+    """Write the deletion of a job that has ended."""
     state = journal.refresh()
     journal.claim(f"{state.attempt}~delete", Worker(), 6.0, releases_only=True)
     journal.write(DeletionBegun(state.status, 6.0))
@@ -81,7 +83,7 @@ def deleted(journal: Journal) -> Journal:
 
 
 def coordinated(journal: Journal, attempt: str = f"{NAME}~t1.coordinate") -> Journal:
-    """A JobMaster has claimed it for the workers."""
+    """Write the claim of a JobMaster for the prepared deployment."""
     journal.claim(attempt, Worker(), 3.0, deployment=journal.refresh().deployment)
     journal.write(StatusChanged(JobStatus.RUNNING, 4.0))
     return journal
@@ -99,7 +101,10 @@ def finished(journal: Journal, *subtasks: str) -> Journal:
 
 
 def rescaled(journal: Journal, *, begins: bool = True) -> Journal:
-    """history is read by three: the third one runs beside the first one, or is to, some time."""
+    """Write a rescale of history to three subtasks. The third one runs in the first one's worker.
+
+    ``begins``: the third subtask has been added; otherwise only the graph has changed.
+    """
     wider, hosts = GRAPH.rescaled({"history": 3}), {SubtaskId(BESIDE): SubtaskId("history/0")}
     journal.write(GraphChanged(1, wider, {"history": 3}, 4.2, hosts))
     if begins:
@@ -109,8 +114,10 @@ def rescaled(journal: Journal, *, begins: bool = True) -> Journal:
 
 @dataclass
 class Told:
-    """What Airflow says of the group's tasks: in place of ``Siblings.states``. ``on_look``: called before it answers,
-    with how often it was asked."""
+    """Fake of ``Siblings.states``: Airflow's states of the group's tasks.
+
+    ``on_look``: called before each answer with the number of calls so far.
+    """
 
     states: Mapping[str, str | None] = field(default_factory=dict)
     looks: int = 0

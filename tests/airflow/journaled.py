@@ -9,7 +9,7 @@ from airflow_provider_ckpt.model.worker import Worker
 
 
 def driver(journal: Journal, attempt: str = "t1") -> Journal:
-    """The journal, claimed and RUNNING."""
+    """Write the claim of a driver and RUNNING, and return the journal."""
     journal.claim(attempt, Worker(), 1.0)
     journal.write(StatusChanged(JobStatus.RUNNING, 1.0))
     return journal

@@ -1,4 +1,4 @@
-"""Shared by the tests of the Airflow side: a spark-submit that plays a script, a state store, a Dag run."""
+"""Helpers of the Airflow tests: a scripted spark-submit, a state store, a Dag run."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ sys.exit(play["exit"])
 
 
 def status(kind: str, message: str = "", **data: Any) -> str:
-    """A status line of the driver."""
+    """Return a status line of the driver."""
     return "CKPT " + json.dumps({"kind": kind, "message": message or kind, **data})
 
 
 @dataclass
 class Call:
-    """How spark-submit was called."""
+    """Recorded call of spark-submit."""
 
     argv: list[str]
     storage_options: str | None
@@ -55,7 +55,7 @@ class Call:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The run options the driver was given."""
+        """Return the run options that the driver got."""
         found: dict[str, Any] = json.loads(self.argv[self.argv.index("--options") + 1])
         return found
 
@@ -64,7 +64,7 @@ class Call:
 
 
 class FakeSparkSubmit:
-    """A program that the real SparkSubmitHook starts; it plays one script for each call, in order."""
+    """Program that the real SparkSubmitHook starts. It plays one script for each call, in order."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -82,7 +82,7 @@ class FakeSparkSubmit:
         wait: bool = False,
         after: Sequence[str] = (),
     ) -> None:
-        """The next call prints ``lines``, copies a folder, waits for the file ``go``, prints ``after``, and exits."""
+        """Script the next call: print ``lines``, copy a folder, wait for the file ``go``, print ``after``, and exit."""
         script = {
             "lines": lines,
             "exit": exit,
@@ -101,7 +101,7 @@ class FakeSparkSubmit:
 
 @dataclass
 class StateStore:
-    """The task state store of one task instance, which counts."""
+    """Task state store of one task instance. It counts its calls."""
 
     values: dict[str, Any] = field(default_factory=dict)
     reads: int = 0
@@ -125,7 +125,7 @@ class StateStore:
 def context(
     store: StateStore, *, try_number: int = 1, max_tries: int = 2, run_id: str = "r1", clear_number: int = 0
 ) -> Any:
-    """``context["ti"].pushed``: the XComs."""
+    """Return a task's context. ``context["ti"].pushed`` has its XComs."""
     pushed: dict[str, Any] = {}
     ti = SimpleNamespace(
         pushed=pushed,
@@ -142,7 +142,7 @@ def context(
 
 
 def run_dag(dag: DAG, **arguments: Any) -> tuple[Any, Mapping[str, Any]]:
-    """``dag.test()`` of a Dag that is in no Dags folder; returns the Dag run and its task instances."""
+    """Run ``dag.test()`` for a Dag in no Dags folder. Return the Dag run and its task instances."""
     from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
     from airflow.models.dagbundle import DagBundleModel
     from airflow.utils.session import create_session

@@ -1,4 +1,4 @@
-"""The Airflow operator's arguments are the declared options of a run: names, defaults, templates, early refusals."""
+"""Arguments of the Airflow operator: names, defaults, templates and refusals follow the declared run options."""
 
 from __future__ import annotations
 

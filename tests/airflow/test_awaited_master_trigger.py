@@ -1,5 +1,7 @@
-"""The trigger of a subtask's task whose worker left for want of a JobMaster: the journal is real, Airflow's answers and
-the clock are played."""
+"""Trigger of a subtask's task whose worker left because it had no JobMaster.
+
+The journal is real. Airflow's answers and the clock are fakes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ from tests.airflow.grouped import NAME, coordinated, ended, prepared
 
 
 class Clock:
-    """``between``: what happens in each of the sleeps behind the first, one after the other; then it is stuck."""
+    """Clock whose sleeps run a function each.
+
+    ``between``: the functions, from the second sleep on. A further sleep fails.
+    """
 
     def __init__(self, *between: Callable[[], object]) -> None:
         self.slept: list[float] = []
@@ -44,7 +49,7 @@ def orders(journal: Callable[[str], Journal]) -> Journal:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What Airflow is asked for; it says that the task is deferred."""
+    """Record the tasks that Airflow is asked about, and answer "deferred"."""
     found: list[str] = []
 
     def state(siblings: Siblings, task_id: str) -> str:
@@ -56,7 +61,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def event_of(root: str, clock: Clock, *, is_told_whose: bool = True, attempt: str | None = None) -> dict[str, Any]:
-    """As another triggerer runs it, which knows what was kept of it."""
+    """Run the trigger from its serialized arguments, as another triggerer would, and return its event."""
     first = AwaitedMasterTrigger(
         job_id=NAME,
         deployment=1,
@@ -127,7 +132,7 @@ def test_a_task_that_runs_no_jobmaster_any_more_ends_the_wait(
 def test_a_storage_that_does_not_answer_is_asked_again(
     root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Raised, it would cost the task a try."""
+    """If the error were raised, it would cost the task a try."""
     real, failing = ComebackWatch.look, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
 
     def look(watch: ComebackWatch) -> Any:

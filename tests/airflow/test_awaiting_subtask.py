@@ -1,4 +1,7 @@
-"""W7: a subtask's task whose worker has no JobMaster waits for one; that costs no try. Only spark-submit is played."""
+"""W7: a subtask's task whose worker has no JobMaster waits for one without spending a try.
+
+Only spark-submit is fake.
+"""
 
 from __future__ import annotations
 
@@ -156,8 +159,7 @@ OVER = status("failed", f"job {NAME} is RESTARTING: this worker leaves", epoch=2
 def test_a_run_that_fails_as_a_whole_costs_its_subtasks_no_try_and_holds_no_slot(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The task that runs the JobMaster is to prepare the job again: it may be the slot that it needs, and it may take
-    longer than anybody would wait in one."""
+    """The task of the JobMaster must prepare the job again. It may need this very slot, and it may take long."""
     spark_submit.play(OVER, exit=1)
     spark_submit.play(DONE)
     wait = deferred(subtask(poll_interval=3), context(StateStore()))
@@ -182,7 +184,7 @@ def test_a_retry_that_finds_a_run_that_has_failed_waits_without_a_slot_too(
 def test_a_worker_that_failed_itself_costs_a_try_also_when_the_run_has_ended_with_it(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
 ) -> None:
-    told.on_look = lambda number: ended(orders, "RESTARTING")  # when the task has found that the job runs
+    told.on_look = lambda number: ended(orders, "RESTARTING")  # after the task has found that the job runs
     spark_submit.play(status("failed", "history/0 failed: disk full", epoch=2), exit=1)
     with pytest.raises(AirflowException, match="disk full"):
         subtask().execute(context(StateStore()))
@@ -198,7 +200,7 @@ def test_a_job_that_somebody_took_meanwhile_is_not_taken_back(subtask: Any, orde
 def test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, state: str
 ) -> None:
-    """Else it would begin a worker every few minutes, for ever."""
+    """Otherwise the task would start a worker every few minutes, forever."""
     told.states = {"orders.coordinate": state}
     with pytest.raises(AirflowFailException, match=f"is {state}: nobody coordinates history/0"):
         subtask().execute_complete(context(StateStore()), ALONE)
@@ -216,7 +218,7 @@ def test_a_coordinating_task_that_was_cleared_in_the_meantime_is_joined(
 def test_a_clear_begins_anew_and_knows_nothing_of_the_wait(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
 ) -> None:
-    """As for one that runs: Airflow ends the trigger, which holds nothing, and executes another try."""
+    """Airflow ends the trigger, which holds nothing, and executes another try, as it does for a running task."""
     spark_submit.play(LEAVES, exit=1)
     spark_submit.play(DONE)
     store, task = StateStore(), subtask()
@@ -229,7 +231,7 @@ def test_a_clear_begins_anew_and_knows_nothing_of_the_wait(
 def test_it_waits_for_what_is_left_of_its_execution_timeout(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """Airflow counts that anew in each process of a try."""
+    """Airflow would restart the timeout in each process of a try."""
     for hours, left in ((4, timedelta(hours=6)), (11, timedelta(0))):
         spark_submit.play(LEAVES, exit=1)
         run = context(StateStore())

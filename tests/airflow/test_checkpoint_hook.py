@@ -88,7 +88,7 @@ def test_the_test_button_says_that_a_folder_is_new_without_making_it_a_root(tmp_
 
 
 def _button(monkeypatch: pytest.MonkeyPatch, **connection: Any) -> tuple[bool, str]:
-    """As Airflow does it: under an id that it makes up."""
+    """Call the connection test as Airflow's form does: with a made-up connection id."""
     monkeypatch.setenv("AIRFLOW_CONN_XQ7TZ", json.dumps({"conn_type": "ckpt", **connection}))
     return CheckpointHook("xq7tz").test_connection()
 
@@ -145,7 +145,7 @@ def test_what_is_no_job_id_is_refused_by_name(hook: CheckpointHook, job_id: Any)
 
 
 class BrokenStorage(LocalStorage):
-    """A file system whose driver raises an error of its own, with a secret in it."""
+    """File system whose driver raises its own error, with a secret in it."""
 
     def probe(self) -> None:
         raise TypeError("connect() got key=AKIA-key-1\n" + "and so on " * 100)
@@ -166,7 +166,7 @@ def test_the_test_button_shows_an_error_of_a_driver_without_secrets(
 
 
 class OverwritingStorage(LocalStorage):
-    """A backend whose exclusive creation is none, as s3fs was until mid-2025 (R17)."""
+    """Storage whose exclusive creation overwrites, like s3fs until mid-2025 (R17)."""
 
     def create(self, path: str, data: bytes) -> None:
         self.replace(path, data)

@@ -30,7 +30,7 @@ def make(root: Storage) -> Callable[..., CheckpointSensor]:
 
 
 def made_of_a_template(make: Any, argument: str, value: object) -> CheckpointSensor:
-    """One whose argument was seen by nobody before the task runs."""
+    """Return a sensor whose argument is a template, rendered only when the task runs."""
     sensor: CheckpointSensor = make(**{argument: "{{ something }}"})
     setattr(sensor, argument, value)
     return sensor
@@ -72,7 +72,7 @@ def test_a_job_that_ended_too_early_fails_the_sensor_unless_it_waits_for_a_resta
 
 
 def test_a_job_that_stopped_may_be_gone_on_with(make: Any, journal: Journals) -> None:
-    """As the job of a task whose worker went is, by the task's next try."""
+    """The job's task may be retried, for example after its worker was lost, and would resume the job."""
     end(driver(journal("orders")), "STOPPED")
     assert make().poke({}) is False
 
@@ -150,7 +150,7 @@ def test_the_job_is_named_in_one_way(make: Any, arguments: dict[str, Any]) -> No
 def test_a_sensor_that_may_fail_is_skipped_in_every_mode(
     make: Any, journal: Journals, flag: str, deferrable: bool
 ) -> None:
-    """The first look of a deferrable one failed the task."""
+    """A deferrable sensor used to fail at its first poll."""
     end(driver(journal("orders")), "FAILED")
     with pytest.raises(AirflowSkipException, match=flag):
         make(deferrable=deferrable, **{flag: True}).execute(context(StateStore()))
@@ -162,7 +162,7 @@ def test_a_sensor_that_may_fail_is_skipped_in_every_mode(
 
 @pytest.mark.parametrize("flag", ["released", "wait_for_restart", "deferrable"])
 def test_a_text_is_no_flag(make: Any, flag: str) -> None:
-    """wait_for_restart="false" waited for ever."""
+    """A sensor with wait_for_restart="false" used to wait forever."""
     with pytest.raises(BadOptionError, match=f"{flag}='false'"):
         make(**{flag: "false"})
 
@@ -215,7 +215,7 @@ def test_a_sensor_that_is_rescheduled_counts_its_looks_across_processes(make: An
 
 
 def test_a_deferred_next_is_a_number_already(make: Any, journal: Journals) -> None:
-    """A triggerer that takes over begins from its arguments: it must not begin to wait anew."""
+    """Another triggerer starts the trigger from its arguments, and must not restart the wait."""
     complete(driver(journal("orders")), 1, 2)
     with pytest.raises(TaskDeferred) as deferred:
         make(checkpoint="next", deferrable=True).execute(context(StateStore()))

@@ -1,4 +1,4 @@
-"""The JVM of a driver in client mode gets the worker's class archive; one that only submits does not."""
+"""A driver in client mode gets the worker's class archive. A task that only submits does not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def environment(mode: str = "client", **given: Any) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def made(archive: ClassArchive, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("SPARK_SUBMIT_OPTS")
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "")  # put back behind the test
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "")  # restored after the test
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     path = make(archive, write)

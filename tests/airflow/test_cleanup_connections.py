@@ -1,4 +1,4 @@
-"""The clean-up of a job whose sinks use connections: the sinks find them, and nothing else shows what they hold."""
+"""Clean-up of a job whose sinks use connections. The sinks find them, and no output shows their secrets."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ job.sink("lake", live, Shop(FOLDER))
 
 @pytest.fixture(autouse=True)
 def shop(monkeypatch: pytest.MonkeyPatch) -> Connection:
-    """As a secrets backend has it: not in this process's environment."""
+    """Define a connection in a fake secrets backend, outside this process's environment."""
     shop = Connection(conn_id="shop_db", conn_type="postgres", host="h", login="me", password=SECRET, schema="shop")
     before = BaseHook.get_connection
 
@@ -70,7 +70,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Connection:
 
 @pytest.fixture
 def past(tmp_path: Path) -> PastJob:
-    """It ran with a sink of which the journal does not tell enough."""
+    """Run a job with a sink that the journal does not record completely."""
     (tmp_path / "orders.py").write_text(JOB)
     return PastJob.run(tmp_path)
 

@@ -1,4 +1,4 @@
-"""When a worker that left because there was no JobMaster is to begin again (W7)."""
+"""End of the wait of a subtask whose worker left without a JobMaster (W7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.airflow.grouped import coordinated, ended, finished, prepared
 
 
 class Wait:
-    """For a JobMaster of deployment 1, whose last one was that of epoch 2."""
+    """Wait for a JobMaster of deployment 1. The last one had epoch 2."""
 
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage, self.journal = storage, coordinated(prepared(Journal(storage, "orders")))
@@ -53,7 +53,7 @@ def test_a_jobmaster_with_a_new_epoch_ends_it(wait: Wait) -> None:
 
 
 def test_so_does_one_that_goes_on_under_its_epoch(wait: Wait) -> None:
-    """Its triggerer was stopped, or could not reach the storage."""
+    """The triggerer of that JobMaster had stopped, or could not reach the storage."""
     assert wait.over() is None
     wait.says(8)
     over = wait.over()
@@ -68,7 +68,7 @@ def test_a_last_word_is_no_sign_of_life(wait: Wait) -> None:
 
 
 def test_the_first_jobmaster_of_a_deployment_ends_it(wait: Wait) -> None:
-    """A worker that was begun before any."""
+    """The worker was started before any JobMaster."""
     journal = prepared(wait.journal, "shop.orders.r1~t2.plan")
     wait.comeback = Comeback(3, 3)
     assert wait.over() is None
@@ -91,7 +91,7 @@ def test_another_deployment_ends_it(wait: Wait) -> None:
 
 
 def test_a_journal_that_goes_on_without_another_claim_does_not(wait: Wait) -> None:
-    """Entries of the JobMaster that is gone, which the worker had not read."""
+    """The previous JobMaster wrote entries that the worker had not read."""
     finished(wait.journal, "history/0")
     assert wait.over() is None
 

@@ -160,7 +160,10 @@ NOON = 1_767_960_000.0
 
 
 def timed(status: str, watermark: int | None, completed: int = 2, released: int | None = None) -> JobState:
-    """``watermark``: of checkpoint 2, seconds behind noon; checkpoint 1 was a minute before."""
+    """Return a state with two checkpoints.
+
+    ``watermark``: of checkpoint 2, in seconds after noon; a minute less for 1.
+    """
     found = state(status, completed, released)
     for number, come in ((1, None if watermark is None else watermark - 60), (2, watermark)):
         mark = None if come is None else round((NOON + come) * 1000)

@@ -1,4 +1,4 @@
-"""Whole Dag runs in this process: Airflow renders, retries, stores state, defers; spark-submit is played."""
+"""Whole Dag runs in this process: Airflow renders, retries, stores state and defers. spark-submit is fake."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FINISHED = status("finished", epoch=2, checkpoint=2, finished_operators=["histor
 
 
 def finished_job(folder: Path, job_id: str) -> Path:
-    """A root whose job has FINISHED; for spark-submit to copy into the real one."""
+    """Create a root with a FINISHED job, for spark-submit to copy into the real one."""
     root = open_root(open_storage(folder))
     writer = driver(Journal(root, job_id))
     complete(writer, 1, 2)
@@ -73,7 +73,7 @@ def test_a_retry_keeps_its_job_and_templates_are_rendered(
     dag_run, tasks = run(dag, logical_date=when)
     assert dag_run.state == "success"
     assert tasks["orders"].try_number == 2
-    # Only a try that found the pointer of the one before looks back.
+    # Only a try that finds the previous try's pointer checks the earlier job.
     assert capfd.readouterr().out.count("has not started yet: starting it") == 1
     first, second = spark_submit.calls
     assert first.options["job_id"] == default_job_id("shop_retry", "orders", dag_run.run_id)
@@ -145,9 +145,9 @@ def test_a_sensor_is_told_the_job_of_a_task_also_one_that_starts_over(
     deferrable: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A job id of the task's own (as ``~g1`` is one) that the sensor cannot work out.
+    # The task's job id, for example with ``~g1``, cannot be derived by the sensor.
     spark_submit.play(copy=(finished_job(tmp_path / "made", "nightly"), connection))
-    if deferrable:  # look once in the task, then again in the trigger
+    if deferrable:  # poll once in the task, then again in the trigger
         monkeypatch.setattr(CheckpointSensor, "_look", lambda self, context: _waiting(self, context))
     with DAG(f"shop_beside_{deferrable}", schedule=None) as dag:
         orders = CheckpointedSparkJobOperator(
@@ -194,7 +194,7 @@ def test_a_deferred_sensor_is_resumed_by_its_trigger(
 ) -> None:
     root = open_root(open_storage(connection))
     writer = driver(Journal(root, "nightly"))
-    # The sensor looks once before it defers; the job gets there in the meantime.
+    # The sensor polls once before it defers. The job reaches the checkpoint in between.
     defer = CheckpointSensor.defer
 
     def later(self: CheckpointSensor, **arguments: Any) -> None:

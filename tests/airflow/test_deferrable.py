@@ -1,5 +1,7 @@
-"""CheckpointedSparkJobOperator(deferrable=True), through the real SparkSubmitHook; spark-submit and the cluster are
-played."""
+"""CheckpointedSparkJobOperator(deferrable=True), with the real SparkSubmitHook.
+
+spark-submit and the cluster are fakes.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def kubernetes(
     connect("k8s://https://cluster", **{"deploy-mode": "cluster", "namespace": "jobs"})
     monkeypatch.setattr(
         provider_hook, "kube_client", SimpleNamespace(), raising=False
-    )  # the provider for Kubernetes is not installed
+    )  # the Kubernetes provider is not installed
     monkeypatch.setattr(kubernetes_drivers, "_configured", lambda: PlainCoreV1Api(cluster.url))
     cluster.answer(pods(pod("Pending")))
     return cluster
@@ -93,7 +95,7 @@ def make(spark_submit: FakeSparkSubmit, root: Storage) -> Callable[..., Checkpoi
 
 
 def deferred(operator: CheckpointedSparkJobOperator, running: Any, event: dict[str, Any] | None = None) -> TaskDeferred:
-    """By ``execute``, or by the resumed task."""
+    """Execute the task, or resume it with ``event``, and return its deferral."""
     with pytest.raises(TaskDeferred) as caught:
         if event is None:
             operator.execute(running)
@@ -115,7 +117,7 @@ def driver_in_cluster(journal: Journal, attempt: str = f"{JOB_ID}~t1", applicati
 
 @pytest.fixture
 def left(make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi) -> StateStore:
-    """The store of a task that has submitted its driver and was deferred."""
+    """Return the store of a task that submitted its driver and was deferred."""
     store = StateStore()
     spark_submit.play(TOLD)
     deferred(make(), context(store))
@@ -170,7 +172,7 @@ def test_on_kubernetes_too(make: Any, spark_submit: FakeSparkSubmit, kubernetes:
 def test_a_spark_submit_that_tells_no_id_leaves_the_tag(
     make: Any, spark_submit: FakeSparkSubmit, request: pytest.FixtureRequest, where: str
 ) -> None:
-    """Its log level may be WARN."""
+    """Its log level may be WARN, which hides the id."""
     api, number = request.getfixturevalue(where), {"yarn": YARN_ID, "kubernetes": POD_ID}[where]
     api.answer({"apps": {"app": [app("RUNNING")]}} if where == "yarn" else pods(pod("Running")))
     spark_submit.play("nothing to see")
@@ -264,7 +266,7 @@ def test_where_the_driver_would_not_outlive_the_task_or_not_be_found_it_is_refus
 def test_kubernetes_without_airflows_provider_for_it_is_refused(
     make: Any, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    if how == "unset":  # as in releases 6.3 of the Spark provider
+    if how == "unset":  # as in version 6.3 of the Spark provider
         monkeypatch.delattr(provider_hook, "kube_client", raising=False)
     else:
         monkeypatch.setattr(provider_hook, "kube_client", None, raising=False)
@@ -293,7 +295,7 @@ def test_airflows_default_does_not_switch_it_on(make: Any, monkeypatch: pytest.M
     assert CheckpointedSparkJobOperator(task_id="orders", job="a.b:job").deferrable is False
 
 
-# ---- once more
+# ---- resubmit
 
 
 def test_a_retry_waits_for_the_driver_that_lives_and_starts_no_twin(
@@ -319,7 +321,7 @@ def test_a_retry_that_cannot_ask_the_cluster_waits_and_submits_nothing(
 
 
 def lost_while_it_submits(operator: Any, store: StateStore, monkeypatch: pytest.MonkeyPatch, *, late: bool) -> None:
-    """The worker is gone before (or, ``late``, just after) spark-submit has done it."""
+    """Kill the worker before spark-submit has submitted the driver, or (``late``) just after."""
     submit = CheckpointedSparkSubmitHook.submit
 
     def lost(hook: Any, *arguments: Any, **more: Any) -> Any:
@@ -405,7 +407,7 @@ def test_a_driver_that_only_the_journal_knows_is_found_by_what_it_says(
     journal: Callable[[str], Journal],
     lost: str,
 ) -> None:
-    """Airflow cleans its task state store up after 30 days."""
+    """Airflow deletes entries of its task state store after 30 days."""
     driver_in_cluster(journal(JOB_ID), application_id="application_1700000000000_0009")
     if lost == "forgotten":
         del left.values[KEY]
@@ -420,7 +422,7 @@ def test_a_driver_that_only_the_journal_knows_is_found_by_what_it_says(
 def test_a_driver_of_client_mode_is_nothing_to_wait_for(
     make: Any, spark_submit: FakeSparkSubmit, left: StateStore, journal: Callable[[str], Journal]
 ) -> None:
-    """It ended with its task, and YARN would not understand its id."""
+    """The driver ended with its task, and YARN would not know its id."""
     driver_in_cluster(journal(JOB_ID), application_id="local-1700000000000")
     del left.values[KEY]["submission"]
     spark_submit.play(TOLD)
@@ -537,7 +539,7 @@ def test_a_whole_dag_run_defers_and_is_resumed(
     root: Storage,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Airflow makes the trigger from its kwargs, and hands on its event."""
+    """Airflow creates the trigger from its kwargs and passes its event on."""
     looks: list[int] = []
     look = DriverWatch.look
 

@@ -1,4 +1,4 @@
-"""The connections of a job's sinks come to its drivers in their environment, and are in nothing else."""
+"""Connections of a job's sinks reach its drivers by the environment, and appear nowhere else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VARIABLE = "AIRFLOW_CONN_SHOP_DB"
 
 @pytest.fixture(autouse=True)
 def connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a secrets backend has them: not in this process's environment."""
+    """Define connections in a fake secrets backend, outside this process's environment."""
     shop = Connection(conn_id="shop_db", conn_type="postgres", host="h", login="me", password=SECRET, schema="shop")
     known, before = {"shop_db": shop}, BaseHook.get_connection
 
@@ -71,7 +71,7 @@ def _holds(path: Path) -> bool:
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
 def test_in_client_mode_it_is_no_configuration_either(master: str) -> None:
-    """The Spark provider makes ``--conf`` of an environment there."""
+    """On YARN and Kubernetes the Spark provider turns environment variables into ``--conf``."""
     base = SparkSubmitHook(conn_id="none_of_these", env_vars={"MINE": "1"})
     base._connection.update(master=master, deploy_mode="client", namespace="default")
     base._is_yarn, base._is_kubernetes = master == "yarn", master != "yarn"
@@ -109,9 +109,9 @@ def test_a_connection_that_does_not_exist_fails_the_task_before_anything_is_subm
 def test_a_job_id_that_a_template_left_empty_is_not_the_task_s_own(
     spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
 ) -> None:
-    """It began another job, which read everything from the start."""
+    """The task used to start another job, which read everything from the start."""
     task = operator(spark_submit, root, tmp_path, job_id="{{ var }}")
-    task.job_id = ""  # as Airflow renders it
+    task.job_id = ""  # the value that Airflow renders
     with pytest.raises(AirflowFailException, match="job_id='' cannot be used"):
         task.execute(context(StateStore()))
     assert spark_submit.calls == []
@@ -122,10 +122,11 @@ def test_one_id_that_is_no_list_is_refused_while_the_dag_is_read(
 ) -> None:
     with pytest.raises(InvalidTaskArgumentError, match=r"conn_ids=\['shop_db'\]"):
         operator(spark_submit, root, tmp_path, conn_ids="shop_db")
-    for given in (None, 3, [None], [""], [3]):  # the task failed with a TypeError, and was retried
+    for given in (None, 3, [None], [""], [3]):  # used to fail with a TypeError, and was retried
         with pytest.raises(InvalidTaskArgumentError, match="which are texts"):
             operator(spark_submit, root, tmp_path, conn_ids=given)
-    with pytest.raises(InvalidTaskArgumentError, match="differ in case only"):  # one got what is the other's
+    # one sink would get the other's connection
+    with pytest.raises(InvalidTaskArgumentError, match="differ in case only"):
         operator(spark_submit, root, tmp_path, conn_ids=["Shop", "shop"])
     operator(spark_submit, root, tmp_path, conn_ids=["shop", "shop", "{{ a }}", "{{ A }}"])
 

@@ -1,4 +1,4 @@
-"""What a deferred task makes of its driver: of a real journal, and of a cluster that plays its answers."""
+"""Verdict of a deferred task about its driver, with a real journal and a fake cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUBMITTED = Submission("yarn", "ckpt-1", "t1", 0, application_id="application_1_
 
 @dataclass
 class PlayedStatus:
-    """Says one state after the other, the last one again and again; ``meanwhile`` happens just before it answers."""
+    """Cluster status with scripted states, of which the last repeats. ``meanwhile`` runs before each answer."""
 
     states: Sequence[ApplicationState]
     meanwhile: Callable[[], object] = lambda: None
@@ -79,7 +79,7 @@ def test_the_journal_says_how_the_job_ended(
 
 
 def test_an_end_of_before_the_driver_came_is_not_its_own(watch: Any, writer: Journal) -> None:
-    """As of a job that yesterday's Dag run stopped; the name of the attempt may be the same, too."""
+    """Yesterday's Dag run stopped the job, possibly in an attempt of the same name."""
     end(driver(writer), "STOPPED")
     later = Submission("yarn", "ckpt-2", "t1", 1, application_id="application_1_2", is_submitted=True, is_seen=True)
     assert watch(RUNNING, submission=later).look(asks=True).outcome == "wait"
@@ -115,7 +115,7 @@ def test_one_that_was_seen_and_is_gone_is_gone(watch: Any) -> None:
 
 
 def test_one_that_was_never_submitted_is_not_waited_for(watch: Any) -> None:
-    """The worker was lost before spark-submit had done it."""
+    """The worker was lost before spark-submit had submitted the driver."""
     assert watch(GONE, submission=Submission("yarn", "ckpt-1", "t1", 0)).look(asks=True).outcome == "retry"
 
 

@@ -1,4 +1,4 @@
-"""How long a JobMaster that fails by itself is begun again."""
+"""Time limit for restarts of a failing JobMaster."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""In batch mode a subtask's task whose worker has ended well waits until the job is over: its result may be lost before
-others have read it, and nobody runs a task again that has turned green. Only spark-submit is played."""
+"""Task of a subtask that has finished in a batch job. It waits until the job has ended.
+
+The subtask's result may be lost before other subtasks have read it, and Airflow does not rerun a successful task. Only
+spark-submit is fake.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ def subtask(
 
 @pytest.fixture
 def orders(journal: Callable[[str], Journal]) -> Journal:
-    """In batch mode; it runs."""
+    """Prepare a batch job that is RUNNING."""
     return coordinated(prepared(journal(NAME), mode="batch"))
 
 
@@ -87,7 +90,7 @@ def test_a_task_whose_worker_has_ended_well_is_deferred_while_the_job_runs(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spark_submit.play(DONE)
-    told.on_look = lambda number: finished(orders, "history/0")  # it has found by now that it has to run
+    told.on_look = lambda number: finished(orders, "history/0")  # the task has already decided that it must run
     wait = executed(subtask(poll_interval="20s"))
     _, trigger = kept(wait).serialize()
     assert trigger == {
@@ -113,7 +116,7 @@ def test_of_a_vertex_all_of_its_subtasks_are_waited_for(
 def test_in_streaming_mode_a_subtask_that_has_finished_succeeds_at_once(
     subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
-    """What is lost of it cannot be produced again: checkpoints cover it."""
+    """A lost result cannot be produced again in streaming mode, because checkpoints cover it."""
     orders = coordinated(prepared(journal(NAME), mode="streaming"))
     spark_submit.play(DONE)
     assert subtask().execute(context(StateStore()))["subtask"] == "history/0"
@@ -125,7 +128,7 @@ def test_in_streaming_mode_a_subtask_that_has_finished_succeeds_at_once(
 def test_a_worker_that_left_before_the_journal_told_its_end_has_ended_in_that_deployment(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """Without a JobMaster, say; the next one reads it in its log."""
+    """For example without a JobMaster. The next JobMaster reads the end in the subtask's log."""
     spark_submit.play(DONE)
     assert kept(executed(subtask())).deployment == 1
 
@@ -187,12 +190,12 @@ def test_one_that_a_new_dag_run_finds_finished_waits_as_well(
 def test_a_retry_while_the_job_is_to_be_prepared_again_waits_for_that(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """Whether it has to run again is known then."""
+    """Only the next deployment decides whether the subtask must run again."""
     ended(finished(orders, "history/0"), "RESTARTING")
     assert isinstance(executed(subtask(), context(StateStore(), try_number=2)).trigger, AwaitedMasterTrigger)
 
 
-# ---- behind it
+# ---- after the wait
 
 
 def test_a_result_that_is_wanted_again_begins_a_worker_in_the_same_try(
@@ -208,7 +211,7 @@ def test_a_result_that_is_wanted_again_begins_a_worker_in_the_same_try(
 
 
 def test_so_does_a_job_that_begins_anew(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
-    """``batch_recovery`` is off."""
+    """``batch_recovery`` is off, so the whole job runs again."""
     prepared_anew(ended(finished(orders, "history/0"), "RESTARTING"))
     spark_submit.play(DONE)
     resumed(subtask(), AGAIN)
@@ -218,7 +221,7 @@ def test_so_does_a_job_that_begins_anew(subtask: Any, spark_submit: FakeSparkSub
 def test_a_deployment_that_was_followed_by_another_one_that_keeps_the_result_is_passed_over(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """Between the event and the process that it begins."""
+    """The second deployment came after the event, before the resumed process started."""
     coordinated(prepared(ended(orders, "RESTARTING"), RETRY, mode="batch", again=["history/0"]), RETRY)
     finished(orders, "history/0")
     prepared(ended(orders, "RESTARTING"), f"{NAME}~t3.coordinate", mode="batch")
@@ -247,7 +250,7 @@ def test_a_job_that_ended_well_leaves_it_green(
 
 
 def test_so_does_one_that_was_deleted_since(subtask: Any, orders: Journal) -> None:
-    """Whoever cleans up waits for ``coordinate``, and this may be half a minute later."""
+    """The clean-up task waits only for ``coordinate``, so it may delete the job before this task notices the end."""
     deleted(ended(finished(orders, "history/0"), "FINISHED"))
     over = WaitOver("the job is FINISHED").to_json()
     assert subtask().execute_complete(context(StateStore()), over, ran_well=True)["subtask"] == "history/0"
@@ -260,7 +263,7 @@ def test_one_that_was_deleted_unfinished_fails_it_for_good(subtask: Any, orders:
 
 
 def test_a_job_that_failed_for_good_fails_it_for_good(subtask: Any, orders: Journal) -> None:
-    """Green, it would not be among the failed tasks that somebody clears who has corrected the cause."""
+    """A successful task would be missing among the failed tasks that a user clears after correcting the cause."""
     ended(finished(orders, "history/0"), "FAILED")
     with pytest.raises(AirflowFailException, match="no such column: shop"):
         subtask().execute_complete(context(StateStore()), WaitOver("the job is FAILED").to_json(), ran_well=True)
@@ -287,10 +290,11 @@ def test_a_coordinate_that_was_cleared_in_the_meantime_is_waited_for(subtask: An
     assert kept(resumed(subtask(), ALONE)).deployment == 1
 
 
+@pytest.mark.slow
 def test_a_coordinate_that_succeeded_is_no_failure_while_the_journal_cannot_be_read(
     subtask: Any, orders: Journal, root: Storage, told: Told
 ) -> None:
-    """The job may be FINISHED: that costs a try, and the next one sees it."""
+    """The job may be FINISHED. So the task fails this try only, and the next try reads the journal again."""
     told.states = {"orders.coordinate": "success"}
     root.delete_tree(f"{NAME}/journal")
     with pytest.raises(AirflowException, match="could not be read within") as caught:
@@ -298,14 +302,16 @@ def test_a_coordinate_that_succeeded_is_no_failure_while_the_journal_cannot_be_r
     assert not isinstance(caught.value, AirflowFailException)
 
 
-# ---- what it may not hold up, and what may not hold it up
+# ---- limits of other tasks and of this task
 
 
 def test_its_wait_is_no_part_of_its_execution_timeout(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """The others may take days. What it is given when it runs again counts from then on, waits for a JobMaster
-    included."""
+    """Other subtasks may take days.
+
+    When the subtask runs again, its timeout starts then, and includes waits for a JobMaster.
+    """
     limit = timedelta(hours=2)
     spark_submit.play(DONE)
     run = context(StateStore())
@@ -327,7 +333,7 @@ def test_its_wait_is_no_part_of_its_execution_timeout(
 def test_a_try_that_begins_anew_knows_nothing_of_a_wait_before(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """``dag.test()`` uses the same object."""
+    """``dag.test()`` reuses the same operator object."""
     task, run = subtask(execution_timeout=timedelta(hours=2)), context(StateStore())
     run["ti"].start_date = datetime.now(timezone.utc) - timedelta(hours=1)
     finished(orders, "history/0")
@@ -340,7 +346,7 @@ def test_a_try_that_begins_anew_knows_nothing_of_a_wait_before(
 def test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In its slot it might keep others from running, and in the triggerer it would go to and fro for ever."""
+    """Waiting in its slot might block other tasks, and deferring would repeat forever."""
     finished(orders, "history/0")
     assert subtask().execute_complete(context(StateStore()), BLIND, ran_well=True)["subtask"] == "history/0"
     assert "clear the group" in capsys.readouterr().out
@@ -353,8 +359,10 @@ def test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green(
 def test_without_a_triggerer_it_is_never_deferred(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``deferrable=False``: it turns green, waits for a preparation in its slot, and what it would wait for else is for
-    the next try."""
+    """The task succeeds as soon as its worker has ended, and waits for a preparation in its slot.
+
+    Any other wait is left to the next try.
+    """
     told.on_look = lambda number: finished(orders, "history/0") if number == 1 else None
     spark_submit.play(DONE)
     assert subtask(deferrable=False).execute(context(StateStore()))["subtask"] == "history/0"
@@ -376,19 +384,20 @@ def test_without_a_triggerer_it_is_never_deferred(
 def test_a_mapped_task_of_which_airflow_runs_fewer_at_a_time_is_not_deferred(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, bound: str
 ) -> None:
-    """It counts those that are deferred: the last ones would never begin."""
+    """Airflow counts deferred tasks for this limit, so the last tasks would never start."""
     finished(orders, "history/0")
     mapped = context(StateStore())
     mapped["ti"].map_index = 0
     assert subtask(**{bound: 2}).execute(mapped)["subtask"] == "history/0"
-    for enough, run in ((3, mapped), (1, context(StateStore()))):  # a task of its own is bounded by nobody
+    # the limit does not apply to a task that is not mapped
+    for enough, run in ((3, mapped), (1, context(StateStore()))):
         assert kept(executed(subtask(**{bound: enough}), run)).subtasks == ["history/0"]
 
 
 def test_a_clear_of_a_task_that_waits_is_another_try_that_waits(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
-    """Airflow ends the trigger, which holds nothing, and nobody is asked to leave."""
+    """Airflow ends the trigger, which holds nothing. No worker is asked to leave."""
     finished(orders, "history/0")
     wait, files = executed(subtask()), root.files("")
     run = context(StateStore(), try_number=2, max_tries=4)

@@ -1,5 +1,7 @@
-"""The trigger of a subtask's task that has finished in batch mode: the journal is real, Airflow's answers and the clock
-are played."""
+"""Trigger of a subtask's task that has finished in a batch job.
+
+The journal is real. Airflow's answers and the clock are fakes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ RETRY = f"{NAME}~t2.coordinate"
 
 
 class Clock:
-    """``at``: what happens at which second, whoever sleeps then; behind the last of these nobody sleeps on."""
+    """Clock that runs functions at given seconds, whichever sleeps reach them. ``at``: second → function.
+
+    A sleep long after the last one fails.
+    """
 
     def __init__(self, at: dict[float, Callable[[], object]] | None = None) -> None:
         self.now, self.slept = 0.0, list[float]()
@@ -50,7 +55,7 @@ def orders(journal: Callable[[str], Journal]) -> Journal:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What Airflow is asked for; it says that the task is deferred."""
+    """Record the tasks that Airflow is asked about, and answer "deferred"."""
     found: list[str] = []
 
     def state(siblings: Siblings, task_id: str) -> str:
@@ -62,7 +67,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def made(root: str, clock: Clock, *, index: int = 0, is_told_whose: bool = True) -> Any:
-    """As another triggerer runs it, which knows what was kept of it."""
+    """Create the trigger from its serialized arguments, as another triggerer would."""
     first = FinishedSubtaskTrigger(
         job_id=NAME,
         coordinate="orders.coordinate",
@@ -135,8 +140,10 @@ def test_a_task_that_runs_no_jobmaster_any_more_ends_the_wait(
 
 
 class Together(Clock):
-    """Of ``count`` triggers, each of which has come to the same second before any goes on. ``then``: what happens when
-    an hour is over."""
+    """Clock for ``count`` triggers. None passes a second before all have reached it.
+
+    ``then`` runs after an hour.
+    """
 
     def __init__(self, count: int, then: Callable[[], object]) -> None:
         super().__init__({3600.0: then})
@@ -153,6 +160,7 @@ class Together(Clock):
         gone.set()
 
 
+@pytest.mark.slow
 def test_hundreds_of_them_take_the_looks_of_one(
     root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,7 +185,7 @@ def test_hundreds_of_them_take_the_looks_of_one(
 def test_a_storage_that_does_not_answer_is_asked_again(
     root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Raised, it would cost the task a try."""
+    """If the error were raised, it would cost the task a try."""
     real, failing = JobClient.look, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
 
     def look(client: JobClient) -> JobState:
@@ -195,7 +203,7 @@ def test_a_storage_that_does_not_answer_is_asked_again(
 def test_a_journal_that_is_away_for_a_while_is_told_once_and_ends_nothing(
     root: Storage, orders: Journal, asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its file system is not mounted, say."""
+    """For example its file system is not mounted."""
     place, away = Path(root.uri.removeprefix("file://")), tmp_path / "away"
     ended(orders, "FINISHED")
     place.rename(away)

@@ -1,4 +1,4 @@
-"""How the tasks of a group are named in the journal, and when one of them may stop the job."""
+"""Names of a group's attempts in the journal, and which of its tasks may stop the job."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A subtask of a job in batch mode, in a whole Dag run in this process, whose result is lost while others are to read
-it. Airflow maps, defers and resumes; Spark, the JobMaster and the time between two looks are played."""
+"""Subtask of a batch job in a whole Dag run, whose result is lost before its readers have read it.
+
+Airflow maps, defers and resumes in this process. Spark, the JobMaster and the clock are fakes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ RETRY = "the retry of coordinate"
 
 @pytest.fixture
 def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
-    """Of the job. Whose deployment it is, other tests look at: the Dag run has no id yet."""
+    """Prepare the job. The Dag run has no id here, so other tests cover whose deployment it is."""
     (tmp_path / "orders.py").write_text("from airflow_provider_ckpt import Job\njob = Job('orders')\n")
     monkeypatch.setattr(GroupRun, "owns", lambda self, state: bool(state.prepared_by))
     monkeypatch.setattr(kept_result, "is_held_by_group", lambda mine, state: True)
@@ -54,15 +56,15 @@ def test_it_runs_again_in_its_first_try_and_its_task_turns_green_with_the_job(
     form: str,
     again: Callable[[Journal], None],
 ) -> None:
-    """Without retries."""
+    """The task has no retries."""
     slept: list[float] = []
 
     async def sleep(self: object, seconds: float) -> None:
-        """What happens meanwhile."""
+        """Play the job's next event instead of sleeping."""
         slept.append(seconds)
         steps: dict[int, Callable[[], object]] = {
             1: lambda: finished(feed, "history/0"),
-            2: lambda: again(feed),  # behind this the worker begins once more
+            2: lambda: again(feed),  # after this the worker starts again
             3: lambda: finished(feed, "history/0"),
             4: lambda: ended(feed, "FINISHED"),
         }

@@ -1,5 +1,7 @@
-"""What other tasks and Dags see of a group: a sensor beside it, the asset events of its outlets; and a deferral of one
-of its subtasks in a whole Dag run. Airflow maps, defers and resumes; Spark and the JobMaster are played."""
+"""Other tasks and Dags around a group: a sensor next to it, asset events of its outlets, and a deferred subtask.
+
+Airflow maps, defers and resumes in whole Dag runs. Spark and the JobMaster are fakes.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,12 @@ from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 
 JOB = "from airflow_provider_ckpt import Job\njob = Job('orders')\n"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def dags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The folder of the job. Whose deployment it is, test_group_run.py tests: the Dag run has no id yet."""
+    """Return the job's folder. The Dag run has no id here, so test_group_run.py covers whose deployment it is."""
     (tmp_path / "orders.py").write_text(JOB)
     monkeypatch.setattr("airflow_provider_ckpt.job.job.Job.validate", lambda job: None)
     monkeypatch.setattr(GroupRun, "owns", lambda self, state: bool(state.prepared_by))
@@ -52,7 +56,7 @@ def dags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sensor(root: Storage, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
-    """A look of it, while Airflow says that ``coordinate`` is in this state."""
+    """Return a function that polls the sensor once while ``coordinate`` has the given state."""
 
     def look(state: str) -> Any:
         states = {"orders.coordinate": state}
@@ -77,7 +81,7 @@ def test_a_sensor_follows_the_job_of_a_deferred_coordinate(
 def test_while_coordinate_has_not_begun_a_sensor_waits(
     sensor: Callable[[str], Any], journal: Callable[[str], Journal]
 ) -> None:
-    """Also if a job of that name has come further: that was before a clear."""
+    """The sensor ignores a job of that name that has come further, because that was before a clear."""
     complete(coordinated(prepared(journal(NAME))), 1, 2)
     assert sensor("scheduled") is False
 
@@ -135,7 +139,7 @@ def test_outlets_and_a_sensor_behind_a_group(
 def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, dags: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twice, in a task without retries. Each worker of it is told the same."""
+    """This happens twice, in a task without retries. Each worker gets the same arguments."""
     journal = coordinated(prepared(Journal(open_root(open_storage(dags / "ckpt")), "feed")))
     slept: list[float] = []
 
@@ -176,7 +180,7 @@ def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(
 def test_a_run_that_fails_as_a_whole_spends_no_try_of_a_subtask(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, dags: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a task without retries: its worker leaves, the job is prepared again, another worker joins it."""
+    """The task has no retries. Its worker leaves, the job is prepared again, and another worker joins it."""
     journal = coordinated(prepared(Journal(open_root(open_storage(dags / "ckpt")), "feed")))
     slept: list[float] = []
 
@@ -186,7 +190,7 @@ def test_a_run_that_fails_as_a_whole_spends_no_try_of_a_subtask(
         await asyncio.to_thread(steps[len(slept)])
 
     monkeypatch.setattr(AwaitedMasterTrigger, "_sleep", staticmethod(sleep))
-    monkeypatch.setattr(preparation, "is_held_by_group", lambda mine, state: True)  # the Dag run has no id yet
+    monkeypatch.setattr(preparation, "is_held_by_group", lambda mine, state: True)  # the Dag run has no id here
     with DAG("shop_group_fails", schedule=None) as dag, TaskGroup("orders"):
         subtask = SubtaskTaskOperator(
             task_id="subtask",

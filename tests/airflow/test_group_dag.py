@@ -1,5 +1,4 @@
-"""A group in a whole Dag run in this process: Airflow maps, names and ends its tasks; Spark and the JobMaster are
-played."""
+"""A group in a whole Dag run: Airflow maps, names and ends its tasks. Spark and the JobMaster are fakes."""
 
 from __future__ import annotations
 
@@ -56,9 +55,9 @@ def test_a_group_maps_its_subtasks_over_the_plan_and_shows_them_by_their_names(
         )
     prepared(Journal(open_root(open_storage(made)), "feed"), "the id of the Dag run is made later")
     spark_submit.play(status("prepared"), copy=(made, root))
-    for _ in (*SUBTASKS, "standby"):  # those that Airflow starts before the JobMaster
+    for _ in (*SUBTASKS, "standby"):  # the tasks that Airflow starts before the JobMaster
         spark_submit.play(status("finished"))
-    # whose deployment it is, test_group_run.py tests
+    # test_group_run.py covers whose deployment it is
     monkeypatch.setattr(GroupRun, "owns", lambda self, state: bool(state.prepared_by))
     dag_run, _ = run(dag)
     assert dag_run.state == "success"

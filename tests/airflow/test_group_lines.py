@@ -1,5 +1,7 @@
-"""Lines of the table of a group in docs/airflow.md (retry, clear, new run) that test_group_tasks.py and
-test_master_task.py do not come to; only spark-submit is played."""
+"""Rows of the table of a group in docs/airflow.md that test_group_tasks.py and test_master_task.py do not cover.
+
+The rows cover a retry, a clear and a new run. Only spark-submit is fake.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def given(spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path) -> dict[
 
 
 def planned(spark_submit: FakeSparkSubmit, operator: PlanTaskOperator, run: Any) -> Any:
-    """What a planner was given that was submitted, and came to nothing."""
+    """Submit a planner that fails, and return the options it got."""
     spark_submit.play(status("failed", "executor lost"), exit=1)
     with pytest.raises(AirflowException, match="executor lost"):
         operator.execute(run)
@@ -60,7 +62,7 @@ def test_without_a_job_id_a_new_dag_run_is_another_job(
 def test_a_retry_of_a_plan_whose_run_has_failed_prepares_it_again_from_the_last_checkpoint(
     given: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
 ) -> None:
-    """And not from where the first try was told to begin."""
+    """The retry ignores the checkpoint from which the first try restored."""
     orders, store = prepared(journal(NAME)), StateStore()
     operator = PlanTaskOperator(task_id="plan", restore="/x/chk-4", **given)
     operator.execute(context(store))
@@ -80,7 +82,7 @@ def test_a_cleared_subtask_is_another_attempt_of_it_and_touches_no_other(
     orders, store = coordinated(prepared(journal(NAME))), StateStore()
     operator = SubtaskTaskOperator(task_id="s", subtask="history/0", coordinate="orders.coordinate", **given)
     done = status("finished", "the subtasks of this worker have finished")
-    for number, max_tries in ((1, 2), (2, 3)):  # the second is behind a clear
+    for number, max_tries in ((1, 2), (2, 3)):  # the second run is a clear
         spark_submit.play(done)
         operator.execute(context(store, try_number=number, max_tries=max_tries))
     assert [call.argv[-4:] for call in spark_submit.calls] == [["--worker", "history/0", "--deployment", "1"]] * 2

@@ -1,4 +1,4 @@
-"""All that wait in a triggerer for the same job share their looks."""
+"""Triggers of the same job in one triggerer share their polls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
 
 
 class Looks:
-    """``now``: of the clock. ``held``: looks wait for it."""
+    """Polls and their clock. ``now``: its time. ``held``: polls wait for it."""
 
     def __init__(self) -> None:
         self.now, self.begun, self.asked = 100.0, 0, 0

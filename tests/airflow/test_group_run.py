@@ -1,4 +1,4 @@
-"""Whose deployment a job runs in."""
+"""Owner of the deployment in which a job runs."""
 
 from __future__ import annotations
 

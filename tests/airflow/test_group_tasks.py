@@ -1,4 +1,4 @@
-"""What the tasks of a group do in a first try, a retry, a clear and a new Dag run; only spark-submit is played."""
+"""Tasks of a group in a first try, a retry, a clear and a new Dag run. Only spark-submit is fake."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def orders(journal: Callable[[str], Journal]) -> Journal:
 
 
 def elsewhere(folder: Path, job_id: str = NAME) -> tuple[Path, Journal]:
-    """A root that spark-submit copies into the real one, as if the driver had written it."""
+    """Create a root that spark-submit copies into the real one, as if the driver had written it."""
     return folder, Journal(open_root(open_storage(folder)), job_id)
 
 
@@ -93,7 +93,7 @@ def test_a_plan_submits_the_planner_and_returns_the_names_of_the_subtasks(
 def test_a_retry_of_a_plan_whose_deployment_lives_takes_nothing_over(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """Also of a clear: whoever clears the plan alone does not mean the workers."""
+    """A clear of the plan alone takes nothing over either, because the user does not mean the workers."""
     coordinated(prepared(orders), "by hand")
     store = StateStore()
     assert plan().execute(context(store, try_number=2)) == SUBTASKS
@@ -103,7 +103,7 @@ def test_a_retry_of_a_plan_whose_deployment_lives_takes_nothing_over(
 
 
 def died_when_it_had_claimed(plan: Any, spark_submit: FakeSparkSubmit, store: StateStore, **more: Any) -> None:
-    """The first try of a plan."""
+    """Run the first try of a plan, which dies after its claim."""
     spark_submit.play(status("started", epoch=1), exit=137)
     with pytest.raises(AirflowException, match="137"):
         plan(**more).execute(context(store))
@@ -112,7 +112,7 @@ def died_when_it_had_claimed(plan: Any, spark_submit: FakeSparkSubmit, store: St
 def test_a_retry_of_a_plan_goes_on_with_the_job_that_it_began(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its job_id comes to another one with each try, as a template of the time of day does."""
+    """Its job_id changes with each try, like a template of the time of day."""
     store = StateStore()
     died_when_it_had_claimed(plan, spark_submit, store)
     prepared(orders)
@@ -135,7 +135,7 @@ def test_a_retry_of_a_plan_under_another_root_prepares_no_job_anew(
 def test_a_retry_of_a_plan_that_finds_nothing_of_its_job_prepares_none_anew(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
-    """A share that is not mounted is an empty folder. It may be there for the next try."""
+    """A share that is not mounted looks like an empty folder. It may be mounted for the next try."""
     store = StateStore()
     ended(prepared(orders), "RESTARTING")
     died_when_it_had_claimed(plan, spark_submit, store)
@@ -160,7 +160,7 @@ def test_a_retry_of_a_plan_takes_no_job_from_somebody_who_has_it_by_now(
 
 
 def test_a_rescale_changes_nothing_of_what_the_plan_says(plan: Any, orders: Journal) -> None:
-    """Airflow's tasks are as many as there were: each runs what was put beside its own, too."""
+    """The number of Airflow tasks stays the same. Each one also runs the subtasks added to its worker."""
     rescaled(coordinated(prepared(orders)))
     assert plan().execute(context(StateStore(), try_number=2)) == SUBTASKS
 
@@ -177,7 +177,7 @@ def test_a_retry_of_a_plan_of_a_job_that_ended_well_does_nothing(
     assert spark_submit.calls == []
     if end == "FINISHED":
         assert plan().execute(context(store, try_number=3, max_tries=5)) == SUBTASKS
-    else:  # who clears it means it to go on
+    else:  # a user who clears it wants the job to resume
         spark_submit.play(exit=1)
         with pytest.raises(AirflowException):
             plan().execute(context(store, try_number=3, max_tries=5))
@@ -237,7 +237,7 @@ def test_a_group_runs_in_client_mode(plan: Any, spark_submit: FakeSparkSubmit) -
 def test_a_kill_of_the_plan_ends_its_driver_and_leaves_no_request_behind(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
-    """It would stop the job that the next try has prepared."""
+    """A left-over request would stop the job that the next try has prepared."""
     orders.claim(f"{NAME}~t1.plan", Worker(), 1.0)
     spark_submit.play(status("started", epoch=1), wait=True)
     assert "A retry prepares the job anew" in str(killed(plan(), spark_submit))
@@ -245,7 +245,7 @@ def test_a_kill_of_the_plan_ends_its_driver_and_leaves_no_request_behind(
 
 
 def killed(operator: Any, spark_submit: FakeSparkSubmit) -> AirflowException:
-    """What its execution raises when it is killed while spark-submit waits."""
+    """Kill the task while spark-submit waits, and return the exception that its execution raises."""
     raised: list[AirflowException] = []
 
     def run() -> None:
@@ -294,7 +294,7 @@ def test_a_worker_is_told_what_the_group_says_of_looks_and_of_silence(
 def test_w14_a_worker_is_told_which_try_of_its_task_it_is(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """The same text for all tries of it, and another one in a Dag run that was deleted and made again."""
+    """All tries of the task get the same text. A Dag run that was deleted and created again gets another."""
     coordinated(prepared(orders))
     runs = [context(StateStore(), try_number=number) for number in (1, 2, 1)]
     runs[2]["dag_run"].start_date += timedelta(days=1)
@@ -308,7 +308,7 @@ def test_w14_a_worker_is_told_which_try_of_its_task_it_is(
 
 
 def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
-    """Nothing is asked of the job: the next try is another attempt of the same subtask."""
+    """The job gets no request. The next try is another attempt of the same subtask."""
     coordinated(prepared(orders))
     spark_submit.play(status("failed", "history/0 failed: disk full"), exit=1)
     spark_submit.play(DONE)
@@ -324,7 +324,7 @@ def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: Fa
 def test_a_worker_that_meets_an_edited_file_fails_for_good_and_what_differs_is_told(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """No other try would find the file of then; the job goes on, and nothing is asked of it."""
+    """No other try would find the earlier file. The job continues, and gets no request."""
     coordinated(prepared(orders))
     given = {"file": "orders.py", "job_id": NAME, "deployment": 1, "differs": "the function of 'history'"}
     spark_submit.play(status("refused", str(OtherCodeError(**given))), exit=ExitCode.REFUSED)
@@ -355,13 +355,13 @@ def test_a_subtask_that_has_finished_is_not_run_again_when_its_task_is_cleared(
 
 
 BLIND = WaitOver("s3://lake may not be read", is_blind=True).to_json()
-"""Of a triggerer that lacks what the worker has."""
+"""Event of a triggerer that lacks access which the worker has."""
 
 
 def test_what_a_triggerer_cannot_look_at_is_waited_for_in_the_slot(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
 ) -> None:
-    """Else it would go to and fro for ever."""
+    """Otherwise the task would move between slot and triggerer forever."""
     ended(coordinated(prepared(orders)), "RESTARTING")
     told.states = {"orders.coordinate": "up_for_retry"}
     told.on_look = lambda number: prepared(orders, f"{NAME}~t2.coordinate") if number == 3 else None
@@ -375,7 +375,7 @@ def test_what_a_triggerer_cannot_look_at_is_waited_for_in_the_slot(
 def test_without_anybody_to_prepare_the_job_it_fails_for_good(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, state: str
 ) -> None:
-    """Also while the deployment lives: nobody would commit what the worker does."""
+    """This also holds while the deployment lives, because no JobMaster would commit the worker's output."""
     told.states = {"orders.coordinate": state}
     coordinated(prepared(orders))
     with pytest.raises(AirflowFailException, match="nobody coordinates history/0"):
@@ -386,6 +386,7 @@ def test_without_anybody_to_prepare_the_job_it_fails_for_good(
     assert spark_submit.calls == []
 
 
+@pytest.mark.slow
 def test_a_wait_that_lasts_too_long_is_a_failed_try(subtask: Any, orders: Journal) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
     with pytest.raises(AirflowException, match="was not prepared again within") as caught:
@@ -411,7 +412,7 @@ def test_a_job_that_another_dag_run_has_taken_is_not_joined(
 def test_w14_a_worker_that_an_earlier_try_has_fenced_takes_its_subtask_back(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """That one had slept while Spark started. Failing for good would end the whole group."""
+    """The earlier try slept while Spark started. A permanent failure would end the whole group."""
     coordinated(prepared(orders))
     spark_submit.play(status("fenced", "history/0 was taken over"), exit=4)
     with pytest.raises(AirflowException, match="was taken over") as caught:
@@ -474,11 +475,11 @@ def test_a_kill_while_it_waits_ends_the_wait(subtask: Any, orders: Journal, told
         operator.execute_complete(context(StateStore(), try_number=2), BLIND)
 
 
-# ---- those that stand by
+# ---- standby tasks
 
 
 def worker_of(call: Any) -> list[str]:
-    """What spark-submit is told of it behind its tries."""
+    """Return the arguments of spark-submit from ``--worker`` on."""
     return list(call.argv[call.argv.index("--worker") :])
 
 
@@ -509,7 +510,7 @@ def test_one_that_stands_by_is_over_with_the_last_of_all(
 def test_a_retry_of_a_subtask_that_others_stand_by_for_stands_by_in_their_place(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    """One of them has it, as far as is known; if nobody does it is begun at once."""
+    """The retry assumes that a standby runs the subtask. If none does, the retry starts it at once."""
     coordinated(prepared(orders))
     store = StateStore()
     spark_submit.play(exit=137)

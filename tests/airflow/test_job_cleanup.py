@@ -1,4 +1,4 @@
-"""Deleting a job that is over, as a task."""
+"""Task that deletes a job that has ended."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_r16_what_is_completed_and_not_released_fails_it_for_good(root: Storage,
 def test_a_target_that_does_not_answer_is_tried_again_and_can_be_left_alone(tmp_path: Path) -> None:
     job = PastJob.run(tmp_path)
     job.lake.rename(tmp_path / "away")
-    job.lake.symlink_to(job.lake)  # an error, and no absence
+    job.lake.symlink_to(job.lake)  # an error, unlike a missing folder
     with pytest.raises(AirflowException, match="sink lake") as told:
         clean(job.root)
     assert not isinstance(told.value, AirflowFailException)
@@ -142,7 +142,7 @@ def test_a_text_is_no_yes_to_a_loss(root: Storage, journal: JobOf, flag: str) ->
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What Airflow answers about the task ``revenue``."""
+    """Set Airflow's answers about the task ``revenue``."""
     given: dict[str, Any] = {"states": {}, "xcom": None}
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **_: {"r1": given["states"]})
     monkeypatch.setattr(XCom, "get_one", lambda **asked: given["xcom"] if asked["task_id"] == "revenue" else None)
@@ -167,7 +167,7 @@ def test_a_task_that_has_begun_no_job_is_no_failure(root: Storage, told: dict[st
 
 
 def test_a_task_that_runs_no_job_is_no_job_that_is_deleted(root: Storage, told: dict[str, Any]) -> None:
-    """A slip of the name left every job where it was, and was a success."""
+    """A misspelled task name used to leave every job in place, and to succeed."""
     told.update(states={"revenue": "success", "publish": "success"})
     with DAG("shop", schedule=None):
         slip = operator(root.uri, job_id=None, job_task_id="publish", task_id="slip")
@@ -176,7 +176,7 @@ def test_a_task_that_runs_no_job_is_no_job_that_is_deleted(root: Storage, told: 
         CheckpointedSparkJobOperator(task_id="revenue", job="a.py:job")
     with pytest.raises(AirflowFailException, match="it runs no job"):
         slip.execute(context(StateStore()))
-    assert right.execute(context(StateStore()))["status"] is None  # marked successful before it began
+    assert right.execute(context(StateStore()))["status"] is None  # it was marked successful before it started
 
 
 def test_a_mapped_task_is_refused(root: Storage, told: dict[str, Any]) -> None:
@@ -248,7 +248,7 @@ def test_a_teardown_keeps_a_job_that_is_not_over(run: Callable[..., Any], root: 
 
 
 def test_a_teardown_without_setups_has_no_task_run_again_when_another_is_cleared(root: Storage) -> None:
-    """The trap: ``as_teardown(setups=revenue)`` makes the job's task a setup, which is cleared with any task behind."""
+    """``as_teardown(setups=revenue)`` would make the job's task a setup, which any clear downstream clears too."""
     dag = day(root)
     assert cleared_with(dag, "read") == {"read", "clean", "named"}
     revenue: Any = dag.get_task("revenue")
@@ -257,7 +257,7 @@ def test_a_teardown_without_setups_has_no_task_run_again_when_another_is_cleared
 
 
 def cleared_with(dag: DAG, task_id: str) -> set[str]:
-    """As the button does it: with what is downstream."""
+    """Return the tasks that Airflow's button clears: this one, and all downstream of it."""
     return set(dag.partial_subset(task_id, include_downstream=True, include_upstream=False).task_ids)
 
 

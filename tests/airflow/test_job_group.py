@@ -1,4 +1,4 @@
-"""What a group is made of, when the Dag is read."""
+"""Tasks of a group, as built when the Dag is read."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_how_often_they_look_and_when_one_counts_as_lost_is_said_for_all_tasks()
 
 
 def test_subtasks_are_never_deferred_if_the_group_says_so() -> None:
-    """For an Airflow without a triggerer; ``coordinate`` is asked by itself."""
+    """This suits an Airflow without a triggerer. ``coordinate`` needs the setting separately."""
     never = {"subtask": {"deferrable": False}, "coordinate": {"deferrable": False}}
     assert task(group(**never), "orders.subtask").partial_kwargs["deferrable"] is False
     dag = group(subtasks=["history", "rows/0"], **never)

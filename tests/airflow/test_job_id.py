@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from airflow_provider_ckpt.operators.job_id import MAX_LENGTH, default_job_id, with_generation
 from airflow_provider_ckpt.storage.layout import check_job_id
 
-# Names out of few characters, so that near misses are likely; longer and stranger ones besides.
+# Names of few characters make near misses likely. Longer and stranger names come in addition.
 _SHORT = st.text(st.sampled_from("ab.~/_-:2E3Am"), min_size=1, max_size=6)
 _NAME = _SHORT | st.text(min_size=1, max_size=250)
 _TASK = st.tuples(_NAME, _NAME, _NAME, st.integers(-1, 12))

@@ -1,5 +1,7 @@
-"""The trigger that runs a JobMaster: what it fires, when it stands by, and what a kill and a take-over mean. The
-JobMaster is played; the journal is real."""
+"""Trigger that runs a JobMaster: its events, its standby, and its reaction to kills and take-overs.
+
+The JobMaster is fake, the journal is real.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ Play = Callable[[Any], ExitCode]
 
 
 class PlayedMasters:
-    """In place of ``run_master``. ``plays``: what each run does; a run takes the next one."""
+    """Fake of ``run_master``. ``plays``: functions for the next runs, in order."""
 
     def __init__(self) -> None:
         self.plays: list[Play] = []
@@ -272,11 +274,11 @@ def test_one_whose_watch_fails_leaves_no_jobmaster_behind(
     assert event_of(trigger)["code"] == "FINISHED"
 
 
-# ---- two of them
+# ---- two triggers
 
 
 def fenced(orders: Journal, name: str = ATTEMPT) -> Play:
-    """Somebody claims the job, of that name; this one finds that it is fenced."""
+    """Return a play in which another JobMaster claims the job under that name and fences this one."""
 
     def play(on_status: Any) -> ExitCode:
         coordinated(orders, name)
@@ -300,7 +302,7 @@ def test_the_jobmaster_looks_as_often_as_the_group_said_when_it_was_deferred(
         played.plays = [says(ExitCode.FINISHED, "finished", "all sources have ended")]
         event_of(trigger)
     assert [(run.timing.poll, run.timing.lost_after, run.timing.rest) for run in played.runs] == [
-        (0.1, 30.0, 1.0),  # one that an earlier release has deferred
+        (0.1, 30.0, 1.0),  # default for a trigger that an earlier release has deferred
         (0.5, 9.0, 1.0),
     ]
 
@@ -371,11 +373,11 @@ def test_one_that_stands_by_claims_nothing_because_it_cannot_look(
     assert len(played.runs) == 1
 
 
-# ---- from outside
+# ---- cancelled by Airflow
 
 
 async def cancelled(trigger: JobMasterTrigger, played: PlayedMasters, *, by_user: bool) -> None:
-    """As Airflow does it: the run is cancelled, ``on_kill`` is called if it takes it for a user's doing."""
+    """Cancel the run as Airflow does. Airflow calls ``on_kill`` if it takes the cancellation for a user's action."""
     running = asyncio.ensure_future(first_only(trigger))
     while not played.runs:
         await asyncio.sleep(0.01)
@@ -393,7 +395,7 @@ async def first_only(trigger: JobMasterTrigger) -> None:
 
 
 def stopping(orders: Journal, root: Storage, played: PlayedMasters) -> Play:
-    """Takes over; stops when it is asked to; leaves when it is abandoned."""
+    """Return a play that claims the job, and ends when it is asked to stop or is abandoned."""
 
     def play(on_status: Any) -> ExitCode:
         coordinated(orders)

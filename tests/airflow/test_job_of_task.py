@@ -1,4 +1,7 @@
-"""What Airflow answers about a task, and which job that means. Airflow's own classes answer; its wire is played."""
+"""Airflow's answers about a task, and the job that they identify.
+
+Airflow's classes are real, its connection is fake.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stop and drain, as tasks."""
+"""Tasks that stop and drain a job."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_id_that_no_job_has_is_refused_when_the_dag_is_read(kind: str) -> Non
 
 @contextmanager
 def answering(job: Journal, root: Storage, outcome: RequestOutcome, status: str | None) -> Iterator[None]:
-    """A driver beside the task, that answers the first request there is."""
+    """Run a fake driver next to the task. It answers the first request."""
     over = threading.Event()
 
     def answer() -> None:
@@ -129,7 +129,7 @@ def test_a_job_that_is_so_already_is_asked_nothing(root: Storage, journal: JobOf
 
 @pytest.mark.parametrize(("kind", "status"), [("drain", "STOPPED"), ("stop", "FAILED"), ("stop", "RESTARTING")])
 def test_a_job_without_a_driver_cannot_be_asked(root: Storage, journal: JobOf, kind: str, status: str) -> None:
-    """A success would say what is not so: a STOPPED job has not been drained."""
+    """A success would be wrong, because a STOPPED job has not been drained."""
     job = driver(journal("orders"))
     end(job, status)
     with pytest.raises(AirflowFailException, match=f"cannot be asked to {kind}: its status is {status}"):
@@ -242,7 +242,7 @@ def test_a_retry_of_one_that_took_place_asks_nothing(root: Storage, journal: Job
 
 
 def test_a_file_of_the_same_name_is_asked_for_again(root: Storage, journal: JobOf) -> None:
-    """What it has in it by now, the driver has to say."""
+    """The file may have changed, so only the driver can decide."""
     job = streaming(journal)
     job.write(Reconfigured(1, {"daily": VertexSettings(logic={"daily": "v2.py:job"}, digests={"daily": "d"})}, 6.0))
     done = RequestOutcome.completed("nothing had to be changed: what is read of daily is what runs")
@@ -253,7 +253,10 @@ def test_a_file_of_the_same_name_is_asked_for_again(root: Storage, journal: JobO
 
 @contextmanager
 def answering_each(job: Journal, root: Storage, *answers: Callable[[str], None]) -> Iterator[list[str]]:
-    """A driver beside the task: the first new request is given to the first of ``answers``, and so on. Which came."""
+    """Run a fake driver next to the task. It passes each new request to the next of ``answers``.
+
+    Yields the list of requests received so far.
+    """
     job.flush()
     before = {one.name for one in pending_requests(root, "orders", 1, ())}
     over, came = threading.Event(), list[str]()
@@ -279,7 +282,7 @@ def answering_each(job: Journal, root: Storage, *answers: Callable[[str], None])
 def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(
     root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of which the process died before there was an answer."""
+    """The earlier try's process died before the answer came."""
     monkeypatch.setattr(job_request, "PAUSE", 0.01)
     job = streaming(journal)
     job.flush()
@@ -302,7 +305,7 @@ def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(
 def test_behind_what_a_controller_has_asked_for_it_asks_again(
     root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which is no request that it could wait for."""
+    """The task cannot wait for a controller's change, because that has no request."""
     monkeypatch.setattr(job_request, "PAUSE", 0.01)
     job = streaming(journal)
 
@@ -316,8 +319,9 @@ def test_behind_what_a_controller_has_asked_for_it_asks_again(
     assert len(came) == 3
 
 
+@pytest.mark.slow
 def test_it_asks_no_longer_than_it_may(root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And says what it was refused for, and not that there was no answer."""
+    """The error is the last refusal, not a missing answer."""
     monkeypatch.setattr(job_request, "PAUSE", 0.05)
     job = streaming(journal)
     busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress")

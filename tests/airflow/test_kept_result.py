@@ -1,4 +1,4 @@
-"""How long a subtask that has finished in batch mode may have to run again."""
+"""End of the wait of a finished subtask in a batch job: until then it may have to run again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RETRY = f"{NAME}~t2.coordinate"
 
 
 class Wait:
-    """Of ``history/0``, which has finished in deployment 1, as the journal says; it goes on."""
+    """Wait of ``history/0``, which has finished in deployment 1 according to the journal. The job continues."""
 
     def __init__(self, storage: MemoryStorage) -> None:
         self.journal = finished(coordinated(prepared(Journal(storage, NAME), mode="batch")), "history/0")
@@ -60,7 +60,7 @@ def test_one_that_wants_it_again_ends_the_wait_once_it_is_prepared(wait: Wait) -
 
 
 def test_so_does_a_job_that_begins_anew(wait: Wait) -> None:
-    """Without ``batch_recovery``."""
+    """``batch_recovery`` is off, so the whole job runs again."""
     prepared_anew(ended(wait.journal, "RESTARTING"), RETRY)
     assert wait.over() == WaitOver("history/0 has to run again, in the deployment of epoch 3")
 
@@ -74,7 +74,7 @@ def test_of_a_vertex_any_of_its_subtasks_does(wait: Wait) -> None:
 
 
 def test_in_the_deployment_in_which_it_ended_the_journal_may_have_yet_to_say_so(wait: Wait) -> None:
-    """Its worker has left without a JobMaster: the next one reads it in the log."""
+    """Its worker has left without a JobMaster. The next one reads its end in the log."""
     wait.kept = KeptResult(f"{NAME}~t1.subtask", ["rows/0"], 1)
     assert wait.over() is None
     prepared(ended(wait.journal, "RESTARTING"), RETRY, mode="batch")
@@ -82,7 +82,7 @@ def test_in_the_deployment_in_which_it_ended_the_journal_may_have_yet_to_say_so(
 
 
 def test_a_deployment_before_that_one_was_read_too_early(wait: Wait) -> None:
-    """By a look that others have shared."""
+    """A shared poll may be older than the deployment."""
     wait.kept = KeptResult(f"{NAME}~t1.subtask", ["rows/0"], 3)
     assert wait.over() is None
 
@@ -95,7 +95,7 @@ def test_the_end_of_the_job_ends_it_whatever_airflow_says(wait: Wait, status: st
 
 @pytest.mark.parametrize(("status", "told"), [("FINISHED", "FINISHED"), ("RESTARTING", "DELETED")])
 def test_a_job_that_was_deleted_is_over(wait: Wait, status: str, told: str) -> None:
-    """One that had FINISHED is told as that: its output is there."""
+    """A deleted job that was FINISHED is reported as FINISHED, because its output exists."""
     deleted(ended(wait.journal, status))
     assert wait.over() == WaitOver(f"the job is {told}")
 
@@ -115,7 +115,7 @@ def test_a_jobmaster_by_hand_and_a_release_by_hand_take_nothing(wait: Wait) -> N
 
 @pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped", "removed", "success"])
 def test_without_a_task_that_runs_a_jobmaster_it_ends_when_airflow_has_said_so_twice(wait: Wait, state: str) -> None:
-    """One that was marked a moment ago may be about to stop the job, which is a good end."""
+    """A task that was just marked may be about to stop the job, which is a good end."""
     assert [wait.over(state, 4) for _ in range(9)] == [None] * 9, "one answer"
     over = wait.over(state, 5)
     assert over is not None
@@ -137,7 +137,7 @@ def test_a_task_that_may_come_to_run_one_is_waited_for(wait: Wait, state: str | 
 
 @pytest.mark.parametrize("state", [JobState(NAME), JobState(NAME, epoch=3, deployment=3, damage=["torn"])], ids=str)
 def test_nothing_follows_from_a_journal_that_cannot_be_read(wait: Wait, state: JobState) -> None:
-    """Its root is not mounted, say; what is left of a damaged one is older than what was."""
+    """Its root may not be mounted. If the journal is damaged, its readable part is outdated."""
     assert wait.kept.judge(Reading(state, "deferred", 1)) is None
     wait.kept.judge(Reading(state, "failed", 2))
     over = wait.kept.judge(Reading(state, "failed", 3))

@@ -1,4 +1,4 @@
-"""Answers as Kubernetes documents them, made by hand: no cluster was at hand."""
+"""Kubernetes' documented answers, written by hand because no cluster was available."""
 
 from __future__ import annotations
 

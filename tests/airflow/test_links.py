@@ -1,4 +1,4 @@
-"""The buttons of a task: to Spark's UI and to its output, while it runs and afterwards."""
+"""Buttons of a task: links to Spark's UI and to its output, during the run and afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at a job: whose it is, how far it is, and whether anybody runs it."""
+"""Polls of a job: whose it is, how far it is, and whether a driver runs it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.airflow.journaled import complete, driver, end
 
 Journals = Callable[[str], Journal]
 GONE = replace(identify(), started="1")
-"""A driver of this host and boot whose process is another one by now."""
+"""Driver of this host and boot whose process id belongs to another process by now."""
 
 
 class Task:
-    """A task of the Dag run, as Airflow tells of it."""
+    """Task of the Dag run with Airflow's answers about it."""
 
     task_id = "orders"
 
@@ -74,7 +74,7 @@ def outcomes(look: Look, count: int) -> list[str]:
 def test_a_job_that_nobody_runs_is_given_up_after_a_while_and_not_before(make: Any, journal: Journals) -> None:
     journal("orders").claim("t1", GONE, 1.0)
     look = make()
-    assert outcomes(look, 15) == ["wait"] * 15  # 14 looks a minute apart that saw nothing new
+    assert outcomes(look, 15) == ["wait"] * 15  # 14 polls a minute apart that saw nothing new
     verdict = look()
     assert verdict.outcome == "failed"
     assert "nothing was journaled for 900 s (driver is gone)" in verdict.message
@@ -150,7 +150,10 @@ def test_a_job_that_airflow_runs_needs_no_other_sign_of_life(make: Any, journal:
 
 
 def test_behind_a_task_that_succeeded_a_stopped_job_is_not_waited_for(make: Any, journal: Journals) -> None:
-    """The Dag run, and with ``max_active_runs=1`` the next one that would go on with the job, waited 15 minutes."""
+    """The Dag run used to wait 15 minutes.
+
+    With ``max_active_runs=1`` it blocked the next one, which would resume the job.
+    """
     writer = driver(journal("orders"))
     complete(writer, 1)
     end(writer, "STOPPED")
@@ -198,7 +201,7 @@ def test_a_job_that_stopped_and_that_nobody_goes_on_with_is_given_up(make: Any, 
 
 
 def test_a_job_whose_checkpoints_do_not_get_through_is_not_healthy(make: Any, journal: Journals) -> None:
-    """It journals, and its driver lives: nothing else would tell."""
+    """The job writes its journal and its driver lives, so no other check would notice."""
     writer = streaming(journal("orders"), identify())
     complete(writer, 1)
     look = make(max_checkpoint_age=180)

@@ -1,4 +1,4 @@
-"""Arguments whose template or XCom came to nothing, and such as no run could take: what the tasks make of them."""
+"""Arguments that no run could use, for example because a template or XCom was empty, and the tasks' reaction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TEMPLATE = "{{ ti.xcom_pull('other') }}"
 
 @pytest.fixture
 def finished(root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that is FINISHED under the connection's root."""
+    """Create a FINISHED job under the connection's root."""
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", "host": root.uri}))
     shop = journal("shop")
     shop.claim("a", Worker(), 1.0)
@@ -41,7 +41,7 @@ def finished(root: Storage, journal: Callable[[str], Journal], monkeypatch: pyte
 
 
 def _rendered(task: BaseOperator, name: str, value: Any) -> Any:
-    """As Airflow leaves a task behind that has rendered ``name``."""
+    """Set ``name`` to a value as Airflow does when it renders the task."""
     assert name in task.template_fields
     setattr(task, name, value)
     return task

@@ -1,5 +1,7 @@
-"""The task that runs the JobMaster: when it prepares the job, how it ends, and what a kill means. The JobMaster itself
-is played, but for one test."""
+"""Task that runs the JobMaster: when it prepares the job, how it ends, and its reaction to kills.
+
+The JobMaster is fake in all tests but one.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ job.sink("out", live, FileSink({out!r}))
 
 
 class PlayedMaster:
-    """In place of ``run_master``. ``plays``: what each run does, given ``on_status``; it returns how it ended."""
+    """Fake of ``run_master``.
+
+    ``plays``: functions for the next runs. Each gets ``on_status`` and returns an exit code.
+    """
 
     def __init__(self) -> None:
         self.plays: list[Callable[[Callable[[StatusLine], None]], ExitCode]] = []
@@ -106,7 +111,7 @@ def coordinate(
 
 
 def plays(orders: Journal, end: str, code: ExitCode, message: str = "") -> Callable[[Any], ExitCode]:
-    """A JobMaster that claims, runs and ends so."""
+    """Return a play of a JobMaster that claims, runs and ends with this status."""
     kind = {"FINISHED": "finished", "STOPPED": "stopped"}.get(end, "failed")
 
     def play(on_status: Callable[[StatusLine], None]) -> ExitCode:
@@ -165,14 +170,14 @@ def test_a_jobmaster_in_this_task_is_handed_the_connections_of_its_sinks(
 def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
     coordinate: Any, played: PlayedMaster, orders: Journal, root: Storage, cleared: bool
 ) -> None:
-    """The JobMaster that was asked has died before it came to it."""
+    """The JobMaster died before it handled the request."""
     store, ends = StateStore(), plays(prepared(orders), "FINISHED", ExitCode.FINISHED)
     asked: list[int] = []
 
     def dies(on_status: Callable[[StatusLine], None]) -> ExitCode:
         epoch = coordinated(orders).state.epoch
         write_request(root, NAME, "stop", epoch, leaves=True)
-        write_request(root, NAME, "stop", epoch)  # of somebody else
+        write_request(root, NAME, "stop", epoch)  # request of another client
         return ExitCode.FAILED
 
     def goes_on(on_status: Callable[[StatusLine], None]) -> ExitCode:
@@ -267,7 +272,7 @@ def test_a_job_that_was_changed_since_it_was_prepared_or_writes_elsewhere_keeps_
 def test_a_job_with_controllers_keeps_its_slot(
     coordinate: Any, played: PlayedMaster, orders: Journal, tmp_path: Path, capsys: Any
 ) -> None:
-    """They are code, which the triggerer has not."""
+    """Controllers are code, which the triggerer does not have."""
     text = JOB.replace('Job("orders")', 'Job("orders", controllers=[KeepUp("live", max_files_per_batch=(1, 2))])')
     text = text.replace("import FileSink, Job", "import FileSink, Job, KeepUp")
     (tmp_path / "orders.py").write_text(text.format(out=str(tmp_path / "out")))
@@ -340,7 +345,7 @@ def test_a_fenced_jobmaster_is_not_retried(coordinate: Any, played: PlayedMaster
 def test_a_retry_coordinates_the_workers_that_are_there(
     coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
 ) -> None:
-    """Its process was killed: the journal says RUNNING."""
+    """The previous try's process was killed, so the journal still shows RUNNING."""
     coordinated(prepared(orders))
     played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
     assert coordinate().execute(context(StateStore(), try_number=2))["epoch"] == 3
@@ -348,7 +353,7 @@ def test_a_retry_coordinates_the_workers_that_are_there(
 
 
 def restarting(orders: Journal, root: Storage, tmp_path: Path, spark_submit: FakeSparkSubmit, end: str) -> None:
-    """The run has ended so, and the next planner that is submitted prepares the job again."""
+    """End the run with a status, and let the next submitted planner prepare the job again."""
     ended(coordinated(prepared(orders)), end)
     made = Journal(open_root(open_storage(tmp_path / "made")), NAME)
     ended(coordinated(prepared(made)), end)
@@ -414,7 +419,7 @@ def test_one_that_is_cleared_alone_behind_the_end_of_a_job_fails_for_good_as_nob
     tmp_path: Path,
     told: Told,
 ) -> None:
-    """They are green: the job that was STOPPED had left them so."""
+    """The subtasks' tasks are successful, because the STOPPED job left them so."""
     restarting(orders, root, tmp_path, spark_submit, "STOPPED")
     store = StateStore()
     coordinate().execute(context(store))
@@ -433,7 +438,7 @@ def test_one_that_is_cleared_alone_behind_the_end_of_a_job_fails_for_good_as_nob
 def test_one_that_is_cleared_alone_while_the_job_runs_goes_on_with_it(
     coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
 ) -> None:
-    """Its workers are left alone."""
+    """The running workers are not affected."""
     store, ends = StateStore(), plays(prepared(orders), "FINISHED", ExitCode.FINISHED)
 
     def dies(on_status: Callable[[StatusLine], None]) -> ExitCode:
@@ -468,7 +473,7 @@ def test_a_job_that_somebody_else_has_taken_is_not_taken_back(
 def test_a_job_of_which_nothing_is_there_was_taken_by_nobody_and_may_be_back(
     coordinate: Any, played: PlayedMaster, told: Told
 ) -> None:
-    """A share that is not mounted on this worker failed the group for good."""
+    """A share that is not mounted on this worker used to fail the group permanently."""
     with pytest.raises(AirflowException, match="there is nothing of it under") as raised:
         coordinate().execute(context(StateStore(), try_number=2))
     assert not isinstance(raised.value, AirflowFailException)
@@ -492,7 +497,7 @@ def test_subtasks_that_no_task_runs_are_refused_before_anybody_waits_for_them(
 def test_r21_a_retry_in_the_midst_of_a_rescale_has_tasks_for_what_is_to_begin_yet(
     coordinate: Any, played: PlayedMaster, orders: Journal, subtasks: list[str]
 ) -> None:
-    """The JobMaster before has died when the graph had changed, and before anybody was to begin the new subtask."""
+    """The previous JobMaster died after the graph had changed, before the new subtask was added."""
     rescaled(coordinated(prepared(orders)), begins=False)
     listed = {"subtasks": subtasks, "subtask_tasks": [f"orders.{number}" for number in range(len(subtasks))]}
     played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
@@ -525,7 +530,7 @@ def test_a_job_file_that_cannot_be_loaded_is_told_and_not_tried_again(
 
 
 def test_a_real_jobmaster_refuses_what_is_not_the_recorded_job(coordinate: Any, orders: Journal, told: Told) -> None:
-    """Nothing is played here but the plan, which has recorded no definition."""
+    """Only the plan is fake here. It has recorded no definition."""
     prepared(orders)
     with pytest.raises(AirflowFailException, match="nothing says whether the job is still the same"):
         coordinate().execute(context(StateStore()))
@@ -535,7 +540,7 @@ def test_a_real_jobmaster_refuses_what_is_not_the_recorded_job(coordinate: Any, 
 
 
 class Running:
-    """``operator.execute`` in a thread, with a JobMaster that runs until it is released or sees a request."""
+    """Task that executes in a thread, with a JobMaster that runs until it is released or sees a request."""
 
     def __init__(self, operator: MasterTaskOperator, played: PlayedMaster, orders: Journal, root: Storage) -> None:
         self.release, self.raised = threading.Event(), list[BaseException]()

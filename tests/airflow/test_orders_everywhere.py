@@ -1,4 +1,4 @@
-"""The example with Kafka, PostgreSQL and Delta: its task is tried again and again, on real servers."""
+"""Example with Kafka, PostgreSQL and Delta. Its task is retried several times, with real servers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 class Shop:
-    """What a new user has: a folder with files, a topic, a table, connections; and the Dag as it is in the folder."""
+    """Environment of a new user: a folder with files, a topic, a table, connections, and the example's Dag."""
 
     def __init__(self, base: Path, server: PostgreSQL, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
         self.base, self.lake, self.server, self.servers = base, base / "lake", server, broker.servers
@@ -106,7 +106,7 @@ class Shop:
         self.orders |= {order["id"]: order for order in made}
         return made
 
-    # ---- what is shown
+    # ---- outputs
 
     def files(self) -> list[Order]:
         rows = [row for file in released_files(str(self.lake / "orders")) for row in read_rows(Path(file))]
@@ -137,10 +137,11 @@ class Shop:
     # ---- tries
 
     def begin_try(self) -> threading.Thread:
-        """A try of the task, as a worker of Airflow runs it."""
+        """Start a try of the task, as an Airflow worker does."""
         task = dag().get_task("orders")
         task.job_params = {"lake": str(self.lake), "servers": self.servers}
-        task.packages, task.jars = None, ",".join(map(str, connector_jars()))  # Maven Central is asked once
+        # no download from Maven Central in each try
+        task.packages, task.jars = None, ",".join(map(str, connector_jars()))
         task.stop_at, task.checkpoint_interval = None, 1
         self.tries += 1
         number, failures = self.tries, self.failures
@@ -163,7 +164,7 @@ class Shop:
         wait_until(there, what, seconds=300, every=0.3)
 
     def kill_driver(self, trying: threading.Thread) -> None:
-        """Its Python and its JVM: Airflow's side goes on, and sees a task that failed."""
+        """Kill the driver's Python process and its JVM. Airflow's side continues and sees a failed task."""
         for pid in drivers():
             os.kill(pid, signal.SIGKILL)
         trying.join(120)
@@ -182,7 +183,7 @@ def dag() -> Any:
 
 
 def drivers() -> list[int]:
-    """JVMs below this process, with their Python."""
+    """Return the process ids of JVMs below this process, and of their Python processes."""
     below: set[int] = {os.getpid()}
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     for pid in sorted(pids):
@@ -190,7 +191,7 @@ def drivers() -> list[int]:
             if parent(pid) in below:
                 below.add(pid)
         except AssertionError:
-            continue  # it has ended meanwhile
+            continue  # the process has ended meanwhile
     marked = [pid for pid in below if _is_driver(pid)]
     assert marked, "no driver was found"
     return marked
@@ -237,7 +238,7 @@ def test_each_order_is_once_in_each_target_whoever_is_killed(shop: Shop) -> None
     trying.join(180)
     assert len(shop.failures) == 3, shop.failures
 
-    trying = shop.begin_try()  # tomorrow's Dag run
+    trying = shop.begin_try()  # the next day's Dag run
     shop.live(50)
     shop.until(trying, shop.everything, "the orders of the next day")
     CheckpointHook("ckpt_default").stop(JOB)

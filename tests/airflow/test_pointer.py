@@ -63,7 +63,7 @@ def test_the_lines_of_a_run_add_up() -> None:
 
 
 def test_what_was_kept_of_a_batch_job_and_what_is_run_again_is_on_the_task() -> None:
-    """Said by the driver, or read in the journal by whoever has none."""
+    """The driver reports it. A task without a driver reads it in the journal."""
     subtask, reader = SubtaskId("history/1"), SubtaskId("clean/0")
     event = JobReconciled(2, (SubtaskId("history/0"),), {}, (Reset(subtask, ((3, 4),), reader),), 1.0)
     lines = [
@@ -88,7 +88,7 @@ def test_r16_a_job_that_finished_has_released_its_last_checkpoint() -> None:
 
 @pytest.mark.parametrize("told", ["RESTARTING", "FAILED"])
 def test_the_status_of_a_run_that_failed_is_the_job_s_own(told: str) -> None:
-    """They differ in what a retry does."""
+    """A retry behaves differently for the two."""
     assert POINTER.after(line("failed", status=told)).to_json()["status"] == told
 
 

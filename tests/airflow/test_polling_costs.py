@@ -1,4 +1,4 @@
-"""The triggers take the looks that tests/costs counts, and no others."""
+"""Triggers poll exactly as often as tests/costs counts."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ HOUR = 360
 
 
 class OverError(Exception):
-    """The hour is."""
+    """Signal that the hour is over."""
 
 
 class Hour:
-    """Of looks each ten seconds: ``sleep`` stands for what the trigger waits with. What it asks the storage before the
-    second look is over is not counted: as ``first`` says, one that waits before the first look, too, begins with 1."""
+    """An hour of polls every ten seconds. ``sleep`` replaces the trigger's own wait.
+
+    Requests before the end of the second poll are not counted. ``first`` is 1 for a trigger that also waits before its
+    first poll.
+    """
 
     def __init__(self, watched: Watched, monkeypatch: pytest.MonkeyPatch, *, first: int = 0) -> None:
         self.watched, self.monkeypatch = watched, monkeypatch

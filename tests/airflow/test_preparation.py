@@ -1,4 +1,4 @@
-"""When a subtask whose run has failed as a whole is to begin again."""
+"""End of the wait of a subtask whose whole run has failed: the job must be prepared again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.airflow.grouped import NAME, coordinated, ended, prepared
 
 @pytest.fixture
 def orders() -> Iterator[Journal]:
-    """Of a run that has failed."""
+    """Yield the journal of a run that has failed."""
     storage = MemoryStorage(f"preparation-{uuid.uuid4().hex}")
     yield ended(coordinated(prepared(Journal(storage, NAME))), "RESTARTING")
     storage.delete_tree("")

@@ -1,4 +1,4 @@
-"""The recipes' Dags, run as Airflow runs them, with a real Spark: right rows also the second time."""
+"""Dags of the recipes, run as Airflow runs them, with a real Spark. The second run shows the right rows, too."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def order(lake: Path, folder: str, name: str, *rows: tuple[int, str, float]) -> 
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """What the folder's readers see, both those that list it and those that follow the manifests."""
+    """Return the folder's rows, after checking that listing and manifests name the same files."""
     followed = [Path(file) for file in released_files(str(folder))]
     listed = list(folder.glob("*.json"))
     assert sorted(file.name for file in followed) == sorted(file.name for file in listed)
@@ -80,7 +80,7 @@ def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
         (tasks["revenue"].xcom_pull(task_ids="revenue")["job_id"], JobStatus.DELETED)
     ]
     revenue: Any = dags["daily_revenue"].get_task("revenue")
-    revenue.job_params = {"lake": str(lake), "day": "2026-01-01"}  # dag.test makes a new Dag run, and clears none
+    revenue.job_params = {"lake": str(lake), "day": "2026-01-01"}  # dag.test creates a new Dag run, and clears none
     store, retries = StateStore(), revenue.retries
     first = revenue.execute(context(store, max_tries=retries))["job_id"]
     assert CheckpointHook("ckpt_default").delete(first).was is JobStatus.FINISHED
@@ -121,7 +121,7 @@ def test_dag_runs_that_continue_one_job_release_every_row_once(
         wanted.append({"id": number, "shop": "A", "amount": 200.0})
         stopping = threading.Thread(target=_stop_once, args=(lake, list(wanted)))
         stopping.start()
-        # dag.test runs one task after the other: a sensor beside the job would wait for a job that waits for it.
+        # dag.test runs one task after the other. A sensor next to the job would wait for a job that waits for it.
         dag_run, tasks = run(dag, run_after=datetime.now(timezone.utc), mark_success_pattern="until_now")
         stopping.join()
         assert dag_run.state == "success"
@@ -136,7 +136,7 @@ def jobs(lake: Path) -> list[JobState]:
 
 
 def _stop_once(lake: Path, wanted: list[dict[str, Any]]) -> None:
-    """What the Dag's ``stop_at`` does in the evening."""
+    """Stop the job once its output is complete, as the Dag's ``stop_at`` does in the evening."""
     there = lake / "large_orders"
     wait_until(lambda: there.exists() and _listed(there) == wanted, f"{wanted}", seconds=300)
     CheckpointHook("ckpt_default").stop("orders_feed")

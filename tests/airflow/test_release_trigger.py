@@ -1,4 +1,4 @@
-"""Releases as asset events: each one that released rows, whatever dies between them."""
+"""Releases as asset events. Each release with rows is an event, whatever dies between them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Journals = Callable[[str], Journal]
 
 
 class Store:
-    """An asset's state store. ``several``: of a trigger that is watched for several assets."""
+    """State store of an asset. ``several``: the trigger is watched for several assets."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
@@ -65,7 +65,7 @@ def release(journal: Journal, checkpoint: int, **rows: int) -> None:
 
 
 class Watcher:
-    """The trigger as a triggerer runs it: ``events`` are those that Airflow has."""
+    """Trigger run as by a triggerer. ``events``: the events that Airflow has."""
 
     def __init__(self, root: str, store: Store | None, **arguments: Any) -> None:
         self.trigger: Any = CheckpointReleaseTrigger(job_id="orders", root=root, poll_interval=0.001, **arguments)
@@ -74,7 +74,7 @@ class Watcher:
         self._looks = 0
 
     def until(self, *steps: Callable[[], object]) -> list[dict[str, Any]]:
-        """Runs it; takes each step when it has looked twice more. Ends when it has after the last."""
+        """Run the trigger, take each step after two more polls, and return the events two polls after the last step."""
         asyncio.run(self._until(steps))
         return self.events
 
@@ -146,7 +146,7 @@ def test_of_one_sink_only_its_rows_count(root: Storage, journal: Journals) -> No
 
 
 def test_a_sink_that_the_job_has_not_is_told_of(root: Storage, journal: Journals) -> None:
-    """Its releases would be waited for without a word."""
+    """Otherwise the trigger would wait silently for its releases."""
     writer = driver(journal("orders"))
     graph = JobGraph((JobVertex("live", ("live",), ("live",), (), ("lake",), bounded=False),), ())
     writer.write(JobCreated("orders", graph, "streaming", SubmittedOptions({}), 1.0))
@@ -169,7 +169,7 @@ def test_what_is_released_while_nobody_looks_is_told_later(root: Storage, journa
 
 
 def test_an_event_that_was_on_its_way_is_told_again(root: Storage, journal: Journals) -> None:
-    """The triggerer dies between the event and the next look: whether Airflow has it is not known."""
+    """The triggerer dies between the event and the next poll, so it is unknown whether Airflow has the event."""
     writer, store = created(journal("orders")), Store()
     Watcher(root.uri, store).until(lambda: release(writer, 1, out=1))
     release(writer, 2, out=1)
@@ -251,7 +251,7 @@ def test_several_assets_of_one_trigger_are_told_what_is_released_from_now_on(
 def test_what_is_wrong_is_logged_and_looked_at_again(
     root: Storage, journal: Journals, entry: int, wrong: Callable[[bytes], bytes], problem: str
 ) -> None:
-    """And what was told is not told again when it is right: whose a journal is, its beginning says."""
+    """After the repair no event is repeated, because the journal's first entry identifies it."""
     writer = created(journal("orders"))
     release(writer, 1, out=1)
     end(writer, "STOPPED")
@@ -263,7 +263,7 @@ def test_what_is_wrong_is_logged_and_looked_at_again(
     store.kept["ckpt_release/orders/"] = {"created": 1.0, "checkpoint": 1}
 
     def mended() -> None:
-        """In one step: the trigger may look meanwhile."""
+        """Repair the entry in one step, because the trigger may poll meanwhile."""
         beside = place.with_suffix(".new")
         beside.write_bytes(right)
         beside.replace(place)
@@ -303,7 +303,7 @@ def test_releases_of_a_job_that_is_deleted_right_behind_its_end_are_told(root: S
         end(writer, "FINISHED")
         JobClient(root, "orders").delete()
 
-    # what is deleted at once is told with later looks
+    # events of releases found at once come with later polls
     events = Watcher(root.uri, store).until(over, *[lambda: None] * 10)
     assert checkpoints(events) == [(1, 2)]
     assert events[0]["sinks"] == {"lake": {"rows": 20, "files": 1}}
@@ -313,7 +313,7 @@ def test_releases_of_a_job_that_is_deleted_right_behind_its_end_are_told(root: S
 def test_begun_on_a_sink_that_is_ahead_of_the_job_it_begins_with_its_next_release(
     root: Storage, journal: Journals
 ) -> None:
-    """The other sink is held by a gate since the beginning, so the job as a whole has released nothing."""
+    """A gate holds the other sink from the beginning, so the job as a whole has released nothing."""
     writer = created(journal("orders"))
 
     def of_one_sink(checkpoint: int) -> None:
@@ -340,7 +340,7 @@ def test_begun_on_a_sink_that_is_ahead_of_the_job_it_begins_with_its_next_releas
     ],
 )
 def test_what_no_triggerer_could_do_is_refused_when_the_dag_is_read(given: dict[str, Any]) -> None:
-    """A pause of less than 0 s kept a triggerer busy; one that is no number ended the watching after the first look."""
+    """A negative interval kept a triggerer busy. A text that is no number ended the watch after the first poll."""
     with pytest.raises(InvalidInputError):
         CheckpointReleaseTrigger(**{"job_id": "orders", **given})
 

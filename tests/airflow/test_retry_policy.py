@@ -1,4 +1,4 @@
-"""A task is tried again as long as its job gets further."""
+"""Retries of a task as long as its job makes progress."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def completed(checkpoint: int, batch_id: int) -> CheckpointCompleted:
 
 
 class Task:
-    """One task whose job fails, again and again."""
+    """Task whose job fails repeatedly."""
 
     def __init__(self, root: Storage, patience: int) -> None:
         self.store = StateStore({POINTER_KEY: Pointer("orders", root.uri, 1, 9).to_json()})
@@ -63,7 +63,7 @@ def test_failures_count_only_while_the_job_gets_no_further(root: Storage, journa
 
 
 def test_a_checkpoint_that_covers_nothing_new_is_no_progress(root: Storage, journal: Callable[[str], Journal]) -> None:
-    """A job that fails at the same row again and again completes checkpoints on its way there."""
+    """A job that always fails at the same row completes checkpoints on its way there."""
     job, task = driver(journal("orders")), Task(root, patience=1)
     job.write(completed(1, batch_id=4))
     actions = []
@@ -85,7 +85,7 @@ def test_a_checkpoint_that_covers_nothing_new_is_no_progress(root: Storage, jour
 def test_what_ended_is_progress_without_a_checkpoint(
     root: Storage, journal: Callable[[str], Journal], event: Any
 ) -> None:
-    """In batch mode there is one checkpoint, at the end."""
+    """A batch job has only one checkpoint, at its end."""
     job, task = driver(journal("orders")), Task(root, patience=0)
     job.write(completed(1, batch_id=0))
     assert task.fails() is RetryAction.RETRY
@@ -94,7 +94,7 @@ def test_what_ended_is_progress_without_a_checkpoint(
 
 
 def test_another_job_begins_with_nothing() -> None:
-    """``on_clear="restart"``: its id is another one."""
+    """The option ``on_clear="restart"`` gives the job another id."""
     before = Failures.from_json({"job_id": "orders", "progress": [9, 1, 0], "without_progress": 2})
     assert before.without_progress == 2
     again = before.after("orders~g1", before.progress)
@@ -133,10 +133,11 @@ def test_a_patience_that_is_no_number_is_refused_when_the_dag_is_read(patience: 
         ProgressRetryPolicy(patience)
 
 
+@pytest.mark.slow
 def test_airflow_asks_it_and_stops_trying(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten retries are left; of four tries one got further."""
+    """Ten retries are left. Only one try of four made progress."""
     (tmp_path / "orders.py").write_text("")
     root = tmp_path / "root"
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", "host": str(root)}))

@@ -1,4 +1,4 @@
-"""A secret of the connection is in nothing that an Airflow task shows or hands on, but the driver's environment."""
+"""Secrets of the connection appear only in the driver's environment, never in an Airflow task's output or handovers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_secret_is_in_the_environment_of_the_driver_and_not_on_its_command_lin
     location = settings("ckpt", connection(host="s3://bucket/x", **given_), extra)
     options = RunOptions(job="a.py:job", root=location.uri, job_id="a")
     base = SparkSubmitHook(conn_id="none")
-    base._connection["master"], base._is_yarn = "local[1]", False  # on YARN the environment has to be configuration
+    base._connection["master"], base._is_yarn = "local[1]", False  # on YARN the environment must be configuration
     hook = CheckpointedSparkSubmitHook(
         base,
         name="a",

@@ -1,4 +1,4 @@
-"""Airflow's word on the other tasks of a group."""
+"""Airflow's answers about the other tasks of a group."""
 
 from __future__ import annotations
 

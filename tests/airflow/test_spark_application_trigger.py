@@ -1,4 +1,4 @@
-"""The trigger of a deferred task; the journal and the REST API are real, Airflow's answers and its clock are played."""
+"""Trigger of a deferred task. The journal and the REST API are real. Airflow's answers and the clock are fakes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def rm(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterApi]:
 
 
 class Clock:
-    """``between``: what happens in each of the sleeps, one after the other; then the trigger is stuck."""
+    """Clock whose sleeps run a function each.
+
+    ``between``: the functions, from the second sleep on. A further sleep fails.
+    """
 
     def __init__(self, *between: Callable[[], object]) -> None:
         self.slept: list[float] = []
@@ -91,7 +94,7 @@ def test_it_fires_when_the_job_has_ended_and_says_how_far_it_came(
 def test_it_waits_before_its_first_event_also_if_the_job_has_ended(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
 ) -> None:
-    """Airflow spends a try on an event that comes before it has noted the deferral."""
+    """If an event comes before Airflow has stored the deferral, it spends a try."""
     end(driver(journal("orders")), "STOPPED")
     clock = Clock()
     assert event_of(make(clock))["outcome"] == "succeeded"
@@ -186,7 +189,7 @@ def test_it_may_run_again_elsewhere_says_the_same_and_holds_no_secret(
 def killed(
     trigger: SparkApplicationTrigger, monkeypatch: pytest.MonkeyPatch, states: Any, *, map_index: int = -1
 ) -> list[Any]:
-    """What Airflow was asked. ``states``: its answer, or an exception."""
+    """Kill the trigger, and return the requests to Airflow. ``states``: its answer, or an exception."""
     trigger._task_instance = SimpleNamespace(dag_id="shop", run_id="r1", task_id="orders", map_index=map_index)
     asked: list[Any] = []
 
@@ -242,7 +245,7 @@ def test_a_task_that_goes_on_elsewhere_or_was_cleared_keeps_its_driver(
     monkeypatch: pytest.MonkeyPatch,
     state: str | None,
 ) -> None:
-    """Airflow calls on_kill also when another triggerer has taken the trigger over."""
+    """Airflow also calls on_kill when another triggerer has taken the trigger over."""
     driver(journal("orders"))
     asked = killed(make(Clock()), monkeypatch, {"r1": {"orders": state}})
     assert len(asked) == 1

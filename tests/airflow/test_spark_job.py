@@ -1,4 +1,4 @@
-"""The whole path of the Airflow operator, through the real SparkSubmitHook; only spark-submit is played."""
+"""Whole path of the Airflow operator, with the real SparkSubmitHook. Only spark-submit is fake."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make(spark_submit: FakeSparkSubmit, root: Storage, job_file: Path) -> Callab
 
 
 def record(journal: Journal, *statuses: str, attempt: str = f"{JOB_ID}~t1", completed: int = 0) -> None:
-    """What a driver of this task would have journaled."""
+    """Write the journal entries of a driver of this task."""
     journal.claim(attempt, Worker(), 1.0)
     for number in range(1, completed + 1):
         journal.write(CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}))
@@ -155,7 +155,7 @@ def test_a_refusal_a_terminal_failure_and_a_fence_are_not_retried(
     ("lines", "code"),
     [
         ([status("failed", "executor lost")], 1),
-        ([], 3),  # a JVM that was out of memory (ExitOnOutOfMemoryError), not our driver's 3
+        ([], 3),  # exit code of a JVM out of memory (ExitOnOutOfMemoryError), not the driver's own 3
         ([status("running")], 3),
         ([], 137),
         ([], 2),
@@ -180,7 +180,7 @@ def test_without_status_lines_the_journal_says_how_the_job_ended(
 ) -> None:
     spark_submit.play(wait=True)
     task = RunningTask(make(), spark_submit, StateStore())
-    record(journal(JOB_ID), "RUNNING", "STOPPED", completed=2)  # a driver in a cluster
+    record(journal(JOB_ID), "RUNNING", "STOPPED", completed=2)  # a driver in a cluster wrote them
     (spark_submit.folder / "go").write_text("")
     result = task.end()
     assert (result["status"], result["checkpoint"], result["released"]) == ("STOPPED", 2, 2)
@@ -189,7 +189,7 @@ def test_without_status_lines_the_journal_says_how_the_job_ended(
 def test_a_job_that_was_stopped_yesterday_is_not_todays_success(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
-    """A spark-submit of cluster mode that does not wait for its application."""
+    """spark-submit in cluster mode does not wait for its application."""
     record(journal("shared"), "RUNNING", "STOPPED", attempt="shop.orders.r0~t1", completed=2)
     spark_submit.play()
     with pytest.raises(AirflowException, match="shared is STOPPED, as it was before"):
@@ -267,7 +267,8 @@ def test_a_retry_under_another_root_begins_no_job_anew(
     with pytest.raises(AirflowException):
         make().execute(context(store))
     spark_submit.play(exit=137)
-    with pytest.raises(AirflowException, match="spark-submit ended"):  # nothing was begun: it may be corrected
+    # no job was started, so the root may be corrected
+    with pytest.raises(AirflowException, match="spark-submit ended"):
         make(root=f"{tmp_path}/other").execute(context(store, try_number=2))
     with pytest.raises(AirflowException, match="spark-submit ended"):
         spark_submit.play(exit=137)
@@ -276,14 +277,14 @@ def test_a_retry_under_another_root_begins_no_job_anew(
     with pytest.raises(AirflowFailException, match=f"under the root {root.uri}"):
         make(root=f"{tmp_path}/other").execute(context(store, try_number=3))
     spark_submit.play(FINISHED)
-    make(root=f"{root.uri}/").execute(context(store, try_number=3))  # the same one
+    make(root=f"{root.uri}/").execute(context(store, try_number=3))  # the same root
     assert len(spark_submit.calls) == 4
 
 
 def test_a_retry_does_not_take_the_job_from_somebody_who_has_it_by_now(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
-    """As a fenced driver: the other one would be fenced, and fail for good."""
+    """Like a fenced driver, because the other owner would be fenced and fail permanently."""
     store = StateStore()
     spark_submit.play(status("started", epoch=1), exit=137)
     with pytest.raises(AirflowException):
@@ -294,14 +295,14 @@ def test_a_retry_does_not_take_the_job_from_somebody_who_has_it_by_now(
         make(job_id="shared").execute(context(store, try_number=2))
     assert len(spark_submit.calls) == 1
     spark_submit.play(FINISHED)
-    make(job_id="shared").execute(context(store, try_number=2, max_tries=3))  # cleared
+    make(job_id="shared").execute(context(store, try_number=2, max_tries=3))  # a clear
     record(journal("shared"), "RESTARTING", attempt="shop.orders.r2~t1")
     spark_submit.play(FINISHED)
-    make(job_id="shared").execute(context(store, try_number=3, max_tries=3))  # nobody has it
+    make(job_id="shared").execute(context(store, try_number=3, max_tries=3))  # no driver has the job
 
 
 def test_a_retry_whose_journal_is_gone_begins_no_job_anew(make: Any, spark_submit: FakeSparkSubmit) -> None:
-    """A share that is not mounted on this worker."""
+    """For example a share that is not mounted on this worker."""
     store = StateStore()
     spark_submit.play(status("started", epoch=1), exit=137)
     with pytest.raises(AirflowException):
@@ -310,13 +311,13 @@ def test_a_retry_whose_journal_is_gone_begins_no_job_anew(make: Any, spark_submi
         make().execute(context(store, try_number=2))
     assert not isinstance(raised.value, AirflowFailException)
     spark_submit.play(FINISHED)
-    make().execute(context(store, try_number=2, max_tries=3))  # cleared
+    make().execute(context(store, try_number=2, max_tries=3))  # a clear
     assert len(spark_submit.calls) == 2
 
 
 @pytest.fixture
 def lost(make: Any, spark_submit: FakeSparkSubmit) -> StateStore:
-    """The store after a first try that claimed its job and was killed."""
+    """Return the store after a first try that claimed its job and was killed."""
     store = StateStore()
     spark_submit.play(status("started", epoch=1), exit=137)
     with pytest.raises(AirflowException):
@@ -379,7 +380,7 @@ def finish(journal: Journal, attempt: str) -> None:
 def test_a_task_whose_job_was_deleted_submits_nothing_and_fails_for_good(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage
 ) -> None:
-    """A clear that goes on with a job which is gone, or begins it anew under its id, would release its rows twice."""
+    """If a clear resumed a deleted job, or started it again under its id, its rows would be released twice."""
     store = StateStore()
     spark_submit.play(FINISHED)
     make().execute(context(store))
@@ -404,7 +405,7 @@ def test_a_cleared_task_whose_job_was_deleted_can_start_over_also_if_airflow_has
 def test_a_dag_run_that_was_deleted_and_made_again_does_not_find_its_job_finished(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
-    """Airflow forgets the pointer with the Dag run, and a backfill makes a run of the same name."""
+    """Airflow deletes the pointer with the Dag run, and a backfill creates a run of the same name."""
     finish(journal(JOB_ID), f"{JOB_ID}~t1")
     finish(journal(f"{JOB_ID}~g1"), f"{JOB_ID}~t2")
     spark_submit.play(FINISHED)
@@ -497,7 +498,7 @@ def test_a_driver_beside_the_task_gets_the_storage_options_and_its_command_line_
     (call,) = spark_submit.calls
     assert json.loads(call.storage_options or "") == {"token": "tok-en-2"}
     assert "tok-en-2" not in " ".join(call.argv)
-    assert [word for word in call.argv if "MINE=1" in word]  # what is the user's is as the Spark provider has it
+    assert [word for word in call.argv if "MINE=1" in word]  # a user's setting stays as the Spark provider has it
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster"])
@@ -576,8 +577,11 @@ def test_without_root_and_connection_nothing_is_submitted(make: Any) -> None:
 
 
 class RunningTask:
-    """``operator.execute`` in a thread, once spark-submit waits and the operator has heard that the driver has claimed
-    ``epoch`` (None: it says none); ``ended``: what it raised or returned."""
+    """Task that executes in a thread. ``ended``: the exception or result.
+
+    The constructor returns once spark-submit waits and the operator knows the driver's ``epoch`` (None if the driver
+    reports none).
+    """
 
     def __init__(
         self,
@@ -619,7 +623,7 @@ def test_a_kill_asks_the_driver_to_stop_and_ends_what_does_not_leave(
     ended = task.end()
     assert not isinstance(ended, AirflowFailException)
     assert "its driver was killed. A retry goes on from checkpoint none" in str(ended)
-    (request,) = wait_until(lambda: _requests(root), "the request")  # it may take longer than there was time
+    (request,) = wait_until(lambda: _requests(root), "the request")  # the request may take longer than the grace period
     assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 6, True)
     assert not is_alive(spark_submit.calls[0].pid)
 
@@ -627,7 +631,7 @@ def test_a_kill_asks_the_driver_to_stop_and_ends_what_does_not_leave(
 def test_a_driver_that_leaves_with_a_savepoint_is_not_killed_and_the_task_is_retried_not_green(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage, journal: Callable[[str], Journal]
 ) -> None:
-    """A worker that is shut down: its job has to go on, so STOPPED is no success here."""
+    """A worker shut down. The job must resume, so STOPPED is no success here."""
     last = status("stopped", epoch=6, checkpoint=9, released=9)
     spark_submit.play(status("started", epoch=6), wait=True, after=[last])
     spark_submit.play(status("resumed", epoch=7), status("stopped", epoch=7, checkpoint=12))
@@ -735,7 +739,10 @@ def test_the_log_shows_no_options_and_a_failure_is_the_drivers_own_words(
 def test_a_clear_behind_a_lowered_number_of_retries_is_still_a_clear(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
-    """It sets max_tries to what it was: a job that failed for good could never have been resumed."""
+    """The clear leaves max_tries unchanged, so only clear_number shows it.
+
+    Otherwise a permanently failed job could never be resumed.
+    """
     store = StateStore()
     spark_submit.play(status("started", epoch=1), status("failed", "no such column"), exit=3)
     with pytest.raises(AirflowFailException):
@@ -771,7 +778,7 @@ def test_a_task_that_has_not_begun_has_no_links(make: Any) -> None:
 
 
 def test_the_task_goes_on_with_a_driver_that_was_upgraded(make: Any, spark_submit: FakeSparkSubmit) -> None:
-    """Its job goes on as another version, in another epoch: of that the last line tells, and the pointer."""
+    """The job continues as another version in another epoch. The last status line and the pointer show that epoch."""
     told = [status("started", epoch=1), status("running", epoch=1), status("reconfigured", epoch=1)]
     again = [status("resumed", epoch=2), status("running", epoch=2)]
     done = status("finished", "all sources ended", epoch=2, checkpoint=7)

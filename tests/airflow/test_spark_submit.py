@@ -11,7 +11,7 @@ import pytest
 from tests.airflow.support import FakeSparkSubmit, status
 from tests.support.waiting import wait_until
 
-# Two processes: the parent is an Airflow task, killed as the kernel kills one that is out of memory.
+# There are two processes. The parent is an Airflow task, killed as the kernel does when memory is short.
 _TASK = """
 import sys
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook

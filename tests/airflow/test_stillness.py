@@ -36,7 +36,7 @@ def test_looks_are_counted_until_something_is_journaled() -> None:
     seen = after(Seen(), found)
     assert seen.journal.looks == 0
     assert after(seen, found, found).journal.looks == 2
-    found.position = 7  # an idle job's next checkpoint
+    found.position = 7  # next checkpoint of an idle job
     assert after(seen, found, found).journal.looks == 1
 
 
@@ -44,7 +44,7 @@ def test_looks_are_counted_until_a_checkpoint_is_released_or_completed() -> None
     found = state()
     found.last_completed, found.last_released = 2, 1
     seen = after(Seen(), found)
-    found.position = 7  # one that was aborted
+    found.position = 7  # entry of an aborted checkpoint
     assert after(seen, found).checkpoint.looks == 1
     found.last_completed = 3
     assert after(seen, found, released=True).checkpoint.looks == 1

@@ -1,4 +1,4 @@
-"""When a JobMaster waits for somebody who does not come."""
+"""A JobMaster that waits for a subtask whose task Airflow no longer runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers as Hadoop 3 documents them, made by hand: no YARN was at hand."""
+"""Hadoop 3's documented answers, written by hand because no YARN was available."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_one_that_the_resource_manager_does_not_know_is_gone(rm: ClusterApi) -> 
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        (b"<html>no such page</html>", 404),  # of a proxy
+        (b"<html>no such page</html>", 404),  # answer of a proxy
         ({"error": "not here"}, 404),
         ({"RemoteException": {"exception": "ForbiddenException"}}, 403),
         (b"", 500),

@@ -1,4 +1,4 @@
-"""Chromium without a window, driven by its DevTools protocol."""
+"""Headless Chromium, driven by its DevTools protocol."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 NOT_INSTALLED = "Chromium is not installed: apt-get install --no-install-recommends chromium"
 _OPTIONS = (
     "--headless=new",
-    "--no-sandbox",  # root may not have one; what is looked at is of this machine
+    "--no-sandbox",  # root may have no sandbox; the pages are of this machine
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--no-first-run",
@@ -32,12 +32,12 @@ _OPTIONS = (
 
 
 def chromium() -> str | None:
-    """Where it is."""
+    """Return the path of Chromium, or None."""
     return shutil.which("chromium")
 
 
 class Browser:
-    """One page. Use as a context manager, where :func:`chromium` finds something. Nothing of it is left afterwards."""
+    """Context of a browser with one page, if :func:`chromium` finds a program. Nothing of it remains afterwards."""
 
     def __init__(self) -> None:
         program = chromium()
@@ -66,25 +66,28 @@ class Browser:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def log_in(self, url: str, token: str) -> None:
-        """As the page after a log-in leaves it; ``token``: of Airflow's REST API."""
+        """Set the cookie that a log-in would set. ``token``: of Airflow's REST API."""
         self._call("Network.setCookie", url=url, name="_token", value=token)
 
     def open(self, url: str) -> None:
         self._call("Page.navigate", url=url)
 
     def evaluate(self, script: str) -> Any:
-        """The value of a JavaScript expression in the page. Raises AssertionError with what it throws."""
+        """Return the value of a JavaScript expression in the page.
+
+        Raises AssertionError with the error that the expression throws.
+        """
         answer = self._call("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def text(self) -> str:
-        """What is to be read on the page."""
+        """Return the visible text of the page."""
         found: str = self.evaluate("document.body ? document.body.innerText : ''")
         return found
 
     def click(self, selector: str) -> bool:
-        """The first element that a CSS selector finds; False if there is none yet."""
+        """Click the first element that a CSS selector finds. Return False if no such element exists."""
         found = f"document.querySelector({json.dumps(selector)})"
         return bool(self.evaluate(f"(e => e !== null && (e.click(), true))({found})"))
 

@@ -1,4 +1,4 @@
-"""A part of Airflow in a process of its own, which a test may kill or freeze."""
+"""Part of Airflow in its own process, which a test may kill or freeze."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ _NAME = "AIRFLOW_COMPONENT"
 
 
 class Component:
-    """``arguments``: those of ``airflow``. Airflow takes ``name`` for the host that it runs on, so that its heartbeats,
-    and what it has taken on, can be told from those of another one."""
+    """Component of Airflow. ``arguments``: arguments of the ``airflow`` command.
+
+    Airflow takes ``name`` for the component's host, so its heartbeats and its work can be distinguished from another
+    component's.
+    """
 
     def __init__(self, name: str, arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
         self.name, self._arguments, self._folder = name, arguments, folder
@@ -27,23 +30,23 @@ class Component:
         self._processes.append(Process([sys.executable, "-m", "airflow", *self._arguments], log, env=self._env))
 
     def kill(self) -> None:
-        """``kill -9`` of everything that it has started, too, as when its host is gone."""
+        """Kill the component and all its children with ``kill -9``, as if its host were lost."""
         self._process.end()
 
     def kill_alone(self) -> None:
-        """``kill -9`` as by the kernel when memory is short: what it has started goes on."""
+        """Kill only the component with ``kill -9``, as the kernel does when memory is short. Its children continue."""
         send(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def freeze(self) -> None:
-        """It notices nothing of the time that passes, as on a paused virtual machine."""
+        """Freeze the component. Like a paused virtual machine it does not notice the time that passes."""
         self._process.signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         self._process.signal(signal.SIGCONT)
 
     def revive(self) -> bool:
-        """Start it again if it has ended; returns whether it had."""
+        """Start the component again if it has ended. Return True if it had."""
         had_ended = self.has_ended
         if had_ended:
             self.start()

@@ -1,4 +1,4 @@
-"""An Airflow as it is deployed: each part in a process of its own, on a PostgreSQL server."""
+"""Airflow as it is deployed: each part in its own process, with a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tests.support.waiting import wait_until
 
 TRIGGERER_IS_DEAD_AFTER = 20
 _SETTINGS = {
-    # a slot for each subtask, one for what coordinates them, and some for other Dags
+    # a slot for each subtask, one for the task that coordinates them, and some for other Dags
     "CORE__PARALLELISM": "12",
-    # the tasks of a group begin at once, and each of them imports the Dag first
+    # the tasks of a group start at once, and each of them imports the Dag first
     "CORE__DAGBAG_IMPORT_TIMEOUT": "300",
     "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
-    # The scheduler has Airflow's 30 s: one that comes late for its own heartbeat takes its tasks away from itself.
+    # The scheduler keeps Airflow's 30 s. A scheduler whose own heartbeat is late would orphan its own tasks.
     "TRIGGERER__JOB_HEARTBEAT_SEC": "2",
     "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": str(TRIGGERER_IS_DEAD_AFTER),
 }
 
 
 class Deployment(Airflow):
-    """``database``: an URL as SQLAlchemy takes it. The LocalExecutor's tasks are children of the scheduler."""
+    """Deployed Airflow. ``database``: a URL for SQLAlchemy. The LocalExecutor's tasks are children of the scheduler."""
 
     def __init__(self, home: Path, env: Mapping[str, str], database: str, triggerers: int = 2) -> None:
         self._triggerers = [f"triggerer-{number}" for number in range(1, triggerers + 1)]
@@ -61,11 +61,14 @@ class Deployment(Airflow):
         return [self.component(name) for name in self._triggerers]
 
     def wait_for_triggerers(self) -> None:
-        """Start those that have ended, or end meanwhile, and wait until all of them have a heartbeat."""
+        """Start all triggerers that have ended, or end meanwhile, and wait until each has a heartbeat."""
         before, revived = self.alive("TriggererJob"), set[str]()
 
         def beating() -> set[str]:
-            """The last heartbeat of one that was killed is fresh for a while."""
+            """Return the triggerers with a new heartbeat.
+
+            The last heartbeat of a killed triggerer stays fresh for a while.
+            """
             revived.update(one.name for one in self.triggerers if one.revive())
             found = self.alive("TriggererJob")
             return {host for number, host in found.items() if number not in before or host not in revived}
@@ -78,7 +81,7 @@ class Deployment(Airflow):
         )
 
     def triggerer_of(self, dag: str, run: str, task: str) -> Component | None:
-        """The one that runs the trigger of a deferred task; None while none does."""
+        """Return the triggerer that runs the trigger of a deferred task, or None."""
         trigger = self.task(dag, run, task)["trigger"]
         if trigger is None or trigger["triggerer_id"] is None:
             return None

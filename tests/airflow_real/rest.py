@@ -1,4 +1,4 @@
-"""Airflow's REST API, as a test uses it."""
+"""Client of Airflow's REST API, for tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.waiting import wait_until
 
 
 class Rest:
-    """``url``: of the API server."""
+    """REST client. ``url``: of the API server."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -30,7 +30,7 @@ class Rest:
         return self._call("PATCH", path, body)
 
     def _call(self, method: str, path: str, body: Any) -> Any:
-        """Raises OSError for a server that is not there, AssertionError with the answer for a refusal."""
+        """Send a request. Raises OSError if there is no server, and AssertionError with the answer if it refuses."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._token:
@@ -52,7 +52,7 @@ class Rest:
         return all(health[part]["status"] == "healthy" for part in parts)
 
     def start_dag(self, dag_id: str) -> str:
-        """Wait for the Dag, unpause it, trigger it; returns the run's id."""
+        """Wait for the Dag, unpause it and trigger it. Return the run's id."""
         wait_until(lambda: self._dag_is_there(dag_id), lambda: f"Dag {dag_id}\n{self._import_errors()}", every=1)
         self.patch(f"/api/v2/dags/{dag_id}", {"is_paused": False})
         run: str = self.post(f"/api/v2/dags/{dag_id}/dagRuns", {"logical_date": None})["dag_run_id"]
@@ -69,12 +69,12 @@ class Rest:
         return found
 
     def tasks(self, dag_id: str, run: str) -> list[dict[str, Any]]:
-        """Each instance of a mapped one, too."""
+        """Return the task instances of a run, with each instance of a mapped task."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run}/taskInstances?limit=100"
         found: list[dict[str, Any]] = self.get(path)["task_instances"]
         return found
 
     def alive(self, job_type: str) -> dict[int, str]:
-        """Airflow's own jobs (``TriggererJob``) that have a fresh heartbeat: id -> host."""
+        """Return Airflow's own jobs of a type (``TriggererJob``) that have a fresh heartbeat: id → host."""
         jobs = self.get(f"/api/v2/jobs?job_type={job_type}&is_alive=true&limit=100")["jobs"]
         return {job["id"]: job["hostname"] for job in jobs}

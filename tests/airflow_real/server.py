@@ -1,4 +1,4 @@
-"""A whole Airflow on this machine, which a test starts and ends."""
+"""Whole Airflow on this machine, started and ended by a test."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ USER = "admin"
 
 
 class Airflow(Rest):
-    """Use as a context manager: runs when entered, and nothing of it is left afterwards. As ``airflow standalone``
-    (scheduler, triggerer, Dag processor, API server) on SQLite, unless a subclass says otherwise.
+    """Context of a running Airflow. Nothing of it remains afterwards.
 
-    :param env: what tasks see.
-    :param settings: ``SECTION__OPTION`` -> value, on top of those that all tests share.
+    Unless a subclass differs, it is ``airflow standalone`` (scheduler, triggerer, Dag processor, API server) on SQLite.
+
+    :param env: variables for the tasks.
+    :param settings: ``SECTION__OPTION`` → value, in addition to the settings that all tests share.
     """
 
     def __init__(self, home: Path, env: Mapping[str, str], settings: Mapping[str, str] | None = None) -> None:
@@ -74,7 +75,7 @@ class Airflow(Rest):
 
     @property
     def triggerers(self) -> list[Component]:
-        """Those that are processes of their own."""
+        """Return the triggerers that are separate processes."""
         return []
 
     def __enter__(self) -> Airflow:
@@ -102,7 +103,7 @@ class Airflow(Rest):
         return self.is_healthy()
 
     def _kill_the_rest(self) -> list[int]:
-        """A process of it that went to a session of its own is known by its environment."""
+        """Kill processes that left Airflow's session, recognized by their environment. Return their ids."""
         left = [pid for pid in self.processes() if is_alive(pid)]
         for pid in left:
             send(pid, signal.SIGKILL)
@@ -121,13 +122,13 @@ class Airflow(Rest):
         return "\n".join(component.tail() for component in self.components)
 
     def task_log(self, dag_id: str, task: str) -> str:
-        """The logs of all tries."""
+        """Return the logs of all tries."""
         files = sorted((self.home / "logs").glob(f"dag_id={dag_id}/**/task_id={task}/**/*.log"))
         return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')}" for file in files)
 
 
 def _announced(home: Path) -> list[str]:
-    """Entry points that make the working tree a provider, unless it is installed."""
+    """Write entry points that make the working tree a provider, unless it is installed. Return their folder."""
     known = importlib.metadata.entry_points(group="apache_airflow_provider")
     if any(point.value.startswith("airflow_provider_ckpt.") for point in known):
         return []

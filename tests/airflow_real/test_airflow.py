@@ -1,4 +1,4 @@
-"""The provider in a whole Airflow: connection form, retries of a killed task, the deferred sensor."""
+"""The provider in a whole Airflow: connection form, retries of a killed task, and the deferred sensor."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_connection_type_has_its_form_and_its_test_button_works(airflow: Air
 
 
 def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow: Airflow, world: World) -> None:
-    """R8, and AIRFLOW.md: nobody calls on_kill for a task process that was killed."""
+    """R8, and AIRFLOW.md: Airflow does not call on_kill for a task whose process was killed."""
     with Feeder(world.data, every=1.0):
         waits = airflow.start_dag("waits")
         run = airflow.start_dag("orders")
@@ -110,7 +110,7 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
 
 
 def _check_events(airflow: Airflow, world: World) -> None:
-    """Every release of rows is an event, the last one, too; each says what is new since the one before."""
+    """Assert that every release with rows is an event, and that each event continues the previous one."""
     rows = sum(manifest.rows for manifest in manifests(world, "out"))
 
     def told() -> dict[int, dict[str, Any]]:

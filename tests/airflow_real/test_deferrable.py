@@ -1,5 +1,7 @@
-"""A deferred task in a whole Airflow, with its triggerer. YARN and spark-submit are played, and so is the driver: this
-process writes the journal as it would."""
+"""Deferred task in a whole Airflow, with its triggerer.
+
+YARN, spark-submit and the driver are fakes. This process writes the journal instead of a driver.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ class Site:
         return self.airflow.task(dag, run, "run")
 
     def deferred(self, dag: str, run: str, number: int = 1) -> dict[str, Any]:
-        """The submission, once try ``number`` is deferred."""
+        """Wait until try ``number`` is deferred, and return its submission."""
 
         def is_deferred() -> bool:
             task = self.task(dag, run)
@@ -131,7 +133,7 @@ def test_a_clear_waits_for_the_driver_that_lives_and_a_task_marked_failed_has_it
     assert site.requests("killed") == []
     assert len(site.spark_submit.calls) == calls + 1
 
-    # Of a trigger that no triggerer runs yet nobody would ask anything.
+    # Airflow would not call on_kill of a trigger that no triggerer runs.
     wait_until(lambda: "run/-1/2 (ID" in site.log("killed"), lambda: f"its trigger\n{site.log('killed')}", every=1)
     site.airflow.patch(f"/api/v2/dags/killed/dagRuns/{run}/taskInstances/run", {"new_state": "failed"})
     wait_until(

@@ -1,4 +1,4 @@
-"""A deploy of a worker, and sensors beside the task that runs the job, in a whole Airflow."""
+"""Restart of a worker, and sensors next to the task that runs the job, in a whole Airflow."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_worker_that_is_shut_down_leaves_a_savepoint_and_the_retry_goes_on(air
         driver = world.state().worker.pid
         assert driver is not None
         worker = parent(parent(parent(driver)))
-        send(worker, signal.SIGTERM)  # of the executor: Airflow passes it on to the task
+        send(worker, signal.SIGTERM)  # from the executor; Airflow passes it on to the task
         wait_until(lambda: not is_alive(driver), lambda: f"the driver leaves\n{_told(airflow)}", seconds=130)
         left = world.state()
         stopped = [left.status, left.checkpoints[left.last_completed].kind, left.last_released == left.last_completed]

@@ -1,4 +1,4 @@
-"""A job as a group of tasks in a whole Airflow: each subtask is a task, and fails and is tried again alone."""
+"""Job as a group of tasks in a whole Airflow. Each subtask is a task, which fails and is retried alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LISTED = Variant("listed", "grouped.py", ("listed",))
 CONF = {name: value for name, value in SMALL.items() if name != "spark.master"}
 SUBTASKS = ["history/0", "history/1", "doubled/0"]
 BESIDE = "history/2"
-"""Comes by a rescale."""
+"""Subtask added by a rescale."""
 DAG = f"""
 from datetime import timedelta
 
@@ -120,7 +120,10 @@ def test_a_killed_worker_and_a_killed_jobmaster_are_retried_alone_and_the_group_
 
 
 def _rescaled(airflow: Airflow, world: World) -> Mapping[str, str]:
-    """Three read history, and Airflow's tasks are as they were: who runs the first one runs the third one, too."""
+    """Rescale history to three subtasks.
+
+    The Airflow tasks stay, so the first subtask's worker also runs the third one.
+    """
     before = _attempts(world)
     JobClient(str(world.root), world.job_id).rescale("history", 3)
     wait_until(lambda: _attempts(world)[BESIDE], lambda: f"a third subtask\n{_told(airflow)}", seconds=200)
@@ -161,7 +164,7 @@ def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_gro
 def test_one_that_stands_by_runs_what_a_killed_worker_leaves_before_a_retry_does(
     airflow: Airflow, world: World
 ) -> None:
-    """The retry stands by in its place, and all end green."""
+    """The retry then becomes the standby, and all tasks succeed."""
     spared = copy.copy(world)
     spared.variant, spared.job_id = SPARED, SPARED.name
     with Feeder(world.data, every=1.0):
@@ -194,7 +197,7 @@ def test_one_that_stands_by_runs_what_a_killed_worker_leaves_before_a_retry_does
 
 
 def _a_cleared_subtask_leaves_alone(airflow: Airflow, listed: World, run: str) -> None:
-    """Its worker is told by a signal; the others and the JobMaster are not."""
+    """Clear one subtask. Only its worker gets a signal; the other workers and the JobMaster do not."""
     before, attempt = listed.state(), _attempts(listed)["doubled/0"]
     clear = {"dry_run": False, "dag_run_id": run, "only_failed": False, "task_ids": ["orders.doubled-0"]}
     airflow.post("/api/v2/dags/listed/clearTaskInstances", clear)
@@ -212,7 +215,7 @@ def _a_cleared_subtask_leaves_alone(airflow: Airflow, listed: World, run: str) -
 
 
 def _kill_the_master(airflow: Airflow, world: World) -> None:
-    """The process of its task: the workers go on meanwhile."""
+    """Kill the process of the JobMaster's task. The workers continue meanwhile."""
     state = world.state()
     assert state.worker.pid is not None
     send(state.worker.pid, signal.SIGKILL)
@@ -234,7 +237,7 @@ def _ends_green(airflow: Airflow, dag: str, run: str) -> None:
 
 
 def _states(airflow: Airflow, dag: str, run: str) -> dict[str, str]:
-    """Task id, with the map index of a mapped one behind it -> state."""
+    """Return the state of each task instance by task id, with the map index appended for a mapped task."""
     found = airflow.get(f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances?limit=100")["task_instances"]
     return {f"{one['task_id']}_{one['map_index']}".removesuffix("_-1"): one["state"] for one in found}
 
@@ -251,7 +254,7 @@ def _mapped(airflow: Airflow, run: str, dag: str = "shop") -> list[dict[str, Any
 
 
 def _all_begun(world: World) -> bool:
-    """Each subtask has a worker, and some splits are done."""
+    """Return True if each subtask has a worker and some splits are done."""
     if not (world.root / world.job_id / "journal").exists() or world.state().plan is None:
         return False
     attempts = _attempts(world)
@@ -260,7 +263,7 @@ def _all_begun(world: World) -> bool:
 
 
 def _attempts(world: World) -> Mapping[str, str]:
-    """Subtask -> the attempt that owns its log."""
+    """Return the attempt that owns the log of each subtask."""
     found = {}
     for name in (*SUBTASKS, BESIDE):
         vertex, _, number = name.partition("/")
@@ -272,13 +275,13 @@ def _attempts(world: World) -> Mapping[str, str]:
 
 
 def _worker(airflow: Airflow, subtask: str) -> int:
-    """The Python driver that runs it."""
+    """Return the process id of the Python driver that runs the subtask."""
 
     def is_it(pid: int) -> bool:
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except FileNotFoundError:
-            return False  # it has ended meanwhile
+            return False  # the process has ended meanwhile
         runs_it = b"--worker" in words and b"--standby" not in words and subtask.encode() in words
         return runs_it and (command_name(pid) or "").startswith("python")
 

@@ -1,5 +1,7 @@
-"""A result of a batch job is lost while its reader is still to come, in a whole Airflow: the task that made it waits
-deferred, runs it again in its first try, and no task is cleared."""
+"""Result of a batch job that is lost before it is read, in a whole Airflow.
+
+The task that made the result waits deferred. It runs the subtask again in its first try, and no task is cleared.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,10 @@ def test_without_batch_recovery_all_run_again_in_their_first_try(airflow: Airflo
 
 
 def _lose_a_result_and_finish(group: WatchedGroup[Airflow], task: str) -> None:
-    """``task``: that runs ``early/0``."""
+    """Lose the result of ``early/0`` before it is read, and finish the job.
+
+    ``task``: the task that runs ``early/0``.
+    """
     with group.logs.watched():
         begun = hold_the_reader(group, task)
         lose_the_result(group)
@@ -95,7 +100,7 @@ def _lose_a_result_and_finish(group: WatchedGroup[Airflow], task: str) -> None:
 
 
 def hold_the_reader(group: WatchedGroup[A], task: str) -> int:
-    """Until ``early/0`` has finished, and its task waits. Returns how many attempts of it there were."""
+    """Wait until ``early/0`` has finished and its task waits. Return the number of its attempts so far."""
     (group.world.base / "hold").touch()
     eventually(group, lambda: group.states().get(task) == "deferred", "early/0 has finished")
     before = group.world.state()
@@ -118,7 +123,7 @@ def let_it_be_read(group: WatchedGroup[A]) -> None:
 
 
 def check_it_ran_again(group: WatchedGroup[A], task: str, begun: int) -> None:
-    """``begun``: so many attempts before. Each row came out once."""
+    """Assert that ``early/0`` ran again after its first ``begun`` attempts, and that each row was released once."""
     attempts = group.logs.attempts("early/0")[begun:]
     assert len({one.epoch for one in attempts}) == 1, "of the next deployment"
     assert len(attempts) == 2, f"its planner's, and a worker's: {attempts}"
@@ -128,7 +133,7 @@ def check_it_ran_again(group: WatchedGroup[A], task: str, begun: int) -> None:
 
 
 def eventually(group: WatchedGroup[A], look: Callable[[], bool], what: str) -> None:
-    """Fails at once when a task of the group is given up."""
+    """Wait until ``look`` is true. Fail at once if a task of the group has failed permanently."""
 
     def is_so() -> bool:
         failed = {"failed", "upstream_failed"} & set(group.states().values())

@@ -1,4 +1,7 @@
-"""A result of a batch job is lost while no triggerer runs: nobody has its JobMaster, nor the wait of who made it."""
+"""Result of a batch job that is lost while no triggerer runs.
+
+The JobMaster and the wait of the task that made the result have no process then.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody sees of a group who opens Airflow in a browser: the grid, the graph and the list of its subtasks."""
+"""Airflow's pages of a group in a browser: the grid, the graph and the list of its subtasks."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ with DAG("shop", schedule=None, default_args={{"retry_delay": timedelta(seconds=
     CheckpointedSparkJobGroup("orders", job={f"{JOB}:job"!r}, spark={{"conf": {CONF!r}}})
 """
 TREE = "[...document.querySelectorAll('#main-panel [data-node-id]')].map(e => [e.dataset.nodeId, e.innerText.trim()])"
-"""The rows of the grid: id -> what is to be read there."""
+"""Rows of the grid: id → visible text."""
 CELLS = "[...document.querySelectorAll('#main-panel a[href*=\"/runs/\"]')].map(e => e.getAttribute('href'))"
 NODES = "[...document.querySelectorAll('.react-flow__node')].map(e => [e.dataset.id, e.innerText.trim()])"
-"""The boxes of the graph."""
+"""Boxes of the graph."""
 TABLE = (
     "[...document.querySelectorAll('table tbody tr')].map(row => Object.fromEntries("
     "[...row.querySelectorAll('td')].map(e => [e.dataset.testid, e.innerText.trim()])))"
@@ -72,7 +72,7 @@ def test_the_grid_and_the_graph_show_the_group_its_tasks_its_subtasks_by_name_an
 
 
 def _ended(airflow: Airflow, run: str) -> dict[str, int]:
-    """The tries of each subtask, as the REST API has them."""
+    """Wait for the end of the run. Return the number of tries of each subtask from the REST API."""
 
     def told() -> str:
         tasks = ("orders.plan", "orders.subtask", "orders.coordinate")
@@ -88,7 +88,7 @@ def _ended(airflow: Airflow, run: str) -> dict[str, int]:
 
 
 def _look_at_the_grid(browser: Browser, airflow: Airflow, run: str) -> None:
-    """A row for the group and each of its tasks, and a cell for each of these in the run."""
+    """Check that the grid has a row for the group and each task, and a cell for each task of the run."""
     browser.open(f"{airflow.url}/dags/shop/runs/{run}")
     browser.wait_for(lambda: browser.click('[data-testid="expand-all-button"]:not([disabled])'), "a group to expand")
     rows = {
@@ -108,7 +108,7 @@ def _is_among(links: list[str], wanted: str) -> bool:
 
 
 def _look_at_the_graph(browser: Browser) -> None:
-    """The group is expanded there, too."""
+    """Check that the graph shows the expanded group, too."""
     browser.wait_for(lambda: browser.click('button[value="graph"]'), "the button of the graph")
     names = {
         "orders": "orders",

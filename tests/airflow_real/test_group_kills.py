@@ -1,5 +1,7 @@
-"""A job as a group of tasks, in an Airflow whose parts are killed one after another, as are those of the job: each
-subtask with a Spark of its own in its worker's process, and as an application of a standalone cluster."""
+"""Job as a group of tasks in an Airflow. Parts of Airflow and of the job are killed one after the other.
+
+Each subtask has its own Spark, either in its worker's process or as an application of a standalone cluster.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ with DAG("waits", schedule=None, default_args={"retries": 0}):
 
 @pytest.fixture(scope="module", params=["local", "cluster"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone | None]:
-    """None: there is none."""
+    """Yield a standalone cluster, or None for local Sparks."""
     if request.param == "local":
         yield None
         return
@@ -126,7 +128,7 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
 
 
 def _is_in_a_triggerer(group: WatchedGroup[Deployment]) -> None:
-    """Else the triggerers that are killed below have nothing to do with the job."""
+    """Wait until a triggerer runs the JobMaster. Otherwise the kills of triggerers would not affect the job."""
     wait_until(
         lambda: group.states()["coordinate"] == "deferred" and group.triggerer_with_jobmaster() is not None,
         lambda: f"the JobMaster in a triggerer\n{group.told()}",
@@ -135,7 +137,7 @@ def _is_in_a_triggerer(group: WatchedGroup[Deployment]) -> None:
 
 
 def _check_links(group: WatchedGroup[Deployment]) -> None:
-    """Each subtask has a Spark of its own."""
+    """Assert that each subtask has its own Spark."""
     links = {name: group.links(name) for name in SUBTASKS}
     assert len({one["Spark UI"] for one in links.values()}) == len(SUBTASKS), links
     assert all(f"{one['Spark UI']}".startswith("http://") for one in links.values()), links
@@ -143,7 +145,7 @@ def _check_links(group: WatchedGroup[Deployment]) -> None:
 
 
 def _kill_an_executor(group: WatchedGroup[Deployment], cluster: Standalone) -> None:
-    """Spark has another one begun: no task of Airflow's notices."""
+    """Kill an executor. Spark starts another one, and no Airflow task notices."""
     wait_until(lambda: len(cluster.executors()) == len(SUBTASKS), group.told, seconds=200)
     lost = cluster.kill_an_executor()
     wait_until(lambda: not is_alive(lost), "the end of the executor")
@@ -159,12 +161,12 @@ def _kill_a_worker(group: WatchedGroup[Deployment], killed: Counter[str]) -> Non
     group.wait_for_release("after the worker's death")
     after = group.world.state()
     assert after.deployment == before.deployment, "nobody has planned again"
-    if group.triggerer_with_jobmaster() is None:  # a busy machine's triggerers take it from each other
+    if group.triggerer_with_jobmaster() is None:  # on a busy machine triggerers take the JobMaster from each other
         assert after.epoch == before.epoch, "the JobMaster has not noticed more than a subtask's failure"
 
 
 def _kill_the_jobmaster(group: WatchedGroup[Deployment], killed: Counter[str]) -> None:
-    """In its task, which is tried again then, or in a triggerer, which costs no try."""
+    """Kill the JobMaster. In its task this costs a try; in a triggerer it does not."""
     epoch, triggerer = group.world.state().epoch, group.triggerer_with_jobmaster()
     send(group.jobmaster(), signal.SIGKILL)
     if triggerer is None:
@@ -184,8 +186,10 @@ def _kill_a_triggerer(group: WatchedGroup[Deployment], waits: str) -> None:
 
 
 def _kill_the_scheduler(group: WatchedGroup[Deployment], killed: Counter[str]) -> None:
-    """The tasks that it had begun go on. Its successor cannot adopt them: it begins each again, beside itself, until
-    the older one has heard of it."""
+    """Kill the scheduler. Its tasks continue.
+
+    The next scheduler cannot adopt them. It starts each of them again, and the older process ends once it is notified.
+    """
     running = {name: number for name, number in group.tries().items() if group.states()[name] == "running"}
     group.airflow.scheduler.kill_alone()
     group.airflow.scheduler.start()
@@ -195,7 +199,7 @@ def _kill_the_scheduler(group: WatchedGroup[Deployment], killed: Counter[str]) -
 
 
 def _freeze_a_triggerer(group: WatchedGroup[Deployment], waits: str) -> None:
-    """It goes on beside its successor, and finds out."""
+    """Freeze a triggerer. After the thaw it runs next to its successor until it notices the take-over."""
     epoch, victim = _epoch_to_pass(group), _busy_triggerer(group, waits)
     victim.freeze()
     _wait_for_successor(group, waits, victim)
@@ -207,14 +211,14 @@ def _freeze_a_triggerer(group: WatchedGroup[Deployment], waits: str) -> None:
 
 
 def _busy_triggerer(group: WatchedGroup[Deployment], waits: str) -> Component:
-    """The one with the JobMaster, else that of the sensor that waits for the job's end."""
+    """Return the triggerer with the JobMaster, or else the one with the sensor that waits for the job's end."""
     found = group.triggerer_with_jobmaster() or group.airflow.triggerer_of("waits", waits, "final")
     assert found is not None
     return found
 
 
 def _epoch_to_pass(group: WatchedGroup[Deployment]) -> int:
-    """Where the JobMaster goes with the triggerer another one has to come."""
+    """Return the epoch that the next JobMaster must exceed, if the JobMaster runs in a triggerer; else 0."""
     return 0 if group.triggerer_with_jobmaster() is None else group.world.state().epoch
 
 

@@ -1,5 +1,7 @@
-"""A group of tasks in a whole Airflow, whose subtasks are applications of a standalone Spark cluster. Airflow is in
-parts on PostgreSQL, as it is deployed, where a server is installed; else it is ``airflow standalone`` on SQLite."""
+"""Group of tasks in a whole Airflow, whose subtasks are applications of a standalone Spark cluster.
+
+If PostgreSQL is installed, Airflow runs in parts as it is deployed. Otherwise it is ``airflow standalone`` on SQLite.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ pytestmark = [pytest.mark.airflow_real, pytest.mark.timeout(1800)]
 JOBS = Path(__file__).parent / "jobs"
 GROUPED, BOUNDED = Variant("grouped", "grouped.py", ("out",)), Variant("bounded", "bounded.py", ("all",))
 APPLICATIONS = 3
-"""Subtasks of a job: each is an application with one executor, of one core."""
+"""Subtasks of a job. Each is an application with one executor of one core."""
 CONF = {name: value for name, value in SMALL.items() if name != "spark.master"} | ONE_EXECUTOR
 DAGS = f"""
 from datetime import timedelta
@@ -133,7 +135,7 @@ def _ends_green(group: WatchedGroup[Airflow]) -> None:
 
 
 def _eventually(group: WatchedGroup[Airflow], look: Callable[[], bool], what: str) -> None:
-    """Fails at once when a task of the group is given up."""
+    """Wait until ``look`` is true. Fail at once if a task of the group has failed permanently."""
 
     def is_so() -> bool:
         failed = {"failed", "upstream_failed"} & set(group.states().values())

@@ -1,4 +1,4 @@
-"""W7: a group whose triggerers are all gone, and with them its JobMaster, for longer than its workers go on alone."""
+"""W7: a group whose triggerers, and thus its JobMaster, are gone for longer than its workers continue alone."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def test_w7_its_subtasks_wait_for_a_triggerer_without_a_try_and_go_on_behind_it(
     airflow: Deployment, world: World
 ) -> None:
-    """No task has a second try to spend."""
+    """No task has a second try."""
     group = WatchedGroup(airflow, world, "orders", "shop", airflow.start_dag("shop"))
     with group.logs.watched():
         with Feeder(world.data, every=2.0):

@@ -1,4 +1,4 @@
-"""A job goes on in its task as another version: Airflow is told of no end, and a retry goes on with that one."""
+"""Upgrade of a job within its task. Airflow sees no end, and a retry resumes the new version."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def file(world: World) -> Path:
-    """Of the job, which its author edits."""
+    """Return the job's file, which its author edits."""
     return Path(shutil.copy(JOBS / "mixed.py", world.base / "mixed.py"))
 
 
@@ -121,7 +121,7 @@ def test_an_edited_job_goes_on_in_its_task_and_a_killed_one_is_retried_as_that_v
 
 
 def _check_thirds(world: World) -> None:
-    """The new sink has each row once that the version has published, and none of before."""
+    """Assert that the new sink has each row published by the new version once, and no earlier row."""
     later = [
         row["id"]
         for manifest in manifests(world, "out")
@@ -135,7 +135,7 @@ def _check_thirds(world: World) -> None:
 
 
 def _released(airflow: Airflow, world: World, epoch: int) -> None:
-    """A checkpoint of ``epoch``, after its first ones."""
+    """Wait until ``epoch`` has released checkpoints after its first ones."""
     seen: set[int] = set()
 
     def is_so() -> bool:

@@ -1,4 +1,4 @@
-"""A gate that is an Airflow Variable, asked of a real API server."""
+"""Gate that reads an Airflow Variable from a real API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run of a Dag with one group, its job, and who runs what of it."""
+"""Run of a Dag with one group: its job, and the processes that run the parts of it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from tests.support.waiting import wait_until
 from tests.support.written_logs import WrittenLogs
 
 _PATIENCE = 400.0
-"""Six drivers begin on two cores."""
+"""Six drivers start on two cores."""
 
 
 A = TypeVar("A", bound=Airflow)
 
 
 class WatchedGroup(Generic[A]):
-    """``group``: its id. Subtasks go by their names, ``history/0``, its other tasks by theirs, ``coordinate``."""
+    """Observer of a group's run. ``group``: its id.
+
+    Subtasks are named ``history/0``, the other tasks ``coordinate``, for example.
+    """
 
     def __init__(self, airflow: A, world: World, group: str, dag: str, run: str) -> None:
         self.airflow, self.world = airflow, world
         self.group, self.dag, self.run = group, dag, run
         self.logs = WrittenLogs(world.root / world.job_id)
 
-    # ---- what Airflow says
+    # ---- Airflow's answers
 
     def states(self) -> dict[str, str]:
         return {name: state for name, (state, _) in self._tasks().items()}
@@ -44,7 +47,7 @@ class WatchedGroup(Generic[A]):
         return found
 
     def links(self, subtask: str) -> dict[str, str]:
-        """The buttons of its task: name -> where it leads."""
+        """Return the buttons of a subtask's task: name → link."""
         (index,) = [
             one["map_index"] for one in self.airflow.tasks(self.dag, self.run) if one["rendered_map_index"] == subtask
         ]
@@ -57,10 +60,10 @@ class WatchedGroup(Generic[A]):
         logs = "\n".join(self.airflow.task_log(self.dag, f"{self.group}.{name}")[-5000:] for name in tasks)
         return f"{self._tasks()}\n{logs}"
 
-    # ---- who runs it
+    # ---- processes
 
     def driver(self, subtask: str) -> int:
-        """The Python process of its worker."""
+        """Return the Python process of the subtask's worker."""
 
         def is_it(pid: int) -> bool:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -70,20 +73,20 @@ class WatchedGroup(Generic[A]):
         return found
 
     def jobmaster(self) -> int:
-        """The process that holds the JobMaster, whatever it is."""
+        """Return the process that holds the JobMaster, a task or a triggerer."""
         pid = self.world.state().worker.pid
         assert pid is not None
         return pid
 
     def triggerer_with_jobmaster(self) -> Component | None:
-        """None if it is not in a triggerer."""
+        """Return the triggerer that runs the JobMaster, or None."""
         pid = self.jobmaster()
         return next((one for one in self.airflow.triggerers if one.runs(pid)), None)
 
-    # ---- what happens
+    # ---- events
 
     def wait_for_release(self, why: str, *, epoch: int = 0) -> None:
-        """Of a checkpoint that is triggered from now on, by a JobMaster later than that of ``epoch``."""
+        """Wait until a checkpoint triggered from now on is released, by a JobMaster later than ``epoch``."""
 
         def is_later() -> bool:
             return (self.world.root / self.world.job_id / "journal").exists() and self.world.state().epoch > epoch
@@ -96,7 +99,7 @@ class WatchedGroup(Generic[A]):
         self._wait(lambda: len(self.logs.attempts(subtask)) > after, f"attempt {after + 1} of {subtask}")
 
     def wait_for_next_tries(self, before: dict[str, int]) -> None:
-        """Each of these tasks runs again, in a later try than before, if it has not ended well."""
+        """Wait until each task runs in a later try than ``before``, or has succeeded."""
 
         def run() -> bool:
             now = self._tasks()

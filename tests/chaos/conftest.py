@@ -10,7 +10,7 @@ PARTS = Variant("parts", "parts.py", ("raw", "all", "out"))
 
 @pytest.fixture(scope="session")
 def wanted(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """What comes of ``jobs/parts.py`` if it never fails."""
+    """Outcome of ``jobs/parts.py`` in a run without failures."""
     with World(tmp_path_factory.mktemp("never"), PARTS, history_files=0) as world:
         driver = world.start()
         assert driver.wait() == 0, driver.tail()

@@ -1,4 +1,4 @@
-"""The input of a chaos job: history files, and a feeder that keeps adding live ones."""
+"""The input of a chaos job: history files, and a feeder that keeps adding live files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ FIRST_LATE = 9_000_000
 
 
 def key(number: int) -> int:
-    """Half of the rows share seven keys, so that state is read and changed all the time; the others have one each, so
-    that a lost change is not made good by the next one."""
+    """Return the key of a row.
+
+    Half of the rows share seven keys, so that state is read and changed all the time. The other rows have a key each,
+    so that a later change does not hide a lost one.
+    """
     return number % 7 if number % 2 else number + 10
 
 
 def write_file(path: Path, ids: Iterable[int]) -> None:
-    """Appears whole: a file source takes what it lists."""
+    """Write the file so that it appears atomically, because a file source reads every listed file."""
     numbers = list(ids)
     hidden = path.with_name(f".{path.name}")
     parquet.write_table(pa.table({"id": numbers, "k": [key(n) for n in numbers]}), hidden)
@@ -31,7 +34,7 @@ def write_file(path: Path, ids: Iterable[int]) -> None:
 
 
 class Input:
-    """``ids`` is everything the job has to release, once."""
+    """The input of a job. ``ids``: all rows that the job must release, once each."""
 
     def __init__(self, base: Path, history_files: int) -> None:
         self._history, self._live = base / "history", base / "live"
@@ -61,13 +64,13 @@ class Input:
             self._ids.extend(ids)
 
     def add_late_history(self) -> None:
-        """A file that turns up when history is finished: no run may read it."""
+        """Add a file after history has finished. No run may read it."""
         self.late = True
         write_file(self._history / "late.parquet", range(FIRST_LATE, FIRST_LATE + 5))
 
 
 class Feeder:
-    """Adds a live file every ``every`` seconds, in a thread, until it is left."""
+    """A thread that adds a live file every ``every`` seconds until its context is left."""
 
     def __init__(self, data: Input, every: float = 0.4) -> None:
         self._data, self._every = data, every

@@ -1,6 +1,6 @@
-"""Runs a driver as if it were on another host: ``python elsewhere.py <host name> <arguments of main>``.
+"""A driver that pretends to run on another host: ``python elsewhere.py <host name> <arguments of main>``.
 
-Whoever takes over from it finds a claim by a host that is out of its reach, so only the fence holds it (R8).
+Its successor finds a claim by an unreachable host, so only the fence protects the job (R8).
 """
 
 from __future__ import annotations

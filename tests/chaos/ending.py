@@ -1,4 +1,4 @@
-"""The good end of every chaos test: all input released, drained, compared."""
+"""The successful end of every chaos test: all input released, drained, compared."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from tests.chaos.world import Driver, World
 from tests.support.waiting import wait_until
 
 GIVE_UP_AFTER, AND_SECONDS = 100, 60.0
-"""Checkpoints that release no row more, in so long a time: what is missing then is lost, and the comparison says what
-it is. The first micro-batch of a driver takes more than a hundred of a tenth of a second on a slow machine."""
+"""Checkpoints and seconds without a newly released row, after which the missing rows count as lost.
+
+The comparison then names them. On a slow machine the first micro-batch of a driver takes more than a hundred
+checkpoints of 0.1 s.
+"""
 
 
 def wait_for_all(world: World) -> None:
-    """Returns when all input is released, or when it is plain that the rest will not be."""
+    """Wait until all input is released, or until the missing rows count as lost."""
     best, since, at = missing(world), world.state().last_released, time.monotonic()
 
     def settled() -> bool:
@@ -29,7 +32,7 @@ def wait_for_all(world: World) -> None:
 
 
 def finish(world: World, driver: Driver, evidence: Evidence | None = None) -> None:
-    """``driver`` is the last one, and no input is added any more."""
+    """Drain the job and check its output. ``driver``: the last one. No input is added any longer."""
 
     wait_for_all(world)
     assert driver.exit_code is None, f"{driver} ended with {driver.exit_code}\n{driver.tail()}"

@@ -1,4 +1,4 @@
-"""What the journal and the logs of a job must never say, whatever was killed."""
+"""Invariants of a job's journal and logs that hold after any kill."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class Looked(Protocol):
-    """A job under its root; other suites have worlds of their own."""
+    """A job under its root. Other suites have worlds of their own."""
 
     @property
     def root(self) -> Path: ...
@@ -28,7 +28,7 @@ class Looked(Protocol):
 
 
 class Evidence:
-    """Gathered after every kill (:meth:`gather`): logs are truncated, so each look keeps what it saw."""
+    """Evidence that a test gathers after every kill (:meth:`gather`). It keeps entries that are truncated later."""
 
     def __init__(self, world: Looked) -> None:
         self._world = world
@@ -46,12 +46,12 @@ class Evidence:
         self._gather_frozen()
 
     def rewound(self) -> None:
-        """The next driver goes back to a checkpoint: batches behind it are void, and run again (R4)."""
+        """Forget the batches: the next driver returns to a checkpoint, voids later batches and runs them again (R4)."""
         self._batches.clear()
         self._closed.clear()
 
     def _gather_log(self, vertex: str, *, as_a_whole: bool) -> None:
-        """``as_a_whole``: what it published before its end of data does not count yet (R23)."""
+        """Gather one log. ``as_a_whole``: batches count only after the end of data (R23)."""
         log = SubtaskLog(self._world.storage, subtask_log_path(self._world.job_id, vertex, 0))
         log.load()
         if as_a_whole and not log.has_ended:
@@ -74,7 +74,10 @@ class Evidence:
             assert self._frozen.setdefault(path.name, text) == text, f"the frozen list {path.name} changed"
 
     def check(self) -> None:
-        """Epochs and checkpoint ids rise; a release follows its completion; what finished is not read again."""
+        """Check that epochs and checkpoint ids rise, and that releases follow completions.
+
+        Finished sources must not be read again.
+        """
         events = journal_events(self._world)
         _check_rising(events, "EpochClaimed", "epoch")
         _check_rising(events, "CheckpointTriggered", "checkpoint")
@@ -82,7 +85,7 @@ class Evidence:
         _check_rising(events, "CheckpointReleased", "checkpoint")
         completed, compacted = set[int](), 0
         for event in events:
-            if event["type"] == "StateSnapshot":  # in place of what was before it
+            if event["type"] == "StateSnapshot":  # replaces the entries before it
                 compacted = event["state"]["last_completed"]
             if event["type"] == "CheckpointCompleted":
                 completed.add(event["checkpoint"])
@@ -94,7 +97,7 @@ class Evidence:
         self._check_ended(events)
 
     def _check_ended(self, events: Iterable[dict[str, Any]]) -> None:
-        """R2, R11: from the batch on that covers a source, no batch reads of it; a dropped one is not named."""
+        """Check that no batch reads a source after the batch that ended it. A dropped source is not named (R2, R11)."""
         for event in events:
             if event["type"] not in ("SourceEnded", "SourceDropped"):
                 continue
@@ -112,7 +115,7 @@ class Evidence:
 
 
 def journal_events(world: Looked) -> list[dict[str, Any]]:
-    """Every event in order, from the files themselves."""
+    """Return every event in order, read from the files."""
     folder = world.root / world.job_id / "journal"
     entries = sorted(path for path in folder.glob("*.json") if path.stem.isdigit())
     return [event for path in entries for event in json.loads(path.read_text())["body"]["events"]]

@@ -1,4 +1,4 @@
-"""The job ``jobs/parts.py`` by a JobMaster and workers, each of them a process, and what a supervisor does for them."""
+"""The job ``jobs/parts.py`` with a JobMaster and workers as processes, and their supervisor."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Parts(World):
 
 
 class Members:
-    """The "master" and the workers of ``GROUPS``, by their names; one that ended badly is begun again."""
+    """The "master" and the workers of ``GROUPS``, by name. A process that failed is restarted."""
 
     def __init__(self, world: Parts) -> None:
         self._world = world
         self._now: dict[str, Member] = {}
         self._heard: dict[str, tuple[Member | None, int]] = {}
-        """The master that a member was begun under, and how much that one had said of waiting."""
+        """Member -> the master at its start, and the number of this master's "waiting" lines by then."""
 
     def start(self, name: str, step: Step | None = None, when: str = "") -> Member:
         env = environ(step, after=when == "after")
@@ -46,12 +46,12 @@ class Members:
         return self._now[name]
 
     def start_all(self, victim: str, step: Step, when: str) -> None:
-        """A planner has the job for itself: whoever is beside it waits, or plans, too."""
+        """Start the master and the workers, or only the planner if it is the victim. Others would wait or plan, too."""
         for name in ("planner",) if victim == "planner" else ("master", *GROUPS):
             self.start(name, *((step, when) if name == victim else ()))
 
     def kill_at_step(self, victim: str, *others: str) -> None:
-        """As soon as it stands still there. The others see to themselves meanwhile."""
+        """Kill the victim once it has paused at its step. The other processes are supervised meanwhile."""
         member = self._now[victim]
 
         def look() -> bool:
@@ -66,7 +66,10 @@ class Members:
         self._now.pop("planner", None)
 
     def see_to(self, but: str = "") -> None:
-        """As a supervisor does (docs/workers.md): 0 is an end, unless the master says that nobody runs what it ran."""
+        """Restart ended processes as a supervisor does (docs/workers.md).
+
+        Exit code 0 is final, unless the master reports that no worker runs the member's subtasks.
+        """
         for name in ("master", *GROUPS):
             code = None if name not in self._now else self._now[name].exit_code
             if name != but and (name not in self._now or code not in (None, 0) or (code == 0 and self._vacant(name))):
@@ -78,7 +81,7 @@ class Members:
         return master, 0 if master is None else len(master.lines("waiting"))
 
     def _vacant(self, name: str) -> bool:
-        """The master has said so since the member was begun, and there is something left to run."""
+        """Return whether the master has reported the member's subtasks as vacant since the member started."""
         if self._world.state().status == "FINISHED":
             return False
         master, count = self._vacancies()
@@ -87,7 +90,7 @@ class Members:
         return any(re.search(rf"\b{vertex}/\d", text) for text in told for vertex in GROUPS.get(name, ()))
 
     def finish(self) -> None:
-        """All of them end by themselves, and well."""
+        """Wait until all processes have ended with 0."""
 
         def look() -> bool:
             self.see_to()

@@ -1,4 +1,4 @@
-"""The steps of the job ``jobs/parts.py``, in their order: what each of them writes."""
+"""The steps of the job ``jobs/parts.py`` in order, each with the file it writes."""
 
 from __future__ import annotations
 

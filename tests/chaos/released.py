@@ -1,4 +1,4 @@
-"""What the sinks of a chaos job have released, compared with its input."""
+"""Released output of a chaos job's sinks, compared with its input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def manifests(world: World, sink: str) -> list[Manifest]:
 
 
 def rows(world: World, sink: str) -> list[Row]:
-    """All released rows, in the order of checkpoints, batches and files."""
+    """Return all released rows, in the order of checkpoints, batches and files."""
     return [
         row
         for manifest in manifests(world, sink)
@@ -38,7 +38,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def missing(world: World) -> int:
-    """How many input rows have not come out of every sink; for the wait before the drain."""
+    """Return the number of input rows that some sink has not released; for the wait before the drain."""
     return max(_MISSING[world.variant.counts](world, sink) for sink in world.variant.sinks)
 
 
@@ -58,7 +58,7 @@ def last_per_key(world: World, sink: str) -> dict[int, Row]:
 
 
 def check_exactly_once(world: World) -> None:
-    """The final output: every input row once, in every sink; nothing that was not released is visible."""
+    """Check the final output: every input row once in every sink, and no unreleased row visible."""
     for sink in world.variant.sinks:
         if world.variant.counts:
             _check_counts(world, sink)
@@ -69,7 +69,7 @@ def check_exactly_once(world: World) -> None:
 
 
 def check_no_duplicates(world: World) -> None:
-    """Holds at any time, so also right after a kill."""
+    """Check that no row was released twice. This holds at any time, also right after a kill."""
     if world.variant.counts:
         for sink in world.variant.sinks:
             _check_history_of_counts(world, sink)
@@ -87,7 +87,7 @@ def _check_rows(world: World, sink: str, wanted: Counter[int]) -> None:
 
 
 def _check_counts(world: World, sink: str) -> None:
-    """State equals output: the last value of a key is the truth, and each change of it came out once."""
+    """Check that state equals output: a key's last value is right, and each of its changes was released once."""
     _check_history_of_counts(world, sink)
     wanted: dict[int, Row] = {}
     for number in world.data.ids:
@@ -109,7 +109,7 @@ def _check_history_of_counts(world: World, sink: str) -> None:
 
 
 def visible_files(world: World, sink: str) -> set[str]:
-    """What a reader sees that knows nothing of manifests."""
+    """Return the files that a reader without knowledge of manifests sees."""
     folder = world.base / sink
     found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return {str(path) for path in found if not any(part.startswith(("_", ".")) for part in path.parts)}
@@ -122,7 +122,7 @@ def check_visible_files(world: World, sink: str) -> None:
 
 
 def check_sinks_agree(world: World) -> None:
-    """Each checkpoint released the same rows in all sinks of the vertex, or in none (R24)."""
+    """Check that each checkpoint released the same rows in all sinks of the vertex, or in none (R24)."""
     if world.variant.job != "mixed.py":
         return
     per_sink = [{m.checkpoint: m.rows for m in manifests(world, sink)} for sink in world.variant.sinks]

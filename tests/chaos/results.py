@@ -1,5 +1,7 @@
-"""The results of a batch job's vertices as its logs name them: which are there, which somebody still wants, which
-are lost. What may be read again follows from that, and is worked out here a second time."""
+"""The results of a batch job's vertices as its logs name them: existing, wanted and lost ones.
+
+The splits that may be read again are derived from that, independently of the package.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ JOB_ID = "parts"
 
 @dataclass(frozen=True)
 class Result:
-    """A file of a published entry; ``splits``: of a source, all that the entry completes."""
+    """A file of a published entry. ``splits``: all splits of a source that the entry completes."""
 
     vertex: str
     splits: tuple[str, ...]
@@ -35,7 +37,7 @@ class Result:
 
 
 class Results:
-    """As they are when it is made."""
+    """The results at the time of its creation."""
 
     def __init__(self, storage: Storage, root: Path) -> None:
         self.files: list[Result] = []
@@ -54,14 +56,14 @@ class Results:
         return any(isinstance(one, EndOfData) for one in records)
 
     def sound(self, source: str) -> set[str]:
-        """The splits that are published, and not lost."""
+        """Return the splits that are published and not lost."""
         return self.published[source] - self._lost(source)
 
     def _lost(self, source: str) -> set[str]:
         return {split for one in self.files if one.vertex == source and one.is_lost for split in one.splits}
 
     def is_wanted(self, vertex: str) -> bool:
-        """Its reader is not at its end, or has to run again."""
+        """Return whether the vertex's reader has not ended or must run again."""
         reader = READERS.get(vertex)
         return reader is not None and (reader not in self._ended or self._runs_again(reader))
 
@@ -69,13 +71,13 @@ class Results:
         return self.is_wanted(vertex) and any(one.is_lost for one in self.files if one.vertex == vertex)
 
     def to_read(self, source: str) -> set[str]:
-        """The splits that the next run may read: those that are not published, and those that are lost and wanted."""
+        """Return the splits that the next run may read: unpublished ones, and lost ones that are wanted."""
         again = self._lost(source) if self.is_wanted(source) else set[str]()
         return set(SPLITS[source]) - self.published[source] | again
 
 
 def lose(results: Results, rng: random.Random, ways: Sequence[str] = ("gone", "emptied")) -> list[str]:
-    """Some files are deleted or emptied, now such as are wanted, now any. Says which."""
+    """Delete or empty some files: wanted ones or any. Return a description of each."""
     told = []
     for _ in range(rng.choice([0, 1, 1, 2, 4])):
         there = [one for one in results.files if not one.is_lost]
@@ -90,8 +92,10 @@ def lose(results: Results, rng: random.Random, ways: Sequence[str] = ("gone", "e
 
 
 def readings(base: Path) -> list[tuple[int, str, str]]:
-    """(process, source, split), as they were read. Whoever plans calls each source's function once before, with the
-    first split that is left: that is no reading."""
+    """Return (process, source, split) in reading order.
+
+    Each planner first calls every source's function with the first remaining split. These calls do not count.
+    """
     path, planned, found = base / "readings.txt", set[tuple[int, str]](), []
     for line in path.read_text().splitlines() if path.exists() else []:
         process, source, split = line.split()

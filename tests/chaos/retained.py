@@ -1,4 +1,4 @@
-"""What is left of a job when it has FINISHED: its output, and under the root what tells what has happened."""
+"""Files that remain of a FINISHED job: its output, and under the root the record of its history."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ METADATA = "parts/checkpoints/chk-1/_metadata"
 RETAINED = re.compile(
     r"ckpt-root\.json|parts/(journal/\d{8}\.json|journal/head\.json|checkpoints/chk-\d+/_metadata"
     r"|frozen/(left|right)\.json|vertices/[a-z]+/\d/log/(\d{8}|head)\.json"
-    r"|deployments/\d{4}/(master-\d{4}|worker-[0-9a-f]{8}(-\d{4})?)\.json)"  # the last words of each process
+    r"|deployments/\d{4}/(master-\d{4}|worker-[0-9a-f]{8}(-\d{4})?)\.json)"  # the last outbox of each process
 )
 
 
 class Ended(Protocol):
-    """A job that has ended, of whichever suite."""
+    """An ended job of any suite."""
 
     @property
     def base(self) -> Path: ...
@@ -31,7 +31,10 @@ class Ended(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """``rows``: sink -> row -> how often it was released. ``files``: under the root, without their numbers."""
+    """Outcome of a run.
+
+    ``rows``: sink -> row -> number of releases. ``files``: under the root, without their numbers.
+    """
 
     rows: dict[str, Counter[str]]
     files: frozenset[str]
@@ -47,9 +50,11 @@ def outcome(world: Ended) -> Outcome:
 
 
 def check_retained(world: Ended, files: frozenset[str]) -> None:
-    """Nothing but the journal, the logs, the frozen lists and the checkpoints' metadata; ``files``: as of a run that
-    never failed; the portable copy of a checkpoint is not made up for, and no start reads it. Nothing of a sink but its
-    output, and its manifests."""
+    """Check that only the journal, the logs, the frozen lists and the checkpoints' metadata are left.
+
+    ``files``: those of a run without failures. A missing portable copy of a checkpoint is allowed, because no start
+    reads it. A sink has only its output and its manifests.
+    """
     left = [path for path in _files(world.root) if not RETAINED.fullmatch(path)]
     assert not left, f"left under the root: {left[:10]}"
     missing = files - {METADATA} - {_unnumbered(path) for path in _files(world.root)}

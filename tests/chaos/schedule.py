@@ -1,4 +1,4 @@
-"""When to kill what: a seeded list of kills, each at a moment that leaves something half done."""
+"""A seeded list of kills, each at a moment that leaves something half done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.chaos.world import Driver, World
 
 PATIENCE = 30.0
-"""Seconds after which a kill comes anyhow: its moment may have passed in an earlier run."""
+"""Seconds after which a kill comes anyway, because its moment may have passed in an earlier run."""
 
 FILES = {
     "journal entry": "ckpt/{job}/journal/*",
@@ -31,8 +31,10 @@ TARGETS = ("python", "jvm", "all", "all")
 
 @dataclass(frozen=True)
 class Kill:
-    """Kill ``target`` ``delay`` seconds after ``moment`` (a file or a status line) came for the ``count``-th
-    time since the driver was started."""
+    """A kill of ``target``, ``delay`` seconds after a moment.
+
+    ``moment``: a file or a status line, counted since the driver was started. ``count``: which occurrence.
+    """
 
     target: str
     moment: str
@@ -57,7 +59,7 @@ def plan(seed: int) -> list[Kill]:
 
 
 def carry_out(kill: Kill, world: World, driver: Driver, seen: Callable[[], int]) -> bool:
-    """Wait for the moment, then kill. False if the driver ended before."""
+    """Wait for the moment, then kill. Return False if the driver ended before."""
     deadline = time.monotonic() + PATIENCE
     while seen() < kill.count and time.monotonic() < deadline:
         if driver.ended_within(0.002):
@@ -69,7 +71,7 @@ def carry_out(kill: Kill, world: World, driver: Driver, seen: Callable[[], int])
 
 
 def counter(kill: Kill, world: World, driver: Driver, before: frozenset[tuple[str, int]]) -> Callable[[], int]:
-    """How often the moment has come since ``before`` (:func:`glance`) was seen."""
+    """Return a function that counts the moment's occurrences since ``before`` (:func:`glance`)."""
     if kill.moment in FILES:
         return lambda: len(glance(kill, world) - before)
     kinds = ("started", "resumed") if kill.moment == "started" else (kill.moment,)
@@ -77,7 +79,7 @@ def counter(kill: Kill, world: World, driver: Driver, before: frozenset[tuple[st
 
 
 def glance(kill: Kill, world: World) -> frozenset[tuple[str, int]]:
-    """The files of the moment and when each was written."""
+    """Return the files of the moment and the time each was written."""
     found = set()
     pattern = FILES.get(kill.moment)
     if pattern is None:
@@ -86,7 +88,7 @@ def glance(kill: Kill, world: World) -> frozenset[tuple[str, int]]:
         try:
             found.add((str(path), path.stat().st_mtime_ns))
         except FileNotFoundError:
-            continue  # moved or deleted meanwhile
+            continue  # the file was moved or deleted meanwhile
     return frozenset(found)
 
 
@@ -95,4 +97,4 @@ def _paths(world: World, pattern: str) -> list[Path]:
         try:
             return list(world.base.glob(pattern))
         except FileNotFoundError:
-            continue  # a folder went while it was listed
+            continue  # a folder was deleted while it was listed

@@ -1,4 +1,4 @@
-"""Stands for Airflow's task process: starts a command, its child, and waits for it."""
+"""A replacement for Airflow's task process: it starts a command as a child and waits for it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""kill -9 of real drivers at seeded moments; the output has to be exact, whatever was cut short.
+"""kill -9 of real drivers at seeded moments; the output must be exact whatever was interrupted.
 
-``CKPT_CHAOS_ROUNDS`` schedules are run (default 10) from seed ``CKPT_CHAOS_SEED`` (default 1) on; each round takes
-the next kind of job. To run one again: ``CKPT_CHAOS_SEED=<seed> CKPT_CHAOS_ROUNDS=1``.
+``CKPT_CHAOS_ROUNDS`` schedules (default 10) run from seed ``CKPT_CHAOS_SEED`` (default 1) on. Each round takes the next
+kind of job. To repeat one: ``CKPT_CHAOS_SEED=<seed> CKPT_CHAOS_ROUNDS=1``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RETRYABLE = 1
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + ROUNDS))
 def test_every_row_is_released_exactly_once_whatever_is_killed(seed: int, tmp_path: Path) -> None:
-    """R1, R2, R5, R8, R9, R10, R11: no kill loses, repeats or blocks anything."""
+    """No kill loses, repeats or blocks anything (R1, R2, R5, R8, R9, R10, R11)."""
     variant = VARIANTS[(seed - 1) % len(VARIANTS)]
     rng = random.Random(-seed)
     interval = rng.choice([0.1, 0.5, 1.0])
@@ -72,7 +72,7 @@ def _run(world: World, kills: list[Kill]) -> None:
 
 
 def _check_end(driver: Driver, kill: Kill) -> None:
-    """A driver that lost its JVM ends by itself, and says that trying again may help."""
+    """Check the exit code: a driver that lost its JVM ends by itself, and reports that a retry may help."""
     code = driver.wait()
     expected = (RETRYABLE,) if kill.target == "jvm" else (-9,)
     assert code in expected, f"after {kill}: exit code {code}\n{driver.tail()}"

@@ -1,4 +1,4 @@
-"""A whole job into a Delta table, an Iceberg table and a folder: killed, run again, drained."""
+"""A whole job that writes a Delta table, an Iceberg table and a folder: killed, run again, drained."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The job of ``test_steps.py`` by a JobMaster and workers: one of them, or two at once, are killed at a step.
+"""The job of ``test_steps.py`` with a JobMaster and workers, of which one or more are killed at a step.
 
-``CKPT_CHAOS_MEMBERS``: so many of the cases, drawn by ``CKPT_CHAOS_SEED`` (default: all).
+``CKPT_CHAOS_MEMBERS``: number of the cases to run, drawn by ``CKPT_CHAOS_SEED`` (default: all).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BY_NAME = {step.name: step for step in STEPS}
 
 @dataclass(frozen=True)
 class Case:
-    """``who`` is killed ``when`` it comes to the step; ``also``: at that moment, wherever they are."""
+    """A case: ``who`` is killed right before or after the step. ``also``: processes killed at the same moment."""
 
     who: str
     when: str
@@ -76,7 +76,8 @@ def test_processes_of_a_batch_job_are_killed_at_a_step(case: Case, wanted: Outco
         try:
             members.start_all(case.who, BY_NAME[case.step], case.when)
             members.kill_at_step(case.who, *case.also)
-            # Who lives may have looked at a file, and be about to read it: then it has to be seen that it is gone.
+            # A living process may have checked a file before it reads it. Only a deleted file is sure to be noticed
+            # then.
             told += lose(Results(world.storage, world.root), rng, ("gone",))
             members.finish()
             assert world.state().status == "FINISHED"

@@ -1,7 +1,7 @@
-"""A job in batch mode is killed at each step in turn, just before it or just after, and results are lost meanwhile.
+"""Kills of a batch job at each step in turn, right before or after it. Results are lost meanwhile.
 
-``CKPT_CHAOS_STEPS``: so many of the cases, drawn by ``CKPT_CHAOS_SEED`` (default: all). The seed also says what is
-lost, and where the next run is killed.
+``CKPT_CHAOS_STEPS``: number of the cases to run, drawn by ``CKPT_CHAOS_SEED`` (default: all). The seed also decides
+which results are lost, and where the next run is killed.
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ def test_a_batch_job_is_killed_at_a_step(step: Step, when: str, wanted: Outcome,
 
 
 def _run(world: World, step: Step | None = None, when: str = "") -> Driver:
-    """A driver until the step, or until its end if that is not on its way any more. It reads nothing but what it has
-    to."""
+    """Run a driver until the step, or to its end if the step does not come.
+
+    Check that it reads only the necessary splits.
+    """
     before = Results(world.storage, world.root)
     to_read = {source: before.to_read(source) for source in ("left", "right")}
     driver = world.start(env=environ(step, after=when == "after"))

@@ -1,4 +1,4 @@
-"""kill -9 exactly between two steps that belong together: the next driver completes, or undoes, what was begun."""
+"""kill -9 exactly between two related steps: the next driver completes or undoes the first one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COUNTS = Variant("counts", "counts.py", ("out",), counts=True, last_vertex="coun
 def test_a_kill_between_two_steps_leaves_nothing_half_done(
     window: windows.Window, variant: Variant, second: bool, tmp_path: Path
 ) -> None:
-    """R1, R2, R8, R9. ``second``: it is the driver that takes over which is killed."""
+    """Kill a driver inside a window (R1, R2, R8, R9). ``second``: kill the driver that takes over."""
     with World(tmp_path, variant) as world:
         evidence = Evidence(world)
         with Feeder(world.data):

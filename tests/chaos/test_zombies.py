@@ -1,4 +1,7 @@
-"""Two drivers of one job: stopped, orphaned or just started twice. One wins, the other is told, nothing is lost."""
+"""Two drivers of one job: one was stopped, was orphaned, or started twice.
+
+One of the two wins, the other one reports it, and nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ TASK = Path(__file__).parent / "task.py"
 
 
 def stopped(driver: Driver) -> None:
-    """SIGSTOP, as a paused virtual machine or a swapping host: it notices nothing of the time that passes."""
+    """Send SIGSTOP.
+
+    The driver does not notice the time that passes, as on a paused virtual machine or a swapping host.
+    """
     driver.signal(signal.SIGSTOP)
 
 
@@ -35,7 +41,7 @@ def woken(driver: Driver) -> None:
 
 
 def check_fenced(driver: Driver, by_epoch: int) -> None:
-    """It ended with 4, and says who has the job now."""
+    """Check that the driver ended with 4 and names the job's current driver."""
     assert driver.wait() == FENCED, driver.tail()
     message = driver.lines("fenced")[-1]["message"]
     assert f"epoch {by_epoch}" in message, message
@@ -43,7 +49,7 @@ def check_fenced(driver: Driver, by_epoch: int) -> None:
 
 @pytest.mark.parametrize("variant", [MIXED, COUNTS], ids=["mixed", "counts"])
 def test_r8_a_paused_driver_on_another_host_wakes_up_fenced(variant: Variant, tmp_path: Path) -> None:
-    """R3, R8, R9: it stands in the middle of a batch while its successor publishes and releases hundreds of rows."""
+    """The driver is paused within a batch while its successor publishes and releases hundreds of rows (R3, R8, R9)."""
     with World(tmp_path, variant) as world:
         with Feeder(world.data):
             command = [sys.executable, str(ELSEWHERE), "another-host", "--options", world.options()]
@@ -61,7 +67,7 @@ def test_r8_a_paused_driver_on_another_host_wakes_up_fenced(variant: Variant, tm
 
 
 def test_r8_a_paused_driver_on_this_host_is_killed_after_its_grace(tmp_path: Path) -> None:
-    """R8: Its JVM, which nobody killed, wakes up beside the successor and ends."""
+    """Its JVM was not killed, wakes up next to the successor, and ends (R8)."""
     with World(tmp_path, COUNTS) as world:
         with Feeder(world.data):
             zombie = world.start()
@@ -78,7 +84,7 @@ def test_r8_a_paused_driver_on_this_host_is_killed_after_its_grace(tmp_path: Pat
 
 
 def test_a_second_live_run_takes_the_job_over_and_both_are_told(tmp_path: Path) -> None:
-    """R8: the first run leaves by itself within its grace."""
+    """The first run leaves by itself within its grace period (R8)."""
     with World(tmp_path, MIXED) as world:
         with Feeder(world.data):
             first = world.start()
@@ -94,7 +100,7 @@ def test_a_second_live_run_takes_the_job_over_and_both_are_told(tmp_path: Path) 
 
 
 def test_two_runs_that_start_together_agree_on_one(tmp_path: Path) -> None:
-    """R3, R17: both race for the first entries of a root that does not exist."""
+    """Both runs race for the first entries of a new root (R3, R17)."""
     with World(tmp_path, MIXED) as world:
         with Feeder(world.data):
             both = [world.start(), world.start()]
@@ -109,7 +115,7 @@ def test_two_runs_that_start_together_agree_on_one(tmp_path: Path) -> None:
 
 
 def test_an_orphaned_driver_is_fenced_by_the_retry(tmp_path: Path) -> None:
-    """R8: SIGKILL of the task process leaves spark-submit's JVM and the Python driver behind it alive."""
+    """SIGKILL of the task process leaves spark-submit's JVM and its Python driver alive (R8)."""
     with World(tmp_path, MIXED) as world:
         with Feeder(world.data):
             task = world.start([sys.executable, str(TASK), *_spark_submit(world)])

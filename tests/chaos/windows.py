@@ -1,4 +1,4 @@
-"""Moments at which something is half done, told from what is on the disk while the driver stands still."""
+"""Moments at which something is half done. The files on disk show them while the driver is stopped."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ Window = Callable[[World], bool]
 
 
 def committed_not_published(world: World) -> bool:
-    """R1: Spark has ``commits/<b>``, the log has no entry of batch *b*."""
+    """Return whether Spark has ``commits/<b>`` but the log has no entry of batch *b* (R1)."""
     last = _log(world).state.last_batch
     commits = [int(path.name) for path in _vertex(world).glob("spark/*/commits/*") if path.name.isdigit()]
     return max(commits, default=-1) > (-1 if last is None else last.batch_id)
 
 
 def prepared_not_committed(world: World) -> bool:
-    """R1: staged and prepared, and Spark will run the batch again."""
+    """Return whether a batch is staged and prepared, and Spark will run it again (R1)."""
     files = list(_vertex(world).glob("prepared/*.json"))
     commits = {path.name for path in _vertex(world).glob("spark/*/commits/*")}
     return any(f'"batch_id": {number},' in path.read_text() for path in files for number in _planned(world, commits))
 
 
 def completed_not_released(world: World) -> bool:
-    """R9: the commit point is in the journal, the sinks have not been told."""
+    """Return whether the commit point is in the journal, and the sinks have not released (R9)."""
     state = world.state()
     return state.last_completed > state.last_released
 
 
 def moved_not_in_a_manifest(world: World) -> bool:
-    """R9: in the middle of a release."""
+    """Return whether a release is half done (R9)."""
     sink = world.variant.sinks[0]
     released = {file.path for manifest in manifests(world, sink) for file in manifest.files}
     return bool(visible_files(world, sink) - released)
 
 
 def ended_not_dropped(world: World) -> bool:
-    """R2: the journal knows that history ended, the running query still reads it."""
+    """Return whether the journal has the end of history, and the running query still reads it (R2)."""
     state = world.state()
     return bool(state.ended) and not state.dropped
 
 
 def dropped_not_restarted(world: World) -> bool:
-    """R2: the drop is in the journal, no query runs without history yet."""
+    """Return whether the drop is in the journal, and no query runs without history (R2)."""
     return bool(world.state().dropped)
 
 
 def claimed_not_opened(world: World) -> bool:
-    """R8: the job has a new owner, the logs have not."""
+    """Return whether the job has a new owner, but the logs do not (R8)."""
     opened = _log(world).state.opened
     return opened is not None and world.state().epoch > opened.epoch
 
 
 def stop_in(window: Window, world: World, driver: Driver, seconds: float = 180.0) -> bool:
-    """Stop the driver's Python inside the window. False if it was never caught there, or the driver ended.
+    """Stop the driver's Python process inside the window. Return False if this failed or the driver ended.
 
-    It is stopped first and looked at then, so that what is seen stays true until the kill.
+    The driver is stopped before the check, so that the result stays true until the kill.
     """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -82,7 +82,7 @@ def _seen(window: Window, world: World) -> bool:
     try:
         return window(world)
     except FileNotFoundError:
-        return False  # looked at while it was written, moved or deleted
+        return False  # a file was checked while it was written, moved or deleted
 
 
 def _vertex(world: World) -> Path:

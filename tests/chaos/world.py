@@ -1,4 +1,4 @@
-"""A job, its folders, its drivers: everything one chaos test works with."""
+"""The world of one chaos test: a job, its folders and its drivers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ SMALL = {
 
 @dataclass(frozen=True)
 class Variant:
-    """``job``: file in ``jobs/``. ``sinks``: those that hold every row; a sink's uid is its folder's name."""
+    """A kind of chaos job.
+
+    ``job``: file in ``jobs/``. ``sinks``: those that hold every row; a sink's uid is its folder's name.
+    """
 
     name: str
     job: str
@@ -49,7 +52,7 @@ class Driver(Process):
         return [line for line in found if not kinds or line["kind"] in kinds]
 
     def wait_for(self, *kinds: str, count: int = 1, seconds: float = 180.0) -> dict[str, Any]:
-        """The ``count``-th status line of these kinds; fails at once if the driver ends before it."""
+        """Return the ``count``-th status line of these kinds. Fail at once if the driver ends before it."""
 
         def look() -> dict[str, Any] | None:
             ended = self.exit_code
@@ -65,13 +68,13 @@ class Driver(Process):
         return found
 
     def kill(self, target: str) -> None:
-        """SIGKILL to the "python" driver, its "jvm", or "all" it started."""
+        """Send SIGKILL to the "python" driver, its "jvm", or "all" processes it started."""
         pids = {"python": [self.pid], "jvm": self.jvms(), "all": self.session()}[target]
         self.signal(signal.SIGKILL, pids)
 
 
 class World:
-    """``base``: an empty folder. Leaving the context kills every driver that was started in it."""
+    """A job under ``base``, an empty folder. Leaving the context kills every driver that was started in it."""
 
     def __init__(self, base: Path, variant: Variant, *, history_files: int = 12, **options: Any) -> None:
         self.base, self.variant = base, variant
@@ -120,7 +123,7 @@ class World:
         return driver
 
     def state(self) -> JobState:
-        """What the journal says."""
+        """Return the job's state by a replay of the journal."""
         return Journal(self.storage, self.job_id).replay()
 
     def drain(self) -> None:

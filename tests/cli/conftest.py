@@ -1,4 +1,4 @@
-"""Roots as a driver leaves them, made with the driver's own journal."""
+"""Roots in the state that a driver leaves, made with the driver's own journal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def empty_root(tmp_path: Path) -> str:
 
 @pytest.fixture
 def running(empty_root: str) -> Journal:
-    """Job ``orders``: checkpoint 1 released, 2 aborted, 3 completed and not released, 4 in progress."""
+    """Write job ``orders``: checkpoint 1 released, 2 aborted, 3 completed and not released, 4 in progress."""
     journal = claim(empty_root)
     write(
         journal,

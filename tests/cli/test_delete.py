@@ -1,4 +1,4 @@
-"""``ckpt delete``, and what the other commands say of a job that was deleted."""
+"""``ckpt delete``, and the answers of the other commands about a deleted job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ckpt = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def ckpt(tmp_path: Path, capsys: Told) -> Ckpt:
-    """(exit code, standard output, standard error) of a command about the root."""
+    """Return a function that runs a command on the root: (exit code, standard output, standard error)."""
 
     def run(command: str, *arguments: str) -> tuple[int, str, str]:
         code = main([command, *arguments, "--root", str(tmp_path / "root")])
@@ -78,7 +78,7 @@ def test_staged_output_that_is_left_is_named(tmp_path: Path, ckpt: Ckpt) -> None
 
 
 def test_the_definition_says_what_the_journal_does_not(tmp_path: Path, ckpt: Ckpt) -> None:
-    """Here: where the lake is by now."""
+    """Here the definition names the current folder of the lake."""
     job = PastJob.run(tmp_path)
     moved = job.lake.rename(tmp_path / "moved")
     file = tmp_path / "orders.py"

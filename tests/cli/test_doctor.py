@@ -19,7 +19,7 @@ from airflow_provider_ckpt.storage.root import ROOT_MARKER, open_root
 def _install(
     folder: Path, *, files: str = "4.2.0", jars: bool = True, monkeypatch: pytest.MonkeyPatch, **versions: str
 ) -> None:
-    """A site-packages with pyspark's files and the metadata of distributions, the only one on sys.path."""
+    """Install pyspark's files and metadata of distributions into a site-packages folder, the only one on sys.path."""
     package = folder / "pyspark"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('doctor must not import it')")
@@ -37,7 +37,7 @@ def _install(
 
 
 def test_the_pyspark_of_the_lock_is_fine() -> None:
-    """The installation the tests run in, as it is on the disk."""
+    """The check uses the installation on disk that the tests run in."""
     assert check_pyspark().verdict == "ok"
 
 

@@ -45,7 +45,7 @@ def test_a_request_reaches_the_driver_of_the_current_epoch(
 def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked(
     kind: str, empty_root: str, storage: Storage
 ) -> None:
-    """The first run, before its JobCreated is written."""
+    """This is the first run, before its JobCreated is written."""
     claim(empty_root)
     assert main([kind, "orders", "--root", empty_root]) == 0
     assert [request.kind for request in pending_requests(storage, "orders", 1, ())] == [kind]
@@ -61,6 +61,7 @@ def test_a_job_that_does_not_run_cannot_be_stopped(
     assert not Path(empty_root, "orders", "requests").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "status", "outcome", "code"),
     [
@@ -108,7 +109,7 @@ def test_a_bad_timeout_is_refused_before_anything_is_asked(
 def test_a_job_whose_driver_is_gone_cannot_be_stopped(
     storage: Storage, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As ``ckpt show`` knows it: nobody would take the request."""
+    """No driver would read the request. ``ckpt show`` uses the same check."""
     journal = Journal(storage, "orders")
     journal.claim("t", replace(identify(), pid=os.getpid(), started="0"), NOON)
     write(journal, StatusChanged(JobStatus.RUNNING, NOON))

@@ -1,4 +1,4 @@
-"""``ckpt gc``: what it says, its exit codes, and its JSON."""
+"""``ckpt gc``: its output, its exit codes and its JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ckpt = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def ckpt(tmp_path: Path, capsys: Told) -> Ckpt:
-    """(exit code, standard output, standard error) of a command about the root."""
+    """Return a function that runs a command on the root: (exit code, standard output, standard error)."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = main(["gc", *arguments, "--root", str(tmp_path / "root")])

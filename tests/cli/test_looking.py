@@ -207,7 +207,7 @@ def test_a_folder_that_is_no_root_is_refused_and_stays_as_it_was(
 
 def test_the_installed_command_prints_the_same(running: Journal, empty_root: str) -> None:
     command = [str(Path(sys.executable).parent / "ckpt")]
-    if not Path(command[0]).exists():  # not installed here: the entry point by hand
+    if not Path(command[0]).exists():  # if it is not installed here, run the entry point directly
         command = [
             sys.executable,
             "-c",

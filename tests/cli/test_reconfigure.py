@@ -1,4 +1,4 @@
-"""``ckpt reconfigure``, and what ``ckpt show`` says of it."""
+"""``ckpt reconfigure``, and its effect on ``ckpt show``."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
 def test_a_plan_says_what_would_be_other_than_it_is(
     change: str, told: list[str], running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One limit takes the place of the other; of a function that is asked for again the file is read again."""
+    """One limit replaces the other. The file of a function is read again if the function is requested again."""
     streaming(running)
     settings = VertexSettings(max_bytes_per_batch=1000, state_partitions=8, logic={"daily": "/a.py:job"})
     write(running, Reconfigured(1, {"daily": settings}, NOON))

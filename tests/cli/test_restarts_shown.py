@@ -1,4 +1,4 @@
-"""What `ckpt show` says of subtasks that began again by themselves."""
+"""Automatic restarts of subtasks in `ckpt show`."""
 
 from __future__ import annotations
 

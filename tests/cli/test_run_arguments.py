@@ -1,4 +1,4 @@
-"""``ckpt run``: from arguments to RunOptions, and what is refused. The driver has tests of its own."""
+"""``ckpt run``: from arguments to RunOptions, and refusals. The driver has its own tests."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_file_that_is_not_there_has_no_traceback(tmp_path: Path, capsys: pytes
 def test_a_module_that_is_not_there_has_no_traceback_in_the_driver_either(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "stop_session", lambda: None)  # that of other tests in this process
+    monkeypatch.setattr(driver, "stop_session", lambda: None)  # keep the session of other tests in this process
     for more in ([], ["--job-id", "x"]):
         assert main(["run", "no_such_module:job", "--root", str(tmp_path / "root"), *more]) == 2
         shown = capsys.readouterr().err

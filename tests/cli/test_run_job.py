@@ -1,4 +1,4 @@
-"""``ckpt run`` with a real Spark, as a process of its own."""
+"""``ckpt run`` with a real Spark, in a separate process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.spark
 
 
 class Pipeline:
-    """A folder with a job, its input and its output."""
+    """Folder with a job, its input and its output."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -103,7 +103,7 @@ def test_a_stopped_job_goes_on_and_a_drained_one_is_finished(pipeline: Pipeline)
 
 @pytest.mark.slow
 def test_a_python_udf_behind_a_result_partition_is_run(pipeline: Pipeline) -> None:
-    """Spark 4.2.0 would wait for ever in its first batch (SPARK-58241)."""
+    """Spark 4.2.0 would hang in its first batch (SPARK-58241)."""
     pipeline.write(how="chain=False")
     done = pipeline.run_until([2, 4], "drain")
     assert done.returncode == 0, done.stderr
@@ -135,7 +135,7 @@ def test_a_jvm_that_ends_while_the_job_is_planned_is_told_and_is_no_mistake_of_t
     )
     done = pipeline.run()
     assert done.returncode == 1, done.stdout + done.stderr
-    # Not always the last line: py4j tells of each object that it cannot give back, whenever that is collected.
+    # This is not always the last line, because py4j logs each object that it cannot release when it is collected.
     [told] = [line for line in done.stderr.splitlines() if line.startswith("ckpt: error: ")]
     assert told.startswith("ckpt: error: Spark's JVM ended before the job was planned")
     assert not pipeline.root.exists()
@@ -195,13 +195,13 @@ def test_a_job_that_was_deleted_does_not_begin_anew_beside_what_it_released(pipe
     delete = ["delete", "orders", "--root", str(pipeline.root)]
     pipeline.run_until([2, 4], "stop")
     output = {path: path.read_bytes() for path in pipeline.target.rglob("*") if path.is_file()}
-    assert main(delete) == 2  # it is STOPPED
+    assert main(delete) == 2  # refused, because the job is STOPPED
     assert main([*delete, "--unfinished"]) == 0
     assert [path.name for path in (pipeline.root / "orders").iterdir()] == ["journal"]
     again = pipeline.run()
     assert again.returncode == 2
     assert "job 'orders' is DELETED since" in again.stderr
-    shutil.rmtree(pipeline.root / "orders")  # by hand: then its sink still knows
+    shutil.rmtree(pipeline.root / "orders")  # deleted by hand, but its sink still knows the job
     by_hand = pipeline.run()
     assert by_hand.returncode == 2
     assert "holds what a job of that name released" in by_hand.stderr

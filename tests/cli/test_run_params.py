@@ -1,4 +1,4 @@
-"""``ckpt run --param`` with a real Spark, as a process of its own."""
+"""``ckpt run --param`` with a real Spark, in a separate process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_modules_functions_have_the_parameters_in_the_executors_and_the_journal_shows_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An executor that imported the module would not have been given any."""
+    """If an executor imported the module, its functions would have no parameters."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.json").write_text('{"id": 1}\n{"id": 2}\n')
     source, target = str(tmp_path / "in"), f"{tmp_path}/out/day="

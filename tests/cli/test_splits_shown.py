@@ -1,4 +1,4 @@
-"""How far a source with splits is, where a person or a program looks."""
+"""Progress of a source with splits, in texts and in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage options: where they come from, how they are read, and that they are never shown."""
+"""Storage options: their origins, their parsing, and that no output shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ckpt show` says of a job that workers run."""
+"""Jobs with workers in `ckpt show`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_who_runs_beside_whom_is_shown_once_he_is_to_begin() -> None:
 
 
 def test_a_job_that_was_prepared_and_has_no_jobmaster_yet_does_not_run() -> None:
-    """It had no line for its status."""
+    """The status of such a job used to be missing."""
     state = JobState("orders", epoch=1, deployment=1)
     assert dict(summary(state))["status"] == "not RUNNING yet"
     gone = replace(identify(), started="0")
@@ -51,7 +51,7 @@ def test_a_job_that_was_prepared_and_has_no_jobmaster_yet_does_not_run() -> None
 
 
 def test_a_job_whose_workers_go_on_is_running_whoever_coordinates_it() -> None:
-    """A JobMaster that comes after another one has not heard of all workers yet, or never does: they publish."""
+    """Workers publish before a new JobMaster knows them, and even if it never does."""
     state = JobState("orders")
     for event in (*of_deployment(), ev.StatusChanged(JobStatus.CREATED, 139.0)):
         event.apply(state)

@@ -1,4 +1,4 @@
-"""A FINISHED job that keeps a result for others: three vertices, of which the middle one has ``persist=True``."""
+"""FINISHED job that keeps a result for other jobs. It has three vertices; the middle one has ``persist=True``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ EDGES = {"read": "read__clean", "clean": "clean__count"}
 
 
 class KeptJob:
-    """Each subtask has published two batches with two files, of three bytes and rows, behind an attempt that failed."""
+    """Job whose subtasks have each published two batches of two files, after an attempt that failed.
+
+    Each file has three bytes. Each batch has three rows.
+    """
 
     def __init__(self, storage: Storage, status: JobStatus = JobStatus.FINISHED) -> None:
         self.storage = open_root(storage)
@@ -67,7 +70,7 @@ class KeptJob:
         return partition_path(JOB, subtask.vertex, subtask.number)
 
     def data(self) -> list[str]:
-        """What there is besides logs and journal."""
+        """Return the paths of all files besides logs and the journal."""
         found = [path for path, _ in self.storage.files(f"{JOB}/vertices") if "/log/" not in path]
         return sorted(found)
 

@@ -1,4 +1,4 @@
-"""A job that three drivers have run, one after the other, and none to its end: with what each has left. No Spark."""
+"""Job that three drivers have run in turn, none of them to its end, with the files that each left. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ FEEDS = f"{PARTITION}/{EDGE}/feeds"
 
 
 class LeftJob:
-    """``folder``: with the root and the lake. ``storage``: of the root, the way that is to be met on it."""
+    """Job of two subtasks under ``folder``, which holds the root and the lake.
+
+    ``storage`` replaces the storage of the root if it is given.
+    """
 
     def __init__(self, folder: Path, storage: Storage | None = None) -> None:
         self.folder, self.root, self.lake = folder, folder / "root", folder / "lake"
@@ -53,7 +56,10 @@ class LeftJob:
 
     @classmethod
     def run(cls, folder: Path, status: JobStatus | None = JobStatus.STOPPED, worker: Worker = GONE) -> LeftJob:
-        """Each driver dies before it has deleted what those before have left; batch 1 is committed, not published."""
+        """Run three drivers, each of which dies before it has deleted the files of its predecessors.
+
+        Batch 1 is committed but not published.
+        """
         job = cls(folder)
         journal = job.claimed(1)
         journal.write(ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0))
@@ -108,7 +114,7 @@ class LeftJob:
         return PreparedStore(self.storage, prepared_path("orders", subtask.vertex, subtask.number))
 
     def begun(self, subtask: SubtaskId, epoch: int) -> SubtaskLog:
-        """As a driver makes a subtask: open, feed, folder, marker."""
+        """Start a subtask as a driver does: write open, feed, folder and marker."""
         log = self.log(subtask)
         attempt = AttemptId(epoch, 0, f"n{epoch}")
         log.open(attempt)
@@ -122,7 +128,7 @@ class LeftJob:
         self.storage.create(f"{self.home(subtask)}/spark/{attempt}.json", b"{}")
 
     def staged_batch(self, subtask: SubtaskId, epoch: int, number: int, nonce: str = "n") -> Batch:
-        """With its data in the partition, or in the lake, and the copy that both are made of."""
+        """Write the batch's data to the partition or the lake, and also the scratch copy that both are made from."""
         name = f"{AttemptId(epoch, 0, f'n{epoch}')}-{number}-{nonce}"
         self.storage.create(f"{self.home(subtask)}/scratch/{name}/0.parquet", b"data")
         if subtask == V:
@@ -138,8 +144,10 @@ class LeftJob:
         return files.handle(request, 1, 0, [("part-00000.json", 2)])
 
     def next_driver(self, epoch: int = 4) -> Iterator[None]:
-        """One step after the other of a driver that takes the job over, publishes what was committed, deletes what is
-        over, and goes on."""
+        """Yield after each step of a driver that takes the job over.
+
+        It publishes the committed batch, deletes superseded files and resumes.
+        """
         self.claimed(epoch)
         yield
         previous: dict[SubtaskId, AttemptId] = {}
@@ -173,10 +181,10 @@ class LeftJob:
             self.staged_batch(subtask, epoch, 3)
         write_request(self.storage, "orders", "stop", epoch)
 
-    # ---- what there is
+    # ---- contents
 
     def files(self) -> set[str]:
-        """All of the root, below the job's folder, but journal and logs."""
+        """Return all files of the job except journal and logs."""
         found = {path for path, _ in self.storage.files("orders")}
         return {path for path in found if not path.startswith("journal/") and "/log/" not in path}
 
@@ -184,7 +192,7 @@ class LeftJob:
         return open_storage(self.lake).list("_ckpt/orders/lake/staging")
 
     def missing(self) -> list[str]:
-        """What live entries name, or batches that are prepared behind them, and is not there."""
+        """Return the missing files and handles that live log entries or later prepared batches name."""
         gone: list[str] = []
         for subtask in GRAPH.subtasks:
             log = self.log(subtask)

@@ -1,4 +1,4 @@
-"""A job that is over, as its drivers have left it: two vertices, a file sink with released and with staged output."""
+"""Job that has ended, as its drivers left it. It has two vertices, and a file sink with released and staged output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ELSEWHERE = Worker(host="worker-7", pid=4711)
 
 @dataclass(frozen=True)
 class SinkOn(FileSink):
-    """Through a storage that is given."""
+    """File sink that writes through the given storage."""
 
     storage: Any = None
 
@@ -54,7 +54,7 @@ class SinkOn(FileSink):
 
 
 class PastJob:
-    """``folder``: with the root and the lake; an empty one is filled."""
+    """Ended job below ``folder``, which holds the root and the lake. :meth:`run` fills an empty folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.root, self.lake = folder, folder / "root", folder / "lake"
@@ -65,7 +65,7 @@ class PastJob:
     def run(
         cls, folder: Path, status: JobStatus | None = JobStatus.FINISHED, worker: Worker = GONE, *, released: int = 2
     ) -> PastJob:
-        """Two checkpoints, of which so many are ``released``, and a batch behind them that no checkpoint covers."""
+        """Write two checkpoints, ``released`` of them released, and one more batch that no checkpoint covers."""
         job = cls(folder)
         journal = job.claimed("shop~t1", worker)
         definition = JobDefinition(
@@ -116,7 +116,7 @@ class PastJob:
         return log
 
     def stage(self, attempt: str, batch: int) -> Handle:
-        """As :meth:`BoundSink.stage` leaves it."""
+        """Stage a batch as :meth:`BoundSink.stage` does."""
         lake = open_storage(self.lake)
         files = StagedFiles(lake, SinkContext("orders", "lake"))
         request = StageRequest(attempt, batch, f"n{batch}", counted)
@@ -124,7 +124,7 @@ class PastJob:
         return files.handle(request, 1, 0, [("part-00000.json", 2)])
 
     def definition(self, lake: Storage) -> Job:
-        """The job as it ran, with its sink behind ``lake``."""
+        """Return the job as it ran, with a sink that writes through ``lake``."""
         job = Job("orders")
 
         @job.source(uid="v")
@@ -139,20 +139,20 @@ class PastJob:
         return JobClient(self.root, "orders")
 
     def staged(self) -> list[str]:
-        """Ids of what is staged."""
+        """Return the ids of the staged batches."""
         return open_storage(self.lake).list("_ckpt/orders/lake/staging")
 
     def output(self) -> dict[str, bytes]:
-        """All in the lake that is not staged: what was released, and what says so."""
+        """Return the lake's files outside staging: released output and the manifests that record it."""
         files = [path for path in self.lake.rglob("*") if path.is_file() and "staging" not in path.parts]
         return {str(path.relative_to(self.lake)): path.read_bytes() for path in files}
 
     def parts(self) -> list[str]:
-        """What the job has under the root."""
+        """Return the names of the job's folders under the root."""
         return self.storage.list("orders")
 
     def files(self) -> dict[str, bytes]:
-        """All of it but the journal."""
+        """Return the job's files except its journal."""
         home = self.root / "orders"
         found = [path for path in home.rglob("*") if path.is_file() and "journal" not in path.parts]
         return {str(path.relative_to(home)): path.read_bytes() for path in found}

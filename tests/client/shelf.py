@@ -1,4 +1,4 @@
-"""A sink without Spark: a file that names what was released, by checkpoint."""
+"""Sink without Spark that keeps, in one file, the ids of the handles that each checkpoint released."""
 
 from __future__ import annotations
 

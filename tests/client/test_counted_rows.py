@@ -1,4 +1,4 @@
-"""What a job tells of its releases is in the end what they brought, whatever became of the answers (R9)."""
+"""Row counts of releases, which match the released rows even if an answer of a sink was lost (R9)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.client.past_job import PastJob
 
 
 def handle_of(job: PastJob, checkpoint: int) -> Handle:
-    """Of the one batch that it covers and the one before does not."""
+    """Return the handle of the only batch that the checkpoint adds to its predecessor."""
     found = [dict(one.handles["lake"]) for _, one in job._log("v").records(0) if isinstance(one, Batch)]
     return found[checkpoint - 1]
 
 
 def definition(job: PastJob) -> Job:
-    """As it ran."""
+    """Return the job as it ran."""
     found = Job("orders")
 
     @found.source(uid="v")
@@ -58,7 +58,7 @@ def test_r9_they_are_told_if_the_next_checkpoint_has_none_and_the_job_goes_on(tm
 
 
 def test_r9_a_sink_that_has_the_checkpoint_keeps_what_was_told_of_it(tmp_path: Path) -> None:
-    """Another sink lacked it: `ckpt release` asks for that one only."""
+    """Only another sink lacked the checkpoint, so `ckpt release` calls that sink alone."""
     job = PastJob.run(tmp_path, JobStatus.STOPPED, released=1)
     counts = job.sink.bind(SinkContext("orders", "lake")).release([handle_of(job, 2)], 2)
     journal = job.claimed("shop~t2")

@@ -1,4 +1,5 @@
-"""A job that is over is deleted: which, what goes, what stays, and who is refused afterwards. Needs no Spark."""
+"""Deletion of a job that has ended: which jobs it takes, which files go or stay, and what it refuses. Needs no
+Spark."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def test_what_a_driver_that_slept_has_written_meanwhile_is_deleted_by_asking_aga
     assert job.client.delete().already
 
 
-# ---- which
+# ---- which jobs
 
 
 @pytest.mark.parametrize("status", [STOPPED, FAILED])
@@ -122,7 +123,7 @@ def test_one_that_somebody_may_run_is_deleted_if_nobody_is_said_to(
 
 @pytest.mark.parametrize("status", [RUNNING, RESTARTING, STOPPED, FAILED])
 def test_one_whose_driver_is_seen_alive_is_refused_whatever_is_said(make: Make, status: JobStatus) -> None:
-    """Also if it has told an end and has not left yet."""
+    """A driver that has reported the end of the job may still be alive."""
     job = make(status, HERE)
     before = job.storage.files("")
     with pytest.raises(JobNotOverError, match=f"is {status} .* its driver lives"):
@@ -185,7 +186,7 @@ def test_a_damaged_journal_deletes_nothing(make: Make) -> None:
     assert job.files() == before
 
 
-# ---- what is staged
+# ---- staged output
 
 
 def test_r5_what_a_job_of_the_same_id_under_another_root_has_staged_stays(make: Make) -> None:
@@ -196,7 +197,7 @@ def test_r5_what_a_job_of_the_same_id_under_another_root_has_staged_stays(make: 
 
 
 def test_of_a_log_that_is_damaged_what_is_known_goes(make: Make) -> None:
-    """A damaged job is one to delete."""
+    """A user must be able to delete a damaged job."""
     job = make(FAILED)
     log = job.root / subtask_log_path("orders", "v", 0)
     (log / "00000003.json").write_text("{")
@@ -289,7 +290,7 @@ def test_a_target_that_is_gone_with_its_folder_holds_up_nothing(make: Make) -> N
     assert not job.lake.exists()
 
 
-# ---- afterwards
+# ---- after the deletion
 
 
 def test_r3_the_driver_that_slept_through_it_finds_its_number_taken(make: Make) -> None:

@@ -1,5 +1,7 @@
-"""A deletion that dies, fails or is overtaken at any verb: it is completed by the next one, and a driver either finds
-the job as if nobody had ever begun to delete it, or is refused."""
+"""Deletions that die, fail or are overtaken at any storage verb.
+
+The next deletion completes them. A driver either finds the job complete or is refused.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ UNRELEASED = 1
 
 
 class FileByFile(CrashingStorage):
-    """A tree goes one file after the other, and a process may die between any two."""
+    """Storage that deletes a tree file by file, so that the process may die between any two files."""
 
     def delete_tree(self, path: str) -> None:
         for name, _ in self.inner.files(path):
@@ -54,7 +56,7 @@ class FileByFile(CrashingStorage):
 
 @dataclass
 class Worlds:
-    """One job after the other, each a copy of the first."""
+    """Source of jobs, each a copy of the first one."""
 
     folder: Path
     status: JobStatus
@@ -64,7 +66,10 @@ class Worlds:
         PastJob.run(self.folder / "first", self.status, released=UNRELEASED)
 
     def another(self, of: PastJob | None = None) -> PastJob:
-        """A copy; paths that are journaled still lead to the lake of the first one, so the sinks are given."""
+        """Return a copy of the job.
+
+        Its journaled paths still lead to the lake of the first job, so callers pass the sinks.
+        """
         self.count += 1
         folder = self.folder / str(self.count)
         shutil.copytree(self.folder / "first" if of is None else of.folder, folder)
@@ -81,7 +86,7 @@ def delete_again(job: PastJob) -> DeletedJob:
 
 
 def take_over(job: PastJob) -> JobState:
-    """As a driver claims the job: what it decides is decided by the very state that the claim follows."""
+    """Claim the job as a driver does. The driver decides from the very state that its claim follows."""
     options = RunOptions(job="orders.py:job", root=str(job.root), job_id="orders", resume_failed=True)
     journal = Journal(job.storage, "orders")
 
@@ -145,7 +150,7 @@ def test_r16_a_deletion_may_die_at_every_verb(status: JobStatus, tmp_path: Path)
 
 
 class FailingLooks(WrappedStorage):
-    """The ``at``-th verb of all, those that only look included, gets no answer; the ones behind it do."""
+    """Storage whose ``at``-th verb fails once, reads included; later verbs succeed."""
 
     def __init__(self, inner: Storage, at: int | None, verbs: Verbs) -> None:
         super().__init__(inner, verbs)
@@ -199,11 +204,11 @@ def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(tmp_path
     assert failed > 25
 
 
-# ---- somebody else, at the same time
+# ---- another process at the same time
 
 
 class Between(WrappedStorage):
-    """``act`` is done once, before the first such verb."""
+    """Storage that calls ``act`` once, before the first given verb on the given path."""
 
     def __init__(self, inner: Storage, verb: str, path: str, act: Callable[[], object]) -> None:
         super().__init__(inner)

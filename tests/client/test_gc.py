@@ -1,4 +1,4 @@
-"""What nothing needs any more under a root: what is found, what is left, what is deleted. Needs no Spark."""
+"""Garbage under a root: which files `ckpt gc` finds, leaves and deletes. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_with_delete_exactly_that_goes_and_the_next_driver_goes_on(tmp_path: Pat
     assert job.staged() == ["0001-n1-0-n", "0002-n2-1-kept", "0003-n3-1-lost"]
     assert (of(job).garbage, job.missing()) == ((), [])
     for _ in job.next_driver():
-        assert job.missing() == [] or job.log(HISTORY).position  # its folder is made behind its open
+        assert job.missing() == [] or job.log(HISTORY).position  # the folder is made after the log is opened
     assert job.missing() == []
 
 
 def test_nothing_is_written_to_the_journal(tmp_path: Path) -> None:
-    """A driver that lives where it cannot be seen is not ended by it, and a claim stays for ever."""
+    """A claim would end a driver that lives where this host cannot see it, and the claim would stay for ever."""
     job = LeftJob.run(tmp_path)
     before = job.storage.files("orders/journal")
     of(job, delete=True)
@@ -118,7 +118,7 @@ def test_of_a_job_for_workers_who_may_go_on_without_a_jobmaster_nothing_is_delet
 
 
 def test_r8_an_attempt_that_had_not_begun_makes_nothing_garbage(tmp_path: Path) -> None:
-    """The next one goes on from the folder before, of an attempt that may be alive, and commits there."""
+    """The next attempt resumes from the folder before it. That folder's attempt may be alive and may commit there."""
     job = LeftJob.run(tmp_path)
     for subtask in (HISTORY, V):
         job.storage.delete(f"{job.home(subtask)}/spark/0003-n3.json")
@@ -179,7 +179,7 @@ def test_of_an_operator_that_was_removed_everything_goes_but_its_log(tmp_path: P
     assert tuple(one.path for one in deleted.garbage if one.reason is Reason.FROZEN) == lists
     left = {path for path, _ in job.storage.files("orders/vertices/history/0")}
     assert left == {f"log/0000000{n}.json" for n in range(len(left))}
-    # it comes back in a later epoch, with other names
+    # if the operator returns in a later epoch, its files have other names
     assert not any("v/0/spark/0003" in one.path for one in deleted.garbage)
 
 
@@ -196,7 +196,7 @@ def test_of_what_was_there_before_a_job_was_begun_anew_the_list_and_the_subtasks
     assert {one.reason for one in found.garbage if "/history/0/spark" in one.path} == {Reason.ATTEMPT}
 
 
-# ---- jobs that are over
+# ---- jobs that have ended
 
 
 def test_of_a_finished_job_what_its_clean_up_would_have_deleted(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_sink_of_another_kind_is_named_and_what_it_has_staged_is_left(tmp_path
     assert job.staged() == staged
 
 
-# ---- what cannot be read
+# ---- files that cannot be read
 
 
 def test_of_a_damaged_journal_nothing_is_deleted_and_it_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What foreign names in a job's folder may not do to a look at it."""
+"""Foreign names in a job's folder, which must not disturb a garbage collection."""
 
 from __future__ import annotations
 

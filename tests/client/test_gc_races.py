@@ -1,4 +1,7 @@
-"""A driver may take the job over at any verb of ``ckpt gc``: nothing is missing that it, or what it names, needs."""
+"""Races of ``ckpt gc`` with drivers that take the job over at any storage verb.
+
+No file goes missing that the driver needs, or that the driver's entries name.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ Act = Callable[[str, str], None]
 
 
 class Met(WrappedStorage):
-    """``act`` is called before every verb, those that only look included."""
+    """Storage that calls ``act`` before every verb, reads included."""
 
     def __init__(self, inner: Storage, act: Act) -> None:
         super().__init__(inner)
@@ -68,7 +71,7 @@ class Met(WrappedStorage):
 
 
 class Driver:
-    """Takes ``pace`` steps at the ``at``-th verb of somebody else, and at every one behind it."""
+    """Driver that takes ``pace`` steps at the ``at``-th verb of another process, and at every later verb."""
 
     def __init__(self, steps: Iterator[None], at: int, pace: int) -> None:
         self.steps, self.at, self.pace, self.verbs = steps, at, pace, 0
@@ -92,7 +95,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def again(first: Path, folder: Path) -> LeftJob:
-    """As it was, in the same place: the journal has the path of the lake."""
+    """Restore the job in the same place, because the journal has the path of the lake."""
     for part in ("root", "lake"):
         shutil.rmtree(folder / part, ignore_errors=True)
         shutil.copytree(first / part, folder / part)
@@ -100,13 +103,16 @@ def again(first: Path, folder: Path) -> LeftJob:
 
 
 def collect(job: LeftJob, act: Act) -> set[str]:
-    """What was deleted. The sink is found by the journal, in the lake of the first job."""
+    """Collect garbage and return the deleted paths.
+
+    The journal leads to the sink, in the lake of the first job.
+    """
     [done] = collect_garbage(Met(job.storage, act), "orders", delete=True).jobs
     return {one.path for one in done.garbage}
 
 
 def named(job: LeftJob, part: str) -> set[str]:
-    """Files whose path has ``part``. Without requests, whose random names may have anything."""
+    """Return the files whose path contains ``part``, without requests, whose random names may contain anything."""
     return {path for path in job.files() if part in path and "requests/" not in path}
 
 
@@ -143,11 +149,12 @@ def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp
     assert none > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pace", [1, 100])
 def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
     first: Path, tmp_path: Path, pace: int
 ) -> None:
-    """Nothing depends on who claims the job meanwhile: there is always a moment between a look and a deletion."""
+    """The result must not depend on claims, because a driver may always act between a listing and a deletion."""
     job = LeftJob.run(tmp_path)
     shutil.copytree(tmp_path, first / f"told{pace}")
     Driver(job.next_driver(), 0, 0).finish()
@@ -190,7 +197,7 @@ def test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_o
 
 
 def brought_back(job: LeftJob) -> Iterator[None]:
-    """As a driver of epoch 5 begins the operator that the job had once, anew."""
+    """Claim epoch 5 and start a removed operator from scratch."""
     journal = job.claimed(5)
     journal.write(ev.PlanRecorded(GRAPH, {}, 8.0, job.definition()))
     job.storage.create(frozen_path("orders", "history", 5), b"{}")
@@ -232,12 +239,12 @@ def delete_by_hand(job: LeftJob, found: list[Garbage]) -> None:
 
 
 def test_whoever_has_claimed_the_job_between_the_looks_keeps_everything(tmp_path: Path) -> None:
-    """It collects by itself, and is in nobody's way until then."""
+    """The new driver collects by itself, and until then the garbage does no harm."""
     job = LeftJob.run(tmp_path)
     before, looks = job.files(), []
 
     def claim(verb: str, path: str) -> None:
-        if (verb, path) == ("temporary", "orders"):  # the end of a look
+        if (verb, path) == ("temporary", "orders"):  # the end of a listing
             looks.append(path)
             if len(looks) == 1:
                 job.claimed(4)
@@ -278,7 +285,10 @@ def test_a_driver_that_is_seen_to_live_by_then_stops_it(tmp_path: Path) -> None:
 
 
 def test_what_is_needed_again_by_the_second_look_stays(tmp_path: Path) -> None:
-    """Nobody makes it so: whatever the rules are by then, only what was said and is still so is deleted."""
+    """Only garbage that both listings report is deleted, whatever the rules are by then.
+
+    The test removes a marker between the listings, which no process does.
+    """
     job = LeftJob.run(tmp_path)
     looks: list[str] = []
 
@@ -293,7 +303,7 @@ def test_what_is_needed_again_by_the_second_look_stays(tmp_path: Path) -> None:
 
 
 def test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over(tmp_path: Path) -> None:
-    """Its folder is copied right now from the one of the attempt before."""
+    """The new attempt is copying its predecessor's folder."""
     job = LeftJob.run(tmp_path)
 
     def opened(verb: str, path: str) -> None:
@@ -308,8 +318,10 @@ def test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over(tmp_path: Path
 def test_r1_a_paused_attempt_that_prepares_and_commits_behind_one_that_had_not_begun_is_gone_on_from(
     tmp_path: Path,
 ) -> None:
-    """The attempt of epoch 3 died before its folder was complete. That of epoch 2 lives, and its next one takes its
-    folder over: what it stages meanwhile may be named by nothing yet."""
+    """The attempt of epoch 3 died before its folder was complete, and that of epoch 2 lives.
+
+    The next attempt takes over the folder of epoch 2. Its newest staged batch may still be unnamed.
+    """
     job = LeftJob.run(tmp_path)
     for subtask in (HISTORY, V):
         job.storage.delete(f"{job.home(subtask)}/spark/0003-n3.json")
@@ -327,7 +339,7 @@ def test_r1_a_paused_attempt_that_prepares_and_commits_behind_one_that_had_not_b
 def test_r5_of_a_publication_between_the_looks_at_the_record_and_at_the_log_nothing_is_lost(
     first: Path, tmp_path: Path
 ) -> None:
-    """The newest attempt lives, and publishes what its predecessor has prepared while it is looked at."""
+    """The newest attempt lives, and publishes its predecessor's prepared batch while the collection reads."""
     job = LeftJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "published")
     at, told = 0, 1
@@ -357,7 +369,7 @@ def recover(job: LeftJob, subtask: SubtaskId) -> None:
     job.prepared(subtask).delete_before(AttemptId(3, 0, "n3"))
 
 
-# ---- it dies, or gets no answer
+# ---- the collection dies, or gets no answer
 
 
 def test_it_may_die_at_every_verb_and_be_asked_again(first: Path, tmp_path: Path) -> None:
@@ -396,7 +408,7 @@ def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(first: P
         try:
             [done] = collect_garbage(Met(read_root(job.storage), fail), "orders", delete=True).jobs
         except StorageTransientError:
-            continue  # before any job was looked at
+            continue  # before any job was read
         where = (at, verbs[at])
         assert done.problem is not None, where
         assert (done.garbage, job.files(), job.staged()) == ((), before, staged), where

@@ -1,4 +1,5 @@
-"""A job from outside: looked at, waited for, asked to end. Written by a journal as a driver has it."""
+"""A job seen from outside: a client reads it, waits for it and sends requests. The tests write the journal as a driver
+would."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ ENDS = [JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED, JobStatus.RESTA
 
 
 class World:
-    """A root, a journal, and time that passes when somebody sleeps; ``then`` happens at the second sleep."""
+    """Root with a journal, and a clock that only sleeping advances; ``then`` runs at the second sleep."""
 
     def __init__(self, folder: Path) -> None:
         self.root = str(folder / "root")
@@ -83,7 +84,7 @@ def ended(status: JobStatus) -> ev.StatusChanged:
     return ev.StatusChanged(status, 2.0)
 
 
-# ---- looking
+# ---- reading
 
 
 def test_a_job_is_looked_at_before_it_was_run_and_before_there_is_a_root(world: World) -> None:
@@ -127,7 +128,7 @@ def test_checkpoints_are_values_oldest_first(world: World) -> None:
 
 
 def test_a_state_stays_as_it_was_seen(world: World) -> None:
-    """Every field: what the journal's own state grows in place must not grow in a state that was given away."""
+    """The test changes every field: a state that was returned must not grow with the journal's own state."""
     driver, client = world.driver(), world.client()
     write(driver, *[event for event in one_of_each() if not isinstance(event, ev.EpochClaimed)])
     seen = client.look()
@@ -203,7 +204,7 @@ def test_a_storage_that_does_not_answer_is_told_at_once(world: World) -> None:
         JobClient(Silent(world.root), "orders").wait()
 
 
-# ---- asking
+# ---- requests
 
 
 def test_a_driver_is_asked_in_its_epoch(world: World) -> None:
@@ -228,7 +229,7 @@ def test_a_driver_whose_process_has_to_go_is_known(world: World) -> None:
 
 
 def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked_and_its_answer_is_waited_for(world: World) -> None:
-    """The first run, before its JobCreated is written."""
+    """The first run is in this state before it has written its JobCreated."""
     driver = Journal(open_root(open_storage(world.root)), "orders")
     driver.claim("t", Worker(), 1.0)
     request = world.client().stop()
@@ -270,7 +271,7 @@ def test_a_driver_that_is_seen_to_be_gone_is_not_asked(world: World) -> None:
 
 
 def test_w20_a_job_that_is_prepared_for_workers_is_asked_whoever_is_its_jobmaster(world: World) -> None:
-    """Its planner is gone, and so may its JobMaster be: the next one of the deployment takes the request."""
+    """Its planner is gone, and its JobMaster may be, too. The deployment's next JobMaster takes the request."""
     gone = replace(identify(), pid=os.getpid(), started="0")
     planner = world.driver(worker=gone)
     write(planner, ev.DeploymentPrepared(1, 2.0))

@@ -1,4 +1,4 @@
-"""Functions for the next run of a job that nobody runs."""
+"""Functions for the next run of a job that is not running."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_job_declares_it_again(driver: Journal, tmp_path: Path) -> None:
 
 
 def test_a_job_without_a_plan_has_nothing_that_could_be_changed(tmp_path: Path) -> None:
-    """Its next run begins with what its file declares: the change would be gone without a word."""
+    """Its next run starts with the functions that its file declares, so the change would be lost silently."""
     journal = Journal(open_root(open_storage(str(tmp_path))), "orders")
     journal.claim("t1", GONE, 1.0)
     journal.write(ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0))

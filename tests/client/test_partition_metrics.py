@@ -1,4 +1,4 @@
-"""Which result partitions are there, with their rows and bytes (FLIP-383's ``getPartitionWithMetrics``)."""
+"""Result partitions that exist, with their rows and bytes (FLIP-383's ``getPartitionWithMetrics``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FIRST, SECOND = SubtaskId.of("parts", 0), SubtaskId.of("parts", 1)
 
 
 class Place:
-    """A job of two readers of splits, and time that passes when somebody sleeps; ``then`` happens with it."""
+    """Job of two readers of splits, with a clock that only sleeping advances; ``then`` runs at each sleep."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "root"
@@ -88,7 +88,7 @@ def test_what_is_published_is_counted_and_who_is_read_by_nobody_has_no_partition
 
 
 def test_all_splits_of_an_entry_are_counted(place: Place) -> None:
-    """Small ones are read together."""
+    """A reader reads small splits together."""
     place.publishes(FIRST, "a", (3,), 10, "b", "c")
     place.publishes(FIRST, "d", (4,), 1)
     (found,) = place.client.get_partition_with_metrics()
@@ -115,7 +115,7 @@ def test_a_finished_job_has_given_all_of_them_back(place: Place) -> None:
     place.ends(FIRST)
     place.journal.write(ev.StatusChanged(JobStatus.FINISHED, 1.0))
     assert place.client.get_partition_with_metrics(["parts"], timeout=60.0) == ()
-    assert place.now == 0.0  # nobody makes others
+    assert place.now == 0.0  # no producer is left to wait for
 
 
 def test_what_is_expected_is_waited_for_until_its_producer_is_at_its_end(place: Place) -> None:

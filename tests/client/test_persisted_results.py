@@ -1,4 +1,4 @@
-"""What a job keeps for others (persist=True): from its FINISHED on, until somebody deletes it; no less, no more."""
+"""Results that a job keeps for other jobs (persist=True) from its FINISHED until a user deletes it."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_log_that_is_not_whole_does_not_say_that_nothing_is_kept(storage: Stor
         JobClient(storage, JOB).persisted_result("clean")
 
 
-# ---- who else deletes
+# ---- other deletions
 
 
 def test_a_collection_finds_what_a_sleeper_wrote_and_nothing_that_is_kept(storage: Storage) -> None:

@@ -1,4 +1,4 @@
-"""Queries of a running job are to be changed: asked for from outside."""
+"""Requests to change queries of a running job, sent from outside."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_a_driver_that_was_lost_before_it_has_not(driver: Journal, tmp_path: Pat
 
 
 def test_of_a_driver_that_was_lost_it_is_not_known_what_it_had_read_of_a_file(driver: Journal, tmp_path: Path) -> None:
-    """It was assigned once more, as it was edited: what the job runs with may be what it was before."""
+    """The file was edited and assigned again, so the job may still run the version from before."""
     runs = {"daily": VertexSettings(logic={"daily": "v2.py:job"}, digests={"daily": "before"})}
     driver.write(ev.Reconfigured(1, runs, 2.0))
     driver.flush()
@@ -290,7 +290,7 @@ def test_ready_made_changes_are_the_same_as_those_they_are_made_of() -> None:
 
 
 def test_what_spark_cannot_count_is_no_limit_and_no_pace() -> None:
-    """A query without state is not started before a change is decided: the job would end, as would each later run."""
+    """Spark would reject such a value at each start of the query, so the job would end, and each later run, too."""
     largest = Reconfiguration().assign_workload("a", max_bytes_per_batch=2**63 - 1, trigger_interval="36525d")
     assert largest.changes["a"].max_bytes_per_batch == 2**63 - 1
     with pytest.raises(BadSizeError, match="max_bytes_per_batch: 9223372036854775808 is no size"):

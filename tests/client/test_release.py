@@ -1,4 +1,4 @@
-"""A release from outside: no driver lives, and what was completed becomes visible (R16). Needs no Spark."""
+"""Releases from outside: no driver lives, and completed output becomes visible (R16). Needs no Spark."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ELSEWHERE = Worker(host="worker-7", pid=4711)
 
 
 class Driver:
-    """What a driver leaves behind: three batches, a checkpoint after each, the first of which is released."""
+    """Journal and log that a driver leaves: three batches, a checkpoint after each, the first of them released."""
 
     def __init__(self, folder: Path, worker: Worker) -> None:
         self.folder, self.root = folder, folder / "root"
@@ -143,8 +143,10 @@ def test_the_job_is_afterwards_what_it_was(make: Callable[..., Driver], status: 
 
 
 def test_the_next_driver_finds_nobody_to_end_and_the_task_finds_its_own_job(make: Callable[..., Driver]) -> None:
-    """The worker is the driver that was lost, not the process that released, which may be anybody's; and the attempt
-    tells an Airflow task whose job it is."""
+    """The state keeps the lost driver as its worker, because any process may do the release.
+
+    The attempt's name shows an Airflow task whose job it is.
+    """
     driver = make()
     driver.client.release(driver.job())
     state = driver.client.state()
@@ -168,7 +170,7 @@ def test_r8_a_driver_that_takes_over_meanwhile_ends_the_release(make: Callable[.
 
 
 def test_r8_nothing_is_released_by_one_that_was_overtaken_before(make: Callable[..., Driver]) -> None:
-    """The sinks are not even asked."""
+    """The release does not call the sinks at all."""
     driver = make()
     asked: list[int] = []
     storage = Overtaking(str(driver.root))
@@ -178,7 +180,7 @@ def test_r8_nothing_is_released_by_one_that_was_overtaken_before(make: Callable[
 
 
 class Overtaking(LocalStorage):
-    """Another driver claims the job while the logs are being read."""
+    """Storage through which another driver claims the job while the logs are being read."""
 
     overtaken = False
 
@@ -214,7 +216,7 @@ def test_a_driver_whose_job_ended_and_which_has_not_left_yet_is_left_alone(make:
 def test_w4_workers_that_may_live_are_left_alone_when_their_jobmaster_is_gone(
     make: Callable[..., Driver], has_master: bool
 ) -> None:
-    """They publish on, and the claim of the release would end them."""
+    """The workers still publish, and the claim of the release would end them."""
     driver = make()
     driver.write(ev.DeploymentPrepared(1, 2.5))
     if has_master:
@@ -294,7 +296,7 @@ def test_a_sink_that_fails_leaves_the_job_as_it_was_and_can_be_asked_again(make:
 
 
 class KilledError(BaseException):
-    """Nothing is done after it."""
+    """Error that stands for a killed process; nothing handles it."""
 
 
 @pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.STOPPED, JobStatus.RESTARTING, JobStatus.RUNNING])
@@ -311,7 +313,7 @@ def test_the_status_stands_until_the_release_is_done_also_if_that_is_killed(
         driver.client.release(driver.job(driver.sink(killed)))
     state = driver.client.state()
     assert (state.epoch, state.last_released, state.status, state.cause) == (2, 1, status, "boom")
-    driver.client.release(driver.job())  # the driver that was lost is still seen to be gone
+    driver.client.release(driver.job())  # the lost driver is still seen to be gone
     assert driver.released() == ALL
     lost = status is JobStatus.RUNNING
     assert driver.client.state().status is (JobStatus.RESTARTING if lost else status)

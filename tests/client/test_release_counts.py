@@ -1,4 +1,4 @@
-"""What is told of the rows of releases."""
+"""Row counts that a release reports."""
 
 from __future__ import annotations
 

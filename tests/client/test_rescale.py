@@ -1,4 +1,4 @@
-"""Another number of subtasks is asked for from outside."""
+"""Requests for another number of subtasks, sent from outside."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_whoever_waits_too_long_is_told_what_it_waits_for(driver: Journal, tmp_p
 
 
 def test_a_number_that_the_job_declares_is_decided_too(driver: Journal, tmp_path: Path) -> None:
-    """A later run does not note what is as it declares."""
+    """The journal of a later run does not record a number that is as the job declares it."""
     one = client(tmp_path)
     asked = one.rescale("history", 4)
     after = Journal(open_storage(str(tmp_path)), "orders")

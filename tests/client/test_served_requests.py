@@ -1,4 +1,4 @@
-"""What lies there of requests that are answered."""
+"""Files of answered requests, and when they are deleted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def storage() -> Flaky:
 
 
 def test_a_change_that_has_its_last_answer_is_forgotten_behind_the_answer(storage: Flaky) -> None:
-    """A driver that runs for a year, and is asked for something each hour, would list all of it each second."""
+    """A driver that runs for a year with a request each hour would otherwise list all requests each second."""
     served, order = ServedRequests(storage, "orders"), list[str]()
     name = write_request(storage, "orders", "rescale", 1, rescale=RescaleRequest("history", 2))
     served.answered(RequestAnswered(name, "rescale", ACCEPTED, 0.0))

@@ -1,4 +1,4 @@
-"""A running job is to go on as another version: asked for from outside."""
+"""Requests that a running job becomes another version, sent from outside."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def client(tmp_path: Path) -> JobClient:
 
 
 def upgraded(driver: Journal, tmp_path: Path) -> Journal:
-    """The same driver, an epoch later."""
+    """Claim the job as the same driver would, one epoch later."""
     later = Journal(open_storage(str(tmp_path)), "orders")
     later.claim("t", identify(), 2.0, upgrades=1)
     return later

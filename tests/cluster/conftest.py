@@ -17,11 +17,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 
 @pytest.fixture(scope="session")
 def executor_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the issue promises is enough in the executors."""
+    """Return a Python with only the packages promised to be enough in the executors."""
     return borrowed(tmp_path_factory.mktemp("executor") / "env", "pyspark", "py4j", "pyarrow")
 
 
 @pytest.fixture(scope="session")
 def driver_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is enough where the driver runs: the library comes with the submission."""
+    """Return a Python with only the packages that a driver needs. The library comes with the submission."""
     return borrowed(tmp_path_factory.mktemp("driver") / "env", "pyspark", "py4j", "pyarrow", "fsspec")

@@ -1,4 +1,4 @@
-"""Python environments that hold next to nothing, as a cluster's do."""
+"""Python environments with very few packages, like a cluster's."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 def borrowed(folder: Path, *packages: str) -> Path:
-    """An environment with these packages of the running one, and nothing else; returns its Python.
+    """Create an environment with only these packages of the running one. Return its Python.
 
-    They are links, so that nothing is downloaded and the versions are the tested ones.
+    The packages are links, so nothing is downloaded, and the tests use the same versions.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     site = next(folder.glob("lib/python*/site-packages"))
@@ -26,18 +26,18 @@ def borrowed(folder: Path, *packages: str) -> Path:
 
 
 def installed(folder: Path, *requirements: str) -> Path:
-    """An environment with these requirements installed; returns its Python. Needs the package index."""
+    """Create an environment with these requirements, from the package index. Return its Python."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     python = folder / "bin" / "python"
     installer = [str(python), "-m", "pip", "install", "--quiet"]
-    if importlib.util.find_spec("uv") is not None:  # it takes what it has installed before from its cache
+    if importlib.util.find_spec("uv") is not None:  # uv installs from its cache
         installer = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", str(python)]
     subprocess.run([*installer, *requirements], check=True, timeout=900)
     return python
 
 
 def importable(python: Path, *modules: str) -> list[str]:
-    """Which of the modules that Python finds, without what the shell would add."""
+    """Return the modules that the Python finds, without the shell's PYTHONPATH."""
     code = "import importlib.util, sys; print(*[m for m in sys.argv[1:] if importlib.util.find_spec(m)])"
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     found = subprocess.run(

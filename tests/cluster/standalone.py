@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on this machine: a master and workers, each a process, from the wheel alone."""
+"""Standalone Spark cluster on this machine: a master and workers, each a process, from pyspark's wheel alone."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ONE_EXECUTOR = {
     "spark.executor.memory": "512m",
     "spark.pyspark.python": sys.executable,
 }
-"""Conf of an application that has one executor, of one core."""
+"""Conf of an application with one executor of one core."""
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 
 
 class Standalone:
-    """Use as a context manager; ``folder`` holds logs and the workers' scratch. ``cores``: of each worker."""
+    """Context of a running cluster. ``folder``: for logs and the workers' scratch files. ``cores``: of each worker."""
 
     def __init__(self, folder: Path, workers: int = 2, cores: int = 1) -> None:
         self._folder, self._count, self._cores = folder, workers, cores
@@ -63,7 +63,7 @@ class Standalone:
         return self._stack.enter_context(Process(command, self._folder / f"{name}.log", env=environ))
 
     def executors(self) -> list[int]:
-        """Pids of the running executors."""
+        """Return the process ids of the running executors."""
         return [
             pid
             for worker in self.workers

@@ -1,4 +1,4 @@
-"""More and fewer executors while a job runs (R21), on a real standalone cluster."""
+"""Scaling of executors while a job runs (R21), on a real standalone cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PySpark 4.3, in an environment of its own: the Spark provider of Airflow does not go with it yet."""
+"""PySpark 4.3 in a separate environment, because Airflow's Spark provider does not support it."""
 
 from __future__ import annotations
 

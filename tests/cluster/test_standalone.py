@@ -1,4 +1,7 @@
-"""Jobs on a real standalone cluster, whose Python environments hold pyspark and pyarrow (fsspec in the driver)."""
+"""Jobs on a real standalone cluster.
+
+Its Python environments have only pyspark and pyarrow, and fsspec in the driver.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def test_the_environments_hold_what_is_promised_to_be_enough(executor_python: Pa
 def test_killed_executors_and_a_killed_driver_change_nothing_in_the_output(
     variant: Variant, cluster: Standalone, executor_python: Path, driver_python: Path, tmp_path: Path
 ) -> None:
-    """R1, R5: Spark runs the lost tasks again, the library stages what the winning ones wrote."""
+    """R1, R5: Spark repeats the lost tasks, and the library stages the output of the successful ones."""
     conf = {name: value for name, value in SMALL.items() if name != "spark.master"}
     with World(tmp_path, variant, conf=conf) as world:
         submit = submit_command(world, cluster, executor_python, driver_python)
@@ -51,7 +54,7 @@ def test_killed_executors_and_a_killed_driver_change_nothing_in_the_output(
 
 
 def _lose_an_executor(cluster: Standalone, driver: Driver) -> None:
-    """Returns when checkpoints are released again after it."""
+    """Kill an executor, and wait until checkpoints are released again."""
     pid = cluster.kill_an_executor()
     wait_until(lambda: not is_alive(pid), "the end of the executor")
     seen = len(driver.lines("released"))

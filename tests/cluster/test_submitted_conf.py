@@ -1,4 +1,4 @@
-"""What spark-submit was given reaches the session. In the fast suite: it starts Spark, but no cluster."""
+"""Arguments of spark-submit reach the session. The test is in the fast suite: it starts Spark, but no cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.processes import Process
 
 pytestmark = pytest.mark.spark
 
-# The answer goes into a file: on a pipe that Spark's log shares, a line of it may come out in two pieces.
+# The answer goes into a file, because Spark's log could split its line on a shared pipe.
 PROGRAM = """
 import json, pathlib, sys
 

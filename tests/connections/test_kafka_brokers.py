@@ -1,4 +1,4 @@
-"""Brokers of an Airflow connection, in the words of librdkafka and in those of Java."""
+"""Brokers of an Airflow connection, with the setting names of librdkafka and of Java."""
 
 from __future__ import annotations
 

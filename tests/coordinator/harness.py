@@ -1,4 +1,4 @@
-"""A coordinator under test: short ways to say what happens, and to look at what it asks for."""
+"""Test harness of the coordinator, with short ways to send messages and to read the effects."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 E = TypeVar("E")
 A = AttemptId(1, 0, "a")
 SRC0, MID0, V0 = SubtaskId("src/0"), SubtaskId("mid/0"), SubtaskId("v/0")
-"""The first attempt of every subtask, in epoch 1."""
+"""First attempt of every subtask, in epoch 1."""
 
 
 def vertex(uid: str, *, sources: str = "", bounded: str = "", sinks: str = "", parallelism: int = 1) -> JobVertex:
-    """Sources and sinks are given as words; ``bounded`` names those of the sources that are."""
+    """Return a vertex. Sources and sinks are words in a text; ``bounded`` names the bounded sources."""
     owns = tuple(sources.split())
     operators = owns if uid in owns else (*owns, uid)
     return JobVertex(
@@ -51,7 +51,7 @@ def vertex(uid: str, *, sources: str = "", bounded: str = "", sinks: str = "", p
 
 
 def graph(*vertices: JobVertex, edges: str = "", kind: Exchange = "all_to_all") -> JobGraph:
-    """Edges as "a>b b>c"; uid "a_b"."""
+    """Return a graph. Edges are written "a>b b>c"; the edge from a to b has the uid "a_b"."""
     made = []
     for pair in edges.split():
         producer, consumer = pair.split(">")
@@ -60,17 +60,17 @@ def graph(*vertices: JobVertex, edges: str = "", kind: Exchange = "all_to_all") 
 
 
 ONE = graph(vertex("v", sources="live", sinks="sink"))
-"""One unbounded source, one sink, one query."""
+"""Query with one unbounded source and one sink."""
 CHAIN = graph(
     vertex("src", sources="src", bounded="src"),
     vertex("mid", sources="live", sinks="sink"),
     edges="src>mid",
 )
-"""A bounded vertex without a sink before an unbounded one with a sink."""
+"""Bounded vertex without a sink before an unbounded one with a sink."""
 
 
 class Harness:
-    """Every call returns the effects; all of them are kept in ``effects``."""
+    """Coordinator whose calls each return their effects, and also collect them in ``effects``."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Harness:
         self.effects: list[Effect] = []
         self.position = 0
         self.attempts: dict[SubtaskId, AttemptId] = dict.fromkeys(of.subtasks, AttemptId(deployment or epoch, 0, "a"))
-        """The current ones: of the epoch ``deployment``, if that is not the coordinator's."""
+        """Current attempts. Their epoch is ``deployment`` if it is given, and the coordinator's otherwise."""
         self.c = Coordinator(
             of,
             CheckpointOptions(**options),
@@ -120,22 +120,22 @@ class Harness:
         return self._keep(self.c.tick(now))
 
     def world(self, subtask: str, attempt: AttemptId | None = None) -> dict[str, Any]:
-        """``attempt``: None for the current one."""
+        """Return the identity fields of a report; ``attempt`` defaults to the subtask's current one."""
         name = SubtaskId(subtask)
         return {"epoch": self.epoch, "subtask": name, "attempt": attempt or self.attempts[name]}
 
     def trial(self, number: int = 1) -> str:
-        """What subtasks try the queries of that reconfiguration as."""
+        """Return the name under which subtasks try the queries of this reconfiguration."""
         return f"{self.epoch}.{number}"
 
     def next_attempt(self, subtask: str = "v/0") -> list[Effect]:
-        """The next attempt of the subtask has opened its log."""
+        """Report that the subtask's next attempt has opened its log."""
         name = SubtaskId(subtask)
         self.attempts[name] = self.attempts[name].next("b")
         return self.handle(SubtaskOpened(**self.world(subtask)))
 
     def running(self, subtask: str = "v/0", attempt: AttemptId | None = None, plan: int | None = None) -> list[Effect]:
-        """``plan``: None for the one that it was told last."""
+        """Report the subtask as running. ``plan`` defaults to the number of the last plan it was sent."""
         told = [0, *(e.plan.number for e in only(ResumeSubtask, self.effects) if e.subtask == subtask)]
         return self.handle(SubtaskRunning(**self.world(subtask, attempt), plan=told[-1] if plan is None else plan))
 
@@ -151,7 +151,7 @@ class Harness:
         return self.handle(BarrierDeclined(**self.world(subtask), checkpoint=of, reason=reason))
 
     def released(self, checkpoint: int | None = None, sink: str | None = None) -> list[Effect]:
-        """In ``sink``, or in each that is at work; in the only one if none is."""
+        """Report a release as done: in ``sink``, or in each sink that is releasing, or else in the only sink."""
         at_work = [sink] if sink else list(self.c.releasing) or ["sink"]
         effects: list[Effect] = []
         for one in at_work:
@@ -194,5 +194,5 @@ def events(kind: type[E], effects: list[Effect]) -> list[E]:
 
 
 def names(effects: list[Effect]) -> list[str]:
-    """Types in order; of an Append that of its event."""
+    """Return the type names in order. An Append counts as the type of its event."""
     return [type(e.event if isinstance(e, Append) else e).__name__ for e in effects]

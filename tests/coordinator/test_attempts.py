@@ -1,4 +1,4 @@
-"""A subtask goes on under its next attempt while the others run (R15, R22)."""
+"""Subtasks that continue in their next attempt while the others run (R15, R22)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_r22_attempts_of_a_finished_subtask_of_another_epoch_and_of_nobody_are_n
 
 
 def test_a_pause_that_the_attempt_before_did_not_come_to_is_asked_for_again() -> None:
-    """A command binds the subtask: its next attempt has not heard it, and runs with the source."""
+    """The next attempt has not received the command and runs with the source, so the coordinator sends it again."""
     h = Harness(MIXED)
     h.source_at_end("h")
     assert only(PauseSubtask, h.ack()) == [PauseSubtask(1, V0, A, DropSource("h"))]
@@ -103,7 +103,10 @@ def test_a_pause_that_the_attempt_before_did_not_come_to_is_asked_for_again() ->
 
 
 def test_r20_a_change_that_is_in_the_journal_holds_for_the_next_attempt() -> None:
-    """The one before was to go on without the source, and died: its successor is deployed without it."""
+    """The previous attempt died after the journal had recorded the drop of its source.
+
+    Its successor is deployed without the source.
+    """
     h = Harness(MIXED)
     h.source_at_end("h")
     h.ack()
@@ -118,7 +121,7 @@ def test_r20_a_change_that_is_in_the_journal_holds_for_the_next_attempt() -> Non
 
 
 def test_the_next_attempt_leaves_out_what_others_of_its_vertex_left_out() -> None:
-    """And does not stand still for it again."""
+    """Nor does the coordinator pause it again for that source."""
     h = Harness(graph(vertex("v", sources="h live", bounded="h", sinks="sink", parallelism=2)))
     for subtask in ("v/0", "v/1"):
         h.source_at_end("h", subtask)
@@ -182,5 +185,5 @@ def test_a_job_that_is_ending_deploys_nothing_any_more() -> None:
     h.at(10.0)
     h.ack("src/0")
     h.ack("mid/0")
-    h.fail("src/0", terminal=True)  # it waits for the release
+    h.fail("src/0", terminal=True)  # the run still waits for the release
     assert not only(DeploySubtask, h.next_attempt("mid/0"))

@@ -1,4 +1,4 @@
-"""One change of queries and of sources with splits (R21): one entry decides on both."""
+"""Changes of queries and of sources with splits that one journal entry decides together (R21)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def by(parallelism: int) -> VertexSettings:
 
 
 def job(ids: list[str] = IDS, **options: Any) -> Harness:
-    """parts and more (two subtasks each, by split); v reads parts, w reads both."""
+    """Return a job in which v reads parts, and w reads parts and more. Both sources have two subtasks, by split."""
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     more = replace(vertex("more", sources="more", bounded="more", parallelism=2), splits=True)
     v, w = vertex("v", sources="live", sinks="sink"), vertex("w", sources="other", sinks="out")
@@ -158,11 +158,11 @@ def test_a_query_whose_state_is_cut_anew_begins_with_the_new_subtasks_in_its_pla
     assert answers(begins(harness, NEW))[0].startswith("completed")
 
 
-# ---- what comes to nothing
+# ---- changes that fail
 
 
 def all_but_the_last_are_done(harness: Harness) -> list[Effect]:
-    """Of more, with four splits; whatever was handed out is read."""
+    """Report the first four splits that the subtasks of `parts` were handed as read."""
     effects: list[Effect] = []
     for number in range(4):
         told = [one for one in only(AssignSplits, harness.effects) if one.subtask.vertex == "parts"]

@@ -1,4 +1,4 @@
-"""The controllers of a job: when they are asked, what they see, and what becomes of what they ask for (R21)."""
+"""Controllers of a job: when they are polled, which metrics they see, and how their changes are applied (R21)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BATCH = BatchProgress(4, 2.0, 1.0, 100, 3, 4096, 1, 50, 9000, 8)
 
 
 class Policy(Controller):
-    """``answer``: of each look; what it was shown is kept."""
+    """Controller that returns ``answer(number of the poll)`` and records the metrics that it was shown."""
 
     def __init__(self, answer: Callable[[int], object] = lambda look: None, **given: Any) -> None:
         super().__init__(**{"every": "10s", "cool_down": "60s", **given})
@@ -63,7 +63,7 @@ def job(*controllers: Controller, **more: Any) -> Harness:
 
 
 def lasting(harness: Harness, until: float, step: float = 1.0) -> list[Effect]:
-    """Time goes by."""
+    """Let time pass in steps."""
     effects: list[Effect] = []
     while harness.now < until:
         effects += harness.at(harness.now + step)
@@ -84,7 +84,7 @@ def told(effects: list[Effect]) -> list[str]:
     return [one.message for one in only(Notice, effects)]
 
 
-# ---- looks
+# ---- polls
 
 
 def test_it_is_asked_every_so_often_and_its_answers_change_nothing_by_themselves() -> None:
@@ -189,7 +189,7 @@ def test_it_is_not_asked_while_somebody_elses_change_is_under_way_or_just_over(k
         carried_out(harness)
     else:
         lasting(harness, 9.0)
-        harness.handle(RescaleRequested("parts", 1, "r"))  # nobody has to stand still: it is over at once
+        harness.handle(RescaleRequested("parts", 1, "r"))  # no query has to pause, so the change is complete at once
     over = harness.now
     lasting(harness, over + 59.0)
     assert policy.looks == []
@@ -222,7 +222,7 @@ def test_a_change_by_a_clock_that_is_ahead_is_as_if_it_were_of_now() -> None:
     assert policy.looks == [60.0]
 
 
-# ---- what comes to nothing
+# ---- changes that fail
 
 
 def test_what_was_refused_is_asked_for_again_ever_more_seldom() -> None:
@@ -276,7 +276,7 @@ def test_an_empty_change_is_none() -> None:
     assert len(policy.looks) == 3
 
 
-# ---- the one that is shipped
+# ---- the shipped controller
 
 
 def test_a_query_that_is_behind_gets_more_at_a_time_and_nobody_had_to_ask() -> None:
@@ -307,8 +307,10 @@ def range_of(count: int) -> list[str]:
 
 @pytest.mark.parametrize("unfit", [True, False])
 def test_what_came_to_nothing_is_not_asked_for_again_at_once_however_it_is_named(unfit: bool) -> None:
-    """By an operator in the midst of its query; with the digest of a file, which is part of the change once it is
-    read."""
+    """The change may name an operator in the middle of its query.
+
+    Reading a file adds its digest to the change, which must still count as the same change.
+    """
     runs = VertexSettings(logic={"clean": "v2.py:job"}, digests={"clean": "d1"})
     inner = graph(replace(vertex("b", sources="live", sinks="out"), operators=("live", "clean", "b")))
     policy = Policy(lambda look: Reconfiguration().assign_execution_logic("clean", "v2.py:job"))
@@ -329,7 +331,7 @@ def test_what_came_to_nothing_is_not_asked_for_again_at_once_however_it_is_named
 
 
 class Unnamed(Policy):
-    """Its name fails from the first look on."""
+    """Controller whose name raises an error from the first poll on."""
 
     is_on = False
 
@@ -356,7 +358,7 @@ class Unfinished(Reconfiguration):
 
 
 class Changing(Reconfiguration):
-    """Past all that :class:`Reconfiguration` checks."""
+    """Reconfiguration that evades all checks of :class:`Reconfiguration`."""
 
     def __init__(self, changes: dict[str, Any]) -> None:
         super().__init__()
@@ -388,7 +390,8 @@ def reasoned(why: object) -> Reconfiguration:
     ],
 )
 def test_r21_whatever_comes_of_its_code_fails_it_and_not_the_job(policy: Callable[[], Policy], told: str) -> None:
-    """The journal has its name and its reason: a number there was written, and the job could not be read again."""
+    """The journal has the controller's name and reason. With a number in their place, the job could not be read
+    again."""
     controller = policy()
     harness = job(controller)
     for uid in ("a/0", "b/0"):

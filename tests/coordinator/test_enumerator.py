@@ -1,4 +1,4 @@
-"""Who is handed which split: each one once, to living attempts, and fairly towards the end."""
+"""Assignment of splits: each split once, to living attempts only, and evenly towards the end."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_whoever_has_nothing_and_gets_nothing_is_told_that_no_more_comes() -> No
     enumerator = source(2, A[0], A[1], A[2])
     told = {one.subtask: one for one in enumerator.due([A[0], A[1], A[2]])}
     assert told[A[2]] == Assignment(A[2], (), is_last=True)
-    assert not told[A[0]].is_last  # it comes back for more, and hears it then
+    assert not told[A[0]].is_last  # it asks for more later, and is notified then
     enumerator.completed(A[0], 0)
     assert enumerator.due([A[0], A[1], A[2]]) == [Assignment(A[0], (), is_last=True)]
     assert enumerator.due([A[0], A[1], A[2]]) == []
@@ -61,7 +61,8 @@ def test_a_subtask_that_is_no_taker_gets_nothing() -> None:
 
 
 def test_r14_no_subtask_leaves_what_is_left_to_one_that_does_not_run() -> None:
-    """That one may have come to its end while nobody looked: whoever runs would be the last to read it."""
+    """The subtask that does not run may have ended unnoticed, so the running one may have to read the remaining
+    splits."""
     enumerator = source(10, A[0])
     assert handed(enumerator.due([A[1]])) == {A[1]: (0, 1, 2, 3)}
     enumerator.completed(A[1], 0)
@@ -77,7 +78,7 @@ def test_r14_one_whose_log_has_its_end_is_handed_nothing() -> None:
 
 
 def test_r14_w13_what_one_gave_back_before_its_end_is_left_under_the_next_jobmaster() -> None:
-    """Found by a look from outside: it was handed out by the journal, to a subtask that never begins again."""
+    """Found by a reviewer: the journal still assigned the splits to a subtask that never begins again."""
     restored = RestoredSplits(["x", "y", "z"], [A[1]], assigned={A[0]: [0, 1], A[1]: [2]}, ended=[A[0]])
     enumerator = SplitEnumerator(restored)
     assert (enumerator.left, enumerator.assigned) == (2, 1)
@@ -86,7 +87,7 @@ def test_r14_w13_what_one_gave_back_before_its_end_is_left_under_the_next_jobmas
 
 
 def reading_small_ones_and_to_leave() -> SplitEnumerator:
-    """Of A[0], which has 12 splits. A[1] reads what is left."""
+    """Return an enumerator where A[0] has 12 splits and must leave, and A[1] reads the rest."""
     enumerator = source(200, A[0], A[1])
     enumerator.reads_together(A[0], 3)
     assert len(handed(enumerator.due([A[0], A[1]]))[A[0]]) == 12
@@ -95,8 +96,11 @@ def reading_small_ones_and_to_leave() -> SplitEnumerator:
 
 
 def test_r14_one_that_may_give_some_back_is_not_told_that_no_more_comes() -> None:
-    """It gives back what is more than a few, and may die unheard behind that, at its end: the others would be told of
-    an end, too, while its next attempt says what it has published, and nobody would read what came back."""
+    """A[0] keeps a few splits and returns the others. It may die unnoticed after that, at its end.
+
+    Were the other subtasks notified of the end before A[0]'s next attempt reports, no subtask would read the returned
+    splits.
+    """
     enumerator = reading_small_ones_and_to_leave()
     last = Assignment(A[0], (), is_last=True)
     for number in range(7):
@@ -108,7 +112,7 @@ def test_r14_one_that_may_give_some_back_is_not_told_that_no_more_comes() -> Non
 
 
 def test_one_that_is_to_leave_is_not_told_so_while_more_are_to_begin() -> None:
-    """It is counted among those that read, and one less is begun for that."""
+    """Until the new subtasks begin, it counts as a reader, and one less is started because of it."""
     enumerator = reading_small_ones_and_to_leave()
     for number in range(12):
         enumerator.completed(A[0], number)
@@ -222,7 +226,7 @@ def test_in_any_order_of_events_every_split_is_done_once_and_everybody_ends(seed
             queues[one.subtask] += one.splits
             told |= {one.subtask} if one.is_last else set()
         name = random.choice(names)
-        if queues[name] and random.random() < 0.05:  # its attempt dies, and another one begins
+        if queues[name] and random.random() < 0.05:  # the attempt dies and the next one starts
             queues[name].clear()
             told.discard(name)
             enumerator.began(name)

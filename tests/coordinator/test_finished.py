@@ -1,4 +1,5 @@
-"""Restoring a changed graph (VertexFinishedStateCheckerTest, by its names; both names are said)."""
+"""Restores of a changed graph (Flink's VertexFinishedStateCheckerTest, by its case names). Errors name both
+operators."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def test_new_and_running_operators_may_follow_finished_ones(kind: Exchange, befo
 def test_whoever_is_at_its_end_of_data_produces_nothing_more_though_it_waits_for_a_release(
     ended: int, passes: bool
 ) -> None:
-    """Found by a kill between the completion of a final checkpoint and its release: the job was refused for ever."""
+    """Found by a kill between the completion of a final checkpoint and its release, after which every restore was
+    refused."""
     pair = graph(vertex("a", sources="a", sinks="s"), vertex("b"), edges="a>b", kind="all_to_all")
     subtasks = {SubtaskId(f"a/{number}"): Snapshot(3, 0, finished=number < ended) for number in range(2)}
     with nullcontext() if passes else pytest.raises(FinishedAfterRunningError):

@@ -51,7 +51,7 @@ def _stopped_at(h: Harness, uid: str) -> list[Effect]:
 
 
 def test_a_job_that_ends_before_its_first_interval_commits_with_an_ordinary_id() -> None:
-    """testImmediateCheckpointing: the interval is long, the final checkpoint comes at once."""
+    """testImmediateCheckpointing: the interval is long, but the final checkpoint starts at once."""
     h = Harness(BOUNDED, interval=1e9)
     assert names(h.end_of_data()) == ["SubtaskEndOfData", "CheckpointTriggered", "TriggerBarrier"]
     assert events(CheckpointTriggered, h.effects)[0] == CheckpointTriggered(1, 0.0, "final")
@@ -207,7 +207,7 @@ def test_one_planned_restart_at_a_time() -> None:
 
 
 def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
-    """Of the first one it would be forgotten that it waits for its query; and nothing is taken back."""
+    """A second restart would make the coordinator forget that it waits for the first query. No command is withdrawn."""
     one, other = (vertex(uid, sources=f"h_{uid} {uid}_live", bounded=f"h_{uid}", sinks=f"s_{uid}") for uid in "vw")
     h = Harness(graph(one, other))
     h.source_at_end("h_v", "v/0")
@@ -239,7 +239,10 @@ def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
 
 
 def test_what_is_completed_is_rolled_forward_before_anything_else() -> None:
-    """R9: the newest of it, which covers what those before it do; what completes meanwhile is next."""
+    """The newest completed checkpoint is released first, because it covers the earlier ones.
+
+    A checkpoint that completes meanwhile is next (R9).
+    """
     restored = RestoredState(last_triggered=6, last_completed=5, last_released=3, unreleased=(4, 5))
     h = Harness(restored=restored)
     assert h.effects[0] == Release(5, "sink")
@@ -284,7 +287,7 @@ def test_a_terminal_release_failure_fails_the_job() -> None:
 
 
 def test_a_failed_job_does_not_wait_for_a_sink_that_cannot_be_reached() -> None:
-    """The next driver rolls forward what completed (R9)."""
+    """The next driver rolls the completed checkpoints forward (R9)."""
     h = Harness()
     h.at(10.0)
     h.ack()

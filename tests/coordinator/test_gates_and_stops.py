@@ -1,4 +1,4 @@
-"""A stop beside sinks that gates hold: at the end of data, and while a gate that was closed lets something pass."""
+"""Stops while gates hold sinks: at the end of data, and when a closed gate opens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def stays_closed(h: Harness, seconds: float = 100.0) -> None:
 
 
 def with_savepoint(gate_opens: bool) -> Harness:
-    """A stop whose savepoint, 2, is completed, and released in "a"; the gate of "b" held 1 and is asked again."""
+    """Return a stop whose savepoint 2 is completed and released in "a".
+
+    The gate of "b" held checkpoint 1 and is polled again.
+    """
     h = Harness(TWO, interval=1e6)
     h.at(1e6)
     h.ack()

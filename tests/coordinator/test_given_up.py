@@ -1,4 +1,4 @@
-"""A subtask that gets no worker any more: nobody waits for it."""
+"""Runs that end because a subtask no longer gets a worker."""
 
 from __future__ import annotations
 

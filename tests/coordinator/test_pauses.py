@@ -1,4 +1,4 @@
-"""Reasons to stand still: another one is a class beside that which drops sources, and changes the same plan."""
+"""Reasons to pause: a new reason needs one class besides that for dropped sources, and both change the same plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HISTORY = Pause(V0, DropSource("history"))
 
 @dataclass(frozen=True)
 class Mark(PauseReason):
-    """A reason that the package does not have."""
+    """Pause reason that the package does not have."""
 
     text: str
 
@@ -26,7 +26,7 @@ AGAIN = Pause(V0, Mark("changed"))
 
 
 class Another(PlanChanges[Mark]):
-    """It wants ``v/0`` to stand still once, and marks the plan from then on."""
+    """Plan change that pauses ``v/0`` once and then marks the plan."""
 
     def __init__(self) -> None:
         self.waiting, self.is_done = [AGAIN], False

@@ -1,4 +1,4 @@
-"""Plans: Flink's golden cases (DefaultCheckpointPlanCalculatorTest) by their names, and properties."""
+"""Checkpoint plans: Flink's golden cases (DefaultCheckpointPlanCalculatorTest) by their names, and properties."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_compute_with_multiple_levels() -> None:
 
 
 def test_a_consumer_finished_before_its_producer_changes_nothing_for_the_producer() -> None:
-    """FINISHED reports may come out of topological order."""
+    """The FINISHED reports may arrive out of topological order."""
     levels = graph(vertex("a", sources="a"), vertex("b"), vertex("c", sinks="s"), edges="a>b b>c")
     assert plan(levels, {SubtaskId("a/0"), SubtaskId("c/0")}).trigger == (SubtaskId("b/0"),)
 
@@ -83,7 +83,8 @@ def test_pointwise_leaves_no_producer_unread(producers: int, consumers: int) -> 
 
 @given(st.data())
 def test_every_unfinished_subtask_is_reached_by_a_barrier(data: st.DataObject) -> None:
-    """From the triggered ones over the edges; and nobody is triggered whom a barrier reaches anyway."""
+    """Barriers travel from the triggered subtasks over the edges. No subtask that receives a barrier is triggered as
+    well."""
     widths = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
     vertices = tuple(vertex(f"v{n}", parallelism=width) for n, width in enumerate(widths))
     edges = []

@@ -1,4 +1,4 @@
-"""What is run again of a bounded job (FLIP-383): the least that is right, on every small job there is."""
+"""Minimal correct set of subtasks that a bounded job runs again (FLIP-383), checked on small jobs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def subsets(of: Collection[SubtaskId]) -> Iterator[set[SubtaskId]]:
 
 
 def is_right(graph: JobGraph, ended: set[SubtaskId], lost: set[SubtaskId], again: set[SubtaskId]) -> bool:
-    """Whoever runs finds all that it reads, or it is made anew; what is to outlive the job is there, or made anew."""
+    """Return True if every input of a running subtask, and every persistent result, exists or is produced again."""
     run = (set(graph.subtasks) - ended) | again
     if any(one in lost - run for vertex in graph.vertices if vertex.persist for one in vertex.subtasks):
         return False
@@ -54,7 +54,7 @@ def is_right(graph: JobGraph, ended: set[SubtaskId], lost: set[SubtaskId], again
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_what_is_run_again_is_the_least_that_is_right(name: str) -> None:
-    """For every subset of subtasks at their ends, and every subset of lost results."""
+    """The test covers every subset of ended subtasks with every subset of lost results."""
     graph = GRAPHS[name]
     for ended, lost in itertools.product(subsets(graph.subtasks), subsets(graph.subtasks)):
         gone = {one: [3] if one in lost else [] for one in graph.subtasks}
@@ -98,7 +98,7 @@ def test_what_is_to_outlive_the_job_is_made_again_though_nobody_reads_it() -> No
 
 
 def test_it_goes_upwards_through_results_that_were_released_meanwhile() -> None:
-    """b had ended, and nobody needed a any more; now b's own result is gone."""
+    """b had ended, so a's result was no longer needed. Then b's own result was lost."""
     ended = {SubtaskId("a/0"), SubtaskId("b/0")}
     found = lost_results(GRAPHS["chain"], ended, lambda one: [1])
     assert [(one.producer, one.consumer) for one in found] == [("b/0", "c/0"), ("a/0", "b/0")]

@@ -1,4 +1,5 @@
-"""Queries of a running job are changed (R21, R20): prepare, sync, commit, resume; the others hear of nothing."""
+"""Changes to queries of a running job in four steps: prepare, pause, commit, resume. Other queries are unaffected (R20,
+R21)."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ WEIGHT, CUT = VertexSettings(pool_weight=3), VertexSettings(state_partitions=4)
 
 
 def three(**options: Any) -> Harness:
-    """a (live) -> b and c, each with a sink."""
+    """Return a job in which a (live) feeds b and c; each has a sink."""
     return Harness(THREE, **{"timeout": 60.0, **options})
 
 
@@ -148,7 +149,7 @@ def test_state_that_is_cut_anew_is_so_in_the_next_attempt() -> None:
     assert answers(harness.running(B0, plan=1)) == ["completed: b stood still for 0.0 s"]
 
 
-# ---- what fails before it is decided: the job goes on as it was
+# ---- failures before the decision, after which the job continues unchanged
 
 
 def test_a_query_that_does_not_fit_leaves_everything_as_it_is() -> None:
@@ -179,7 +180,7 @@ def test_r21_a_failure_before_the_decision_leaves_all_of_it_undone(moment: str) 
     assert answers(effects) == ["failed: b/0 failed meanwhile; the job goes on as it was"]
     if moment == "while the other stands":
         assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(C0, None)]
-    if moment == "while it is told to stand still":  # it comes to stand still, and goes on
+    if moment == "while it is told to stand still":  # it pauses and then resumes
         (resume,) = only(ResumeSubtask, stands_still(harness, "c/0"))
         assert (resume.subtask, resume.plan.settings) == (C0, None)
     (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
@@ -236,7 +237,7 @@ def test_a_query_that_comes_to_its_end_meanwhile_is_not_changed_any_more() -> No
 def test_r21_one_that_ends_while_the_others_stand_still_takes_the_change_with_it(
     changes: dict[str, VertexSettings],
 ) -> None:
-    """Nothing of what was asked of it can be done any more: a part of a change is none."""
+    """The rest of the change is withdrawn, because a change is applied as a whole or not at all."""
     job = graph(
         vertex("h", sources="h", bounded="h"),
         vertex("b", sources="live", sinks="s"),
@@ -259,7 +260,8 @@ def test_r21_one_that_ends_while_the_others_stand_still_takes_the_change_with_it
 
 @pytest.mark.parametrize("has_stood", [False, True], ids=["before it stood", "while it stood"])
 def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(has_stood: bool) -> None:
-    """Its worker is gone and nobody has said so: whoever opens its log read what was decided before it did."""
+    """Its worker is gone without a report. The new attempt has read only the decisions from before it opened the
+    log."""
     harness = Harness(THREE, timeout=60.0, is_awaiting=True, running=False)
     for subtask in (A0, B0, C0):
         harness.next_attempt(subtask)
@@ -276,7 +278,7 @@ def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(ha
     assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(B0, None)]
 
 
-# ---- one at a time, and what is refused
+# ---- one change at a time, and refusals
 
 
 def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
@@ -308,7 +310,7 @@ def test_what_cannot_be_is_refused_by_name(changes: dict[str, VertexSettings], w
 
 
 def test_what_is_so_already_is_answered_as_done() -> None:
-    """A task that is tried again asks again."""
+    """A retried Airflow task sends the same request again."""
     harness = Harness(THREE, restored=RestoredState(settings={"b": WEIGHT}, reconfigured=4))
     assert answers(ask(harness)) == ["completed: nothing had to be changed"]
     effects = ask(harness, "more", b=VertexSettings(trigger_interval=2.0))
@@ -342,7 +344,7 @@ def test_what_was_said_of_an_earlier_one_counts_no_more() -> None:
     assert harness.c.dropped_messages["stale"] == before + 1
 
 
-# ---- beside other rounds, and behind changes that came to nothing
+# ---- together with other pauses, and after failed changes
 
 MIXED = graph(
     vertex("v", sources="h live", bounded="h", sinks="out_v"),
@@ -351,7 +353,7 @@ MIXED = graph(
 
 
 def mixed(**options: Any) -> Harness:
-    """v reads what ends (h) and what does not (live); w has nothing to do with it."""
+    """Return a job in which v reads a bounded source (h) and an unbounded one (live). w is independent of v."""
     return Harness(MIXED, **{"timeout": 60.0, **options})
 
 
@@ -389,7 +391,7 @@ def test_an_answer_that_comes_late_is_none_to_the_next_change() -> None:
 
 @pytest.mark.parametrize("fits", [True, False], ids=["prepared", "unfit"])
 def test_w20_what_was_tried_for_a_jobmaster_that_died_is_no_answer_to_the_next_one(fits: bool) -> None:
-    """Each of them counts from the last change that was decided, and a trial may take minutes."""
+    """Each JobMaster counts its trials from the last decided change, and a trial may take minutes."""
     before, now = three(epoch=2, deployment=1), three(epoch=3, deployment=1)
     (tried,) = only(PrepareReconfiguration, ask(before))
     (asked,) = only(PrepareReconfiguration, ask(now, "another", b=CUT))
@@ -415,7 +417,7 @@ def test_a_query_whose_state_was_cut_can_stand_still_again_before_the_others_run
     assert kinds(drops(harness)) == [SourceDropped, ResumeSubtask]
 
 
-# ---- what was read of a file
+# ---- digests of files
 
 
 def logic(digest: str | None = None, reference: str = "v2.py:job") -> VertexSettings:
@@ -429,7 +431,7 @@ def read(harness: Harness, digest: str, number: int = 1) -> list[Effect]:
 
 
 def test_r21_what_was_tried_is_what_is_decided() -> None:
-    """Its file may be another one when the change is made, and when the next attempt begins."""
+    """The file may be another one when the change is made, and when the next attempt begins."""
     harness = three(restart_attempts=3)
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic()))
     assert prepare.plan.settings == logic()
@@ -444,7 +446,7 @@ def test_r21_what_was_tried_is_what_is_decided() -> None:
 
 
 def of_both(harness: Harness, digests: dict[str, str]) -> list[Effect]:
-    """b and c are given functions of one file; what each has read of it."""
+    """Assign functions of one file to b and c, and report the digest that each has read."""
     both = {uid: VertexSettings(logic={uid: "v2.py:job"}) for uid in ("b", "c")}
     effects = ask_for(harness, both)
     for uid, digest in digests.items():
@@ -454,7 +456,7 @@ def of_both(harness: Harness, digests: dict[str, str]) -> list[Effect]:
 
 
 def test_r21_a_file_that_two_queries_have_read_differently_is_given_to_neither() -> None:
-    """It was edited between the two: half of the change would be of one version, and half of the other."""
+    """The file was edited between the two reads, so the change would mix two versions."""
     harness = three()
     effects = of_both(harness, {"b": "d1", "c": "d2"})
     assert answers(effects)[1:] == [
@@ -497,7 +499,7 @@ def test_a_digest_that_somebody_asks_for_is_none() -> None:
     assert by_vertex(THREE, {"b": logic("d1")}) == {"b": logic()}
 
 
-# ---- a deadline for those who stand still
+# ---- deadline for paused queries
 
 
 def test_a_query_whose_batch_does_not_end_holds_the_others_for_the_checkpoint_timeout_and_no_longer() -> None:
@@ -537,7 +539,7 @@ def test_a_source_that_is_over_is_given_no_function_in_a_query_that_goes_on() ->
 
 
 def test_a_source_that_is_over_has_the_function_of_the_job_again() -> None:
-    """The file that it was given need not be kept for it any more."""
+    """The file that was assigned to it is no longer needed."""
     given = {"b": VertexSettings(logic={"history": "v2.py:job"}, digests={"history": "d1"})}
     restored = RestoredState(settings=given, ended={"b": ("history",)})
     of_job = graph(vertex("b", sources="live history", bounded="history", sinks="out"))

@@ -1,4 +1,4 @@
-"""Releases of several sinks: each goes its own way, and the job hears of all."""
+"""Releases of several sinks, each of which proceeds on its own and is reported to the job."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_r9_a_sink_that_lags_takes_the_newest_checkpoint_and_is_told_of_with_wha
         complete(h)
     effects = h.released(1, "b")
     assert only(Release, effects) == [Release(4, "b")]
-    effects = h.released(4, "b")  # a has 3, and is at work on 4
+    effects = h.released(4, "b")  # a has released 3 and is releasing 4
     assert names(effects) == ["SinkReleased", "CheckpointReleased"]
     assert events(SinkReleased, effects)[0].checkpoint == 4
     assert events(CheckpointReleased, effects)[0].checkpoint == 3
@@ -88,7 +88,7 @@ def test_a_sink_that_cannot_go_on_ends_the_job_when_the_others_have_what_is_comp
     h = Harness(TWO)
     complete(h)
     assert not only(EndJob, h.release_failed("b", terminal=True))
-    assert h.at(h.now + 100.0) == []  # nothing new is begun, and it is not asked for again
+    assert h.at(h.now + 100.0) == []  # no new release begins, and b is not retried
     effects = h.released(1, "a")
     assert names(effects) == ["SinkReleased", "StatusChanged", "EndJob"]
     end = only(EndJob, effects)[0]
@@ -211,7 +211,7 @@ def test_a_release_that_takes_longer_than_a_hundred_checkpoints_is_told_of_the_s
 
 
 def test_r7_what_a_slow_release_covers_is_not_forgotten_while_it_lasts() -> None:
-    """The next one begins at its positions; a driver that comes meanwhile goes by the journal."""
+    """The next release starts at its positions, and a new driver relies on the journal."""
     h = Harness(TWO)
     complete(h)
     h.released(1)
@@ -231,7 +231,7 @@ def test_r7_what_a_slow_release_covers_is_not_forgotten_while_it_lasts() -> None
 
 
 def test_a_sink_that_takes_nothing_before_the_end_is_no_sign_that_the_run_is_of_use() -> None:
-    """Neither for the tries of the other nor for how many checkpoints may wait."""
+    """That sink neither resets the other sink's count of tries nor allows more unreleased checkpoints."""
     h = Harness(TWO, interval=1.0)
     while not only(EndJob, h.effects):
         h.at(h.now + 1.0)

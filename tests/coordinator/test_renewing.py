@@ -1,4 +1,4 @@
-"""A subtask whose log of an edge has grown goes on in its next attempt, and nothing failed (R7, R20)."""
+"""Subtasks that continue in a new attempt, without a failure, because a log that they read has grown (R7, R20)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_told_twice_it_begins_anew_once_and_by_the_next_attempt_again() -> None:
     grown(h)
     assert grown(h) == []
     stands(h)
-    assert grown(h) == []  # it was on its way
+    assert grown(h) == []  # the restart was already under way
     h.next_attempt("mid/0")
     assert grown(h, attempt=A) == []
     assert PAUSE not in h.running("mid/0", plan=1)
@@ -96,7 +96,7 @@ def test_one_that_came_to_its_end_meanwhile_has_nothing_to_begin() -> None:
 
 
 def test_r21_a_change_that_is_asked_for_comes_first() -> None:
-    """It is prepared by the attempt of now, and would be given up with it."""
+    """The current attempt prepares the change. A restart would abort the change together with the attempt."""
     h = Harness(CHAIN)
     grown(h)
     h.handle(ReconfigureRequested({"mid": VertexSettings(pool_weight=3)}, "r1"))

@@ -1,4 +1,4 @@
-"""A source with splits is rescaled while workers run the job (R21): beside whom its new subtasks run, and when."""
+"""Sources with splits that are rescaled while workers run the job: where the new subtasks run, and when (R21)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def workers(
     ids: list[str] = IDS,
     mode: str = "streaming",
 ) -> Harness:
-    """parts (by split) -> v, under the JobMaster of epoch 7, in workers of the deployment of epoch 4; none is there."""
+    """Return parts (by split) -> v under the JobMaster of epoch 7.
+
+    No worker of the deployment of epoch 4 is there.
+    """
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=parallelism), splits=True)
     job = graph(parts, vertex("v", sources="h", bounded="h", sinks="sink"), edges="parts>v")
     takers = [SubtaskId.of("parts", number) for number in range(parallelism)]
@@ -51,7 +54,7 @@ def stands_still(harness: Harness) -> list[Effect]:
 
 
 def rescaled(harness: Harness, parallelism: int, *new: SubtaskId, request: str = "r") -> None:
-    """The whole way."""
+    """Rescale the source to completion."""
     rescale(harness, parallelism, request)
     stands_still(harness)
     harness.running(V)
@@ -72,7 +75,7 @@ def test_r21_each_new_subtask_is_put_beside_one_that_reads_the_source() -> None:
 
 
 def test_r21_one_that_is_beside_another_has_nobody_beside_it() -> None:
-    """Workers are asked for the first ones only."""
+    """Workers are needed only for the subtasks that are not co-located."""
     harness = workers()
     come(harness, P0, P1, V)
     rescaled(harness, 3, P2)
@@ -142,7 +145,7 @@ def test_workers_are_told_how_many_there_are_whatever_they_know() -> None:
 
 
 def test_r21_the_source_has_no_end_before_all_who_read_it_are_heard_of() -> None:
-    """One of them may not know the new subtask: to it the source would be at its end with the others."""
+    """A consumer may not know the new subtask. It would take the source for ended with the other subtasks."""
     harness = workers(3, {P2: P0}, ids=["s0", "s1"])
     come(harness, P0, P1)
     told = only(AssignSplits, harness.effects)

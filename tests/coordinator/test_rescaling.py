@@ -1,4 +1,4 @@
-"""A source with splits gets another number of subtasks while the job runs (R21): commit, hear of it, begin."""
+"""Sources with splits whose parallelism changes while the job runs: commit, notify the consumers, start (R21)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ V = SubtaskId("v/0")
 
 
 def parts_and_consumer(ids: list[str] = IDS, *, running: bool = True, **options: Any) -> Harness:
-    """parts (two subtasks, by split) -> v (with a live source and a sink)."""
+    """Return a job of parts (two subtasks, by split) -> v (with a live source and a sink)."""
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     job = graph(parts, vertex("v", sources="live", sinks="sink"), edges="parts>v")
     takers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
@@ -55,13 +55,13 @@ def stands_still(harness: Harness, subtask: str = "v/0") -> list[Effect]:
 
 
 def opened(harness: Harness, subtask: SubtaskId = NEW) -> list[Effect]:
-    """Its first attempt, which follows the one in whose place there was none."""
+    """Report the subtask's first attempt, which follows the placeholder for an attempt."""
     harness.attempts[subtask] = AttemptId.vacant(1)
     return harness.next_attempt(subtask)
 
 
 def up_to_three(harness: Harness) -> None:
-    """The whole way."""
+    """Rescale to three subtasks, to completion."""
     rescale(harness, 3)
     stands_still(harness)
     harness.running(V)
@@ -108,7 +108,7 @@ def test_the_new_ones_are_deployed_and_read_and_whoever_asked_is_told() -> None:
 
 
 def test_a_next_attempt_of_the_consumer_has_heard_of_it() -> None:
-    """It fails while it is told to stand still; its next attempt runs the new plan from the first."""
+    """The consumer fails after it was commanded to pause. Its next attempt runs the new plan from the start."""
     harness = parts_and_consumer(restart_attempts=3)
     rescale(harness, 3)
     harness.fail(V)
@@ -161,12 +161,15 @@ def test_r20_a_checkpoint_that_is_pending_comes_first() -> None:
 
 
 def test_new_ones_do_not_begin_in_the_middle_of_a_checkpoint() -> None:
-    """It was planned without them. Here it is triggered as soon as the consumer runs again."""
+    """The pending checkpoint was planned without the new subtasks.
+
+    Here it is triggered as soon as the consumer runs again.
+    """
     harness = parts_and_consumer(interval=5.0)
     rescale(harness, 3)
     harness.at(50.0)
     stands_still(harness)
-    harness.end_of_data("parts/0")  # somebody waits for a checkpoint
+    harness.end_of_data("parts/0")  # a subtask now waits for a checkpoint
     effects = harness.running(V)
     began, triggered = only(RestartSubtask, effects), events(CheckpointTriggered, effects)
     assert len(began) + len(triggered) == 1
@@ -186,8 +189,10 @@ def test_with_fewer_those_that_are_too_many_are_told_that_nothing_more_will_come
 
 
 def test_one_whose_log_has_its_end_and_who_has_not_said_so_yet_is_handed_nothing() -> None:
-    """Found by the simulation (seeds 84095 and 107190, where its end was in no journal): what was left was for it
-    alone, the others left, and nobody read it."""
+    """Found by the simulation (seeds 84095 and 107190). The end of the subtask was in no journal entry.
+
+    The remaining splits were then reserved for it alone, the others left, and no subtask read them.
+    """
     harness, reads = one_has_ended(), SubtaskId("parts/1")
     harness.handle(RescaleRequested("parts", 1, "r"))
     effects = harness.running(reads)
@@ -201,7 +206,7 @@ def test_one_whose_log_has_its_end_is_none_of_those_that_read() -> None:
 
 
 def one_has_ended() -> Harness:
-    """parts/0, in its log."""
+    """Return a source where parts/0 has ended, as its log records."""
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     splits = RestoredSplits(IDS, [SubtaskId("parts/1")], ended=[SubtaskId("parts/0")])
     return Harness(graph(parts), restored=RestoredState(splits={"parts": splits}), running=False)
@@ -246,14 +251,15 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
 
 
 def test_more_subtasks_than_splits_are_refused() -> None:
-    """Each has a log, and stays for the life of the job: a slip of the finger is not undone."""
+    """Each subtask has a log and stays for the life of the job, so a typing error could not be undone."""
     refused = answers(rescale(parts_and_consumer(), 41))
     assert refused == ["refused: 41 are more than the 40 splits of parts that are left to read"]
     assert answers(rescale(parts_and_consumer(), 40)) == ["accepted"]
 
 
 def test_r14_a_job_with_splits_that_nobody_has_read_does_not_finish() -> None:
-    """No schedule is known that comes to this. If there is one, it is told, and nothing is lost in silence."""
+    """No schedule is known that leads to this state. If there is one, the job must report it, not lose data
+    silently."""
     source = replace(vertex("parts", sources="parts", bounded="parts"), splits=True)
     restored = RestoredState(splits={"parts": RestoredSplits(["a", "b"], [SubtaskId("parts/0")])})
     harness = Harness(graph(source), restored=restored)
@@ -323,7 +329,7 @@ def test_a_new_one_that_does_not_begin_in_time_ends_the_run() -> None:
 
 
 def test_a_change_of_a_job_that_has_not_begun_yet_waits_for_those_that_are_being_deployed() -> None:
-    """They were deployed with the plan before."""
+    """They were deployed with the previous plan."""
     harness = parts_and_consumer(running=False)
     assert only(PauseSubtask, rescale(harness, 3)) == []
     for name in ("parts/0", "parts/1"):

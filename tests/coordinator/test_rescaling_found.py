@@ -1,4 +1,4 @@
-"""What the simulation has found of rescaling: each is a schedule of a few messages."""
+"""Schedules of a few messages in which the simulation found defects of rescaling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.coordinator.harness import Harness, graph, names, only, vertex
 
 
 def parts(width: int, splits: int) -> Harness:
-    """parts (by split) -> v; all of them run."""
+    """Return parts (by split) -> v, with all subtasks running."""
     source = replace(vertex("parts", sources="parts", bounded="parts", parallelism=width), splits=True)
     job = graph(source, vertex("v", sinks="sink"), edges="parts>v")
     ids = [f"s{number}" for number in range(splits)]
@@ -31,12 +31,12 @@ def complete(harness: Harness, split: str, subtask: str) -> list[Effect]:
 
 
 def last(effects: list[Effect]) -> list[str]:
-    """Who is told that nothing else comes."""
+    """Return the subtasks that are notified that their assignment is the last one."""
     return [one.subtask for one in only(AssignSplits, effects) if one.is_last]
 
 
 def test_r14_with_fewer_subtasks_one_that_failed_reads_what_it_had_if_the_others_have_ended() -> None:
-    """It is none of those that go on reading, and was handed s1 before."""
+    """It is no longer a reader of the source, but was handed s1 before."""
     harness = parts(2, 3)
     assert [one.splits for one in only(AssignSplits, harness.effects)] == [("s0",), ("s1",)]
     harness.handle(RescaleRequested("parts", 1, "r"))
@@ -53,7 +53,7 @@ def test_r14_with_fewer_subtasks_one_that_failed_reads_what_it_had_if_the_others
 
 
 def test_r21_a_source_does_not_come_to_its_end_before_those_that_are_to_read_it_have_begun() -> None:
-    """Seed 172: whoever had read it to its end would not get the barriers of the new ones."""
+    """Seed 172: a consumer that had read the source to its end would not receive the barriers of the new subtasks."""
     harness = parts(1, 2)
     harness.handle(RescaleRequested("parts", 2, "r"))
     assert only(PauseSubtask, harness.effects)
@@ -68,14 +68,14 @@ def test_r21_a_source_does_not_come_to_its_end_before_those_that_are_to_read_it_
 
 
 def begin(harness: Harness) -> list[Effect]:
-    """parts gets a second subtask, which v knows; returns the effects of the last message."""
+    """Give parts a second subtask, which v then knows. Return the effects of the last message."""
     harness.handle(RescaleRequested("parts", 2, "r"))
     harness.handle(SubtaskPaused(**harness.world("v/0"), reason=Rescale("parts"), batch_id=3))
     return harness.running("v/0")
 
 
 def test_r21_the_change_is_in_the_journal_before_anybody_does_anything_about_it() -> None:
-    """With a consumer, and with none."""
+    """The test covers a job with a consumer and one without."""
     harness = parts(1, 9)
     effects = harness.handle(RescaleRequested("parts", 2, "r"))
     kinds = names(effects)
@@ -97,7 +97,7 @@ def test_r21_the_new_subtasks_begin_when_a_consumer_runs_with_them_in_its_plan()
 
 
 def test_r21_the_new_subtasks_do_not_begin_while_a_checkpoint_is_pending() -> None:
-    """It was planned without them. Nobody reads parts here, so nobody has to be told first."""
+    """The checkpoint was planned without them. parts has no consumer here that must be notified first."""
     source = replace(vertex("parts", sources="parts", bounded="parts", sinks="sink"), splits=True)
     restored = RestoredState(splits={"parts": RestoredSplits([f"s{n}" for n in range(9)], source.subtasks)})
     harness = Harness(graph(source), restored=restored)
@@ -108,7 +108,7 @@ def test_r21_the_new_subtasks_do_not_begin_while_a_checkpoint_is_pending() -> No
 
 
 def pending(harness: Harness) -> PendingCheckpoint | None:
-    """Now, which need not be what it was."""
+    """Return the currently pending checkpoint."""
     return harness.c.pending
 
 

@@ -1,4 +1,4 @@
-"""A failed subtask begins again alone (Flink: a failover region of one), or the run ends."""
+"""Failed subtasks that restart alone, as Flink's failover region of one vertex, and failures that end the run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_without_attempts_nothing_is_restarted() -> None:
     assert RestartStrategy(0, 1.0).failed(V, 0.0) is None
 
 
-# -- what the coordinator does
+# -- effects of the coordinator
 
 
 def test_r15_the_pending_checkpoint_is_aborted_the_others_go_on_and_none_is_taken_until_it_runs() -> None:
@@ -195,7 +195,7 @@ def test_a_drain_goes_on_with_the_next_attempt() -> None:
 
 
 def test_a_next_attempt_that_never_begins_ends_the_run() -> None:
-    """Spark may take for ever to end the query before."""
+    """Spark may take forever to end the previous query."""
     h = chain(timeout=60.0)
     h.now = 5.0
     h.fail(MID)
@@ -232,7 +232,7 @@ def test_r16_one_at_its_end_of_data_is_finished_when_a_checkpoint_of_its_next_at
 
 
 def test_one_whose_log_is_closed_is_finished() -> None:
-    """Its end of partition is in the log, and word of it was lost with what failed afterwards."""
+    """Its log has the end of partition, but the report was lost in the later failure."""
     h = chain()
     h.end_of_data(SRC)
     h.fail(SRC)
@@ -245,11 +245,11 @@ def test_a_run_that_ends_restarts_nothing() -> None:
     h.at(10.0)
     h.ack(SRC)
     h.ack(MID)
-    h.fail(SRC, terminal=True)  # it waits for the release
+    h.fail(SRC, terminal=True)  # the run waits for the release
     assert not only(RestartSubtask, h.fail(MID))
 
 
-# -- a worker that is lost
+# -- lost workers
 
 
 def lost(h: Harness, subtask: SubtaskId = MID) -> list[Effect]:

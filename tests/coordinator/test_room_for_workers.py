@@ -1,4 +1,5 @@
-"""A job in batch mode with room for fewer workers than it has subtasks: what no worker runs waits for one that ends."""
+"""Jobs in batch mode that have room for fewer workers than subtasks; a subtask without a worker waits until another
+ends."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def test_the_run_ends_when_nothing_has_run_for_the_checkpoint_timeout() -> None:
 
 
 def test_a_producer_that_nobody_runs_ends_it_while_its_consumer_holds_the_room() -> None:
-    """Which waits for it, and does not run."""
+    """The consumer waits for the producer and does not count as running."""
     h = awaiting()
     begins(h, LAST, 5.0)
     h.at(59.9)
@@ -78,7 +79,7 @@ def test_a_producer_that_nobody_runs_ends_it_while_its_consumer_holds_the_room()
 
 
 def test_at_its_end_of_data_one_with_a_sink_makes_no_room() -> None:
-    """It waits for the final checkpoint, and that waits for the other one."""
+    """The subtask waits for the final checkpoint, and the checkpoint waits for the other subtask."""
     h = awaiting(WITH_TWO_SINKS)
     begins(h, FIRST, 5.0)
     h.at(600.0)
@@ -90,7 +91,7 @@ def test_at_its_end_of_data_one_with_a_sink_makes_no_room() -> None:
 
 
 def test_gaps_between_what_runs_do_not_add_up() -> None:
-    """A worker takes a minute to begin: so does that of each stage."""
+    """A worker takes a minute to start, so each stage adds a gap of a minute."""
     count = 20
     uids = [f"v{number}" for number in range(count)]
     line = graph(*(vertex(uid, sources=uid, bounded=uid) for uid in uids))
@@ -104,7 +105,7 @@ def test_gaps_between_what_runs_do_not_add_up() -> None:
 
 @pytest.mark.parametrize("is_lost", [True, False])
 def test_a_lost_worker_leaves_a_vacancy_and_a_failed_attempt_does_not(is_lost: bool) -> None:
-    """What is left of that one hangs in a worker that lives: no room is missing."""
+    """The failed attempt hangs in a living worker, so no worker is missing."""
     h = awaiting(WITH_TWO_SINKS, attempts=3)
     for subtask in (FIRST, LAST):
         begins(h, subtask, 5.0)
@@ -123,7 +124,7 @@ def test_in_streaming_mode_all_have_to_run_whatever_runs() -> None:
 
 
 def test_a_driver_has_room_for_all_that_it_runs() -> None:
-    """An attempt that does not begin there hangs."""
+    """An attempt that does not begin in a driver hangs."""
     h = Harness(WITH_TWO_SINKS, slots=8, mode="batch", timeout=60.0, restart_attempts=3)
     h.fail(LAST)
     h.at(100.0)

@@ -1,4 +1,4 @@
-"""What is deployed, and when: everything at once in STREAMING, over complete inputs in BATCH."""
+"""Deployment of subtasks: all at once in STREAMING, and over complete inputs in BATCH."""
 
 from __future__ import annotations
 

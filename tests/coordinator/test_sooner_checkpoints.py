@@ -1,4 +1,4 @@
-"""A checkpoint that is nearly due is taken behind a micro-batch of a live source, and not in the middle of the next."""
+"""Checkpoints that start early, right after a micro-batch of a live source instead of in the middle of the next one."""
 
 from __future__ import annotations
 

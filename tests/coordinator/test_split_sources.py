@@ -1,4 +1,4 @@
-"""Splits in the coordinator: journaled before they are told, covered by the checkpoint behind them."""
+"""Splits in the coordinator, which are journaled before they are handed out and covered by the next checkpoint."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def test_a_completion_is_noted_once() -> None:
 
 
 def test_r14_what_a_replaced_attempt_was_handed_goes_back_when_the_next_one_has_told_what_is_in_the_log() -> None:
-    """The one before had published s1, and was fenced before it said so."""
+    """The replaced attempt had published s1, and was fenced before it could report s1."""
     harness = splits()
     for name in ("parts/0", "parts/1"):
         harness.running(name)
     before = harness.world("parts/0")
     complete(harness, "s0", 3)
     assert only(AssignSplits, harness.next_attempt("parts/0")) == []
-    for number in (4, 5, 6, 7):  # the other one is out of work meanwhile, and gets none of them
+    for number in (4, 5, 6, 7):  # the other subtask runs out of work meanwhile, and gets none of them
         complete(harness, f"s{number}", number, "parts/1")
     told = {s for one in only(AssignSplits, harness.effects) if one.subtask == "parts/1" for s in one.splits}
     assert not told & {"s1", "s2", "s3"}
@@ -73,7 +73,7 @@ def test_r14_what_a_replaced_attempt_was_handed_goes_back_when_the_next_one_has_
 
 
 def test_r14_a_checkpoint_covers_what_lies_before_its_barriers_in_one_entry_with_its_completion() -> None:
-    """s9 was published by an earlier driver; s1 lies behind the barrier."""
+    """An earlier driver published s9. s1 is after the barrier."""
     harness = splits({9: ("parts/1", 2)})
     for name in ("parts/0", "parts/1", "v/0"):
         harness.running(name)
@@ -134,7 +134,7 @@ def test_r14_what_is_given_back_is_journaled_for_who_gets_it_before_that_one_is_
 
 
 def test_of_several_that_are_told_once_more_what_is_new_counts() -> None:
-    """The next attempt tells what is in the log: some of it was heard."""
+    """The next attempt reports all splits in the log, some of which were reported before."""
     harness = splits()
     harness.running("parts/0")
     complete(harness, "s1", 4)
@@ -145,7 +145,7 @@ def test_of_several_that_are_told_once_more_what_is_new_counts() -> None:
 
 
 def test_r14_a_checkpoint_covers_all_of_an_entry_or_nothing_of_it() -> None:
-    """Barriers lie between two entries of several."""
+    """Barriers are between two entries of several splits each."""
     harness = splits()
     for name in ("parts/0", "parts/1", "v/0"):
         harness.running(name)
@@ -164,7 +164,7 @@ def test_r14_a_checkpoint_covers_all_of_an_entry_or_nothing_of_it() -> None:
 
 
 def test_r22_what_an_attempt_that_was_replaced_gives_back_is_not_heard() -> None:
-    """Its splits went back, and to its successor: nobody else may get them."""
+    """Its splits were returned and assigned to its successor, so no other subtask may get them."""
     harness = splits()
     harness.running("parts/0")
     before = harness.world("parts/0")

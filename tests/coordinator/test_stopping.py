@@ -1,8 +1,8 @@
-"""A stop says what it came to: STOPPED is a savepoint that is completed and released, and nothing else.
+"""Answers of a stop. STOPPED means a savepoint that is completed and released, and nothing else.
 
-As Flink's ``StopWithSavepoint``: a savepoint that cannot be had leaves the job running, a failure on the way
-fails the job over, and who asked is told in both cases. A stop that ``leaves`` (a time that has come, a
-signal) has no job left to go on: it ends RESTARTING.
+As in Flink's ``StopWithSavepoint``, the job continues if no savepoint can be taken. A failure on the way makes the job
+fail over. The sender of the request is notified in both cases. A stop that ``leaves`` (``stop_at`` or a signal) has no
+job to return to, so the run ends RESTARTING.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _end(effects: list[Effect]) -> tuple[str, str]:
     return end.status, end.cause or ""
 
 
-# -- the savepoint cannot be had
+# -- no savepoint can be taken
 
 
 def test_a_stop_without_a_savepoint_in_time_is_withdrawn_and_the_job_goes_on() -> None:
@@ -61,7 +61,7 @@ def test_a_stop_that_has_to_leave_ends_the_run_without_calling_it_stopped() -> N
 
 
 def test_savepoints_that_fail_more_often_than_tolerated_fail_the_stop_and_not_the_job() -> None:
-    """CheckpointFailureManager: a savepoint does not go against the counter of the job."""
+    """CheckpointFailureManager: a failed savepoint does not count against the job's tolerable failures."""
     h = Harness(tolerable_failed=1, interval=1e6)
     h.request("stop", "r1")
     assert not h.decline("IO_EXCEPTION")[1:]
@@ -171,7 +171,7 @@ def test_a_subtask_that_fails_before_the_savepoint_makes_the_stop_fail() -> None
 
 
 def test_a_subtask_that_fails_behind_the_savepoint_makes_the_stop_fail_but_the_savepoint_is_released() -> None:
-    """StopWithSavepointStoppingException: the savepoint is there, the job did not stop on it."""
+    """StopWithSavepointStoppingException: the savepoint exists, but the job did not stop on it."""
     h = Harness()
     h.request("stop", "r1")
     h.ack()
@@ -247,7 +247,8 @@ def test_a_batch_job_at_its_end_finishes_whoever_stops_it() -> None:
 
 
 def test_in_batch_mode_every_unfinished_subtask_is_triggered() -> None:
-    """There a vertex has no gate that passes a barrier on: one with a sink and a consumer hung for ever."""
+    """No gate of a vertex passes a barrier on in batch mode. A vertex with a sink and a consumer used to hang
+    forever."""
     depths = graph(
         vertex("a", sources="a", bounded="a", sinks="x"),
         vertex("b", sinks="y"),
@@ -259,7 +260,7 @@ def test_in_batch_mode_every_unfinished_subtask_is_triggered() -> None:
     for name in ("a/0", "b/0", "c/0", "d/0"):
         h.end_of_data(name)
     assert [b.subtask for b in only(TriggerBarrier, h.effects)] == ["a/0", "b/0", "c/0", "d/0"]
-    h.done("c/0")  # it has no sink: it closes at once, and put no barrier
+    h.done("c/0")  # it has no sink, so it closes at once and writes no barrier
     for name in ("a/0", "b/0", "d/0"):
         h.ack(name, finished=True)
     assert [f.subtask for f in only(FinishSubtask, h.released())] == ["a/0", "b/0", "d/0"]

@@ -1,4 +1,4 @@
-"""The job goes on as another version of it: tried first, then a stop of which nobody is told as an end."""
+"""Jobs that continue as another version: a trial, then a stop that is not reported as the end of the job."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_savepoint_that_is_not_released_in_time_is_not_waited_for_without_chec
 
 
 def test_a_query_that_fails_meanwhile_begins_again_and_the_upgrade_is_given_up() -> None:
-    """Behind a stop of its own nothing begins again; this job is to go on."""
+    """After a stop, no query restarts. This job must continue, so its query restarts."""
     h, _ = asked(restart_attempts=3, restart_delay=1.0)
     tried(h)
     h.fail("v/0", "boom")

@@ -1,4 +1,4 @@
-"""Reports and commands survive JSON: tasks need not be in the process of the JobMaster."""
+"""JSON form of reports and commands, because tasks need not run in the JobMaster's process."""
 
 from __future__ import annotations
 

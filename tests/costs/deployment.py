@@ -1,4 +1,4 @@
-"""A deployment whose job has nothing to do: what its processes ask of the storage in an hour."""
+"""Idle deployment: requests of its processes to the storage per hour."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from tests.simulation.runner import Runner
 _NUMBERS = itertools.count()
 LOOKS = 320
 SETTLED = 64
-"""Looks after which all that has happened was told."""
+"""Polls until all earlier events have been reported."""
 LATE = 1e-6
-"""Seconds by which a look is late, as it is in a loop: what is due each second is not put off by a rounding."""
+"""Seconds by which a poll is late, as in a real loop. Without it, rounding would skip actions due each second."""
 
 
 class Idle(Cluster):
-    """``sources`` subtasks without inputs, all read by one more. Each of ``groups``, by the numbers of sources, is a
-    worker's; the reader has its own. No checkpoint is taken."""
+    """Idle cluster without checkpoints: ``sources`` subtasks without inputs, and one subtask that reads all of them.
+
+    ``groups``: source numbers of each worker. The reading subtask has its own worker.
+    """
 
     checkpoint_interval = 1e9
 
@@ -44,14 +46,14 @@ class Idle(Cluster):
         self.meter = self.world.live = Meter(self.world.live)  # type: ignore[assignment]
 
     def at_verb(self, process: Process, when: str, verb: str, path: str) -> None:
-        """Nobody else goes on meanwhile, and nothing goes wrong."""
+        """Do nothing: no other process runs meanwhile, and no fault is injected."""
 
     def _works(self, runner: Runner) -> bool:
-        """It comes to run, and reads nothing."""
+        """Start the query, but read nothing."""
         return bool(runner.work)
 
     def costs(self) -> dict[str, Cost]:
-        """In an hour, by process: ``master``, and each worker by its first subtask."""
+        """Return the cost per hour by process: ``master``, and each worker under its first subtask."""
         self.run(lambda: self._watched.refresh().status is JobStatus.RUNNING)
         self.supervises = False
         self._pass(SETTLED)

@@ -1,7 +1,7 @@
-"""A driver (``ckpt run``) whose job has nothing to do: what its JobMaster asks of the storage in an hour.
+"""Idle driver (``ckpt run``): requests of its JobMaster to the storage per hour.
 
-Its tasks are in its own process, where who reads a log is shown it for nothing (:class:`CurrentLog`): so there are none
-here. What Spark asks, for its sources and its own checkpoints, is not counted by anything of ours.
+Its tasks run in the same process and read logs without requests (:class:`CurrentLog`), so this driver has none.
+Requests by Spark are not counted, neither for sources nor for its own checkpoints.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class IdleDriver:
         self.attempts = open_logs(self.journal, self.logs, self.epoch, "streaming", None)
 
     def cost(self) -> Cost:
-        """In an hour without a checkpoint."""
+        """Return the cost per hour without a checkpoint."""
         master: Any = self._job_master()
         try:
             master._carry_out(master._coordinator.start(self.clock()))

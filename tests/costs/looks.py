@@ -1,4 +1,4 @@
-"""What an hour of looks at a job from outside costs: those of a sensor, of a trigger, of a deferred task."""
+"""Hourly cost of polling a job from outside: by a sensor, a trigger and a deferred task."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NUMBERS = itertools.count()
 
 
 class Watched:
-    """A job that a driver on another host runs."""
+    """Job that runs in a driver on another host."""
 
     def __init__(self) -> None:
         self.storage = open_root(MemoryStorage(f"watched/{os.getpid()}-{next(_NUMBERS)}"))
@@ -67,7 +67,10 @@ class Watched:
         self.journal.write(StatusChanged(JobStatus.STOPPED, 1.0))
 
     def hour(self, look: Callable[[], object], looks: int, checkpoints: int = 0) -> Cost:
-        """Of so many looks, all but the first ones of a wait. ``checkpoints``: completed meanwhile, spread evenly."""
+        """Return the cost of ``looks`` polls, without the first two polls of a wait.
+
+        ``checkpoints``: number of checkpoints completed meanwhile, spread evenly.
+        """
         look()
         look()
         self.meter.taken()
@@ -79,30 +82,36 @@ class Watched:
 
 
 def sensor(poll: float, checkpoints: int = 0) -> Cost:
-    """Deferred or not: :class:`CheckpointTrigger` and the sensor take the same looks."""
+    """Return the hourly cost of a sensor, deferred or not. :class:`CheckpointTrigger` polls in the same way."""
     watched = Watched()
     look = Look(watched.hook, CheckpointCondition(JOB, wait_for_restart=True), interval=poll)
     return watched.hour(look, round(3600 / poll), checkpoints)
 
 
 def deferred_task(poll: float, status_interval: float, checkpoints: int = 0) -> Cost:
-    """Of :class:`SparkApplicationTrigger`. What the cluster is asked is no request to the storage; the look behind its
-    answer is."""
+    """Return the hourly cost of :class:`SparkApplicationTrigger`.
+
+    Requests to the cluster are not requests to the storage, but the poll after each answer is.
+    """
     watched = Watched()
     look = watch(watched, poll=poll, status_interval=status_interval).look
     return watched.hour(look, round(3600 / poll), checkpoints)
 
 
 def awaiting_task(poll: float, ask_every: float = ASK_EVERY) -> Cost:
-    """Of :class:`AwaitedMasterTrigger`, of a subtask's task that waits for a JobMaster. What Airflow is asked is no
-    request to the storage."""
+    """Return the hourly cost of :class:`AwaitedMasterTrigger` for a subtask's task that waits for a JobMaster.
+
+    Requests to Airflow are not requests to the storage.
+    """
     watched = Watched()
     return watched.hour(comeback(watched, poll=poll, ask_every=ask_every).look, round(3600 / poll))
 
 
 def finished_tasks(count: int, poll: float) -> Cost:
-    """Of :class:`FinishedSubtaskTrigger`, of so many tasks of a group in one triggerer, one after the other begun: they
-    share their looks."""
+    """Return the hourly cost of :class:`FinishedSubtaskTrigger` for ``count`` tasks of a group in one triggerer.
+
+    The tasks start one after the other and share their polls.
+    """
     watched, now = Watched(), 0.0
     shared = GroupLooks(watched.client.look, lambda: "deferred", clock=lambda: now)
 
@@ -119,7 +128,7 @@ def finished_tasks(count: int, poll: float) -> Cost:
 
 
 def comeback(watched: Watched, *, poll: float, ask_every: float = ASK_EVERY) -> ComebackWatch:
-    """As the trigger has it, of a JobMaster that has died."""
+    """Return the watch that the trigger uses, for a JobMaster that has died."""
     deployment = watched.journal.state.epoch
     watched.journal.write(DeploymentPrepared(deployment, 1.0))
     epoch = watched.journal.claim("t1", Worker(), 1.0, deployment=deployment)
@@ -128,7 +137,7 @@ def comeback(watched: Watched, *, poll: float, ask_every: float = ASK_EVERY) -> 
 
 
 def watch(watched: Watched, *, poll: float, status_interval: float) -> DriverWatch:
-    """As the trigger has it, of a driver that the cluster says is running."""
+    """Return the watch that the trigger uses, for a driver that the cluster reports as running."""
     submission = Submission("yarn", "tag", "t1", 0, application_id="application_1_1", is_submitted=True, is_seen=True)
     running = ApplicationReport(ApplicationState.RUNNING, "", "application_1_1")
     status: Any = SimpleNamespace(report=lambda asked: running)

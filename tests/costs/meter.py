@@ -1,4 +1,4 @@
-"""What is asked of a storage, and what an object store takes for it."""
+"""Counter of requests to a storage, and their prices in an object store."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import Verbs, WrappedStorage
 
 DEAR, CHEAP = 0.005, 0.0004
-"""Dollars for 1,000 requests to S3 Standard in us-east-1, as listed: PUT, COPY, POST and LIST; GET, HEAD and the rest.
-A deletion costs nothing."""
+"""List prices of S3 Standard in us-east-1, in dollars per 1,000 requests.
+
+The first is for PUT, COPY, POST and LIST, the second for GET, HEAD and all others. Deletions are free.
+"""
 HOURS = 730
-"""In a month."""
+"""Hours of a month."""
 _DEAR = frozenset({"create", "replace", "copy", "list", "files"})
 _FREE = frozenset({"delete", "delete_tree", "sync"})
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Requests, mostly of an hour, by their price."""
+    """Numbers of requests by price, mostly per hour."""
 
     gets: float
     puts: float
-    """And lists."""
+    """Includes lists."""
 
     @property
     def price(self) -> float:
-        """Dollars."""
+        """Return the price in dollars."""
         return (self.gets * CHEAP + self.puts * DEAR) / 1000
 
     @property
     def a_month(self) -> float:
-        """Dollars, of what is asked in an hour."""
+        """Return the price of a month in dollars, if the requests are hourly."""
         return HOURS * self.price
 
     def __add__(self, other: Cost) -> Cost:
@@ -48,15 +50,17 @@ class Cost:
 
 
 class Meter(WrappedStorage):
-    """Counts each verb as the one request that it is to S3 (tests/storage/test_s3.py). ``requests``: since it was
-    emptied."""
+    """Storage that counts each verb as one request, as it is in S3 (tests/storage/test_s3.py).
+
+    ``requests``: counts since the last call of :meth:`taken`.
+    """
 
     def __init__(self, inner: Storage, verbs: Verbs | None = None, requests: Counter[str] | None = None) -> None:
         super().__init__(inner, verbs)
         self.requests: Counter[str] = Counter() if requests is None else requests
 
     def taken(self) -> Cost:
-        """What was counted since this was asked last."""
+        """Return the cost since the last call, and reset the counts."""
         cheap = sum(count for verb, count in self.requests.items() if verb not in _DEAR | _FREE)
         dear = sum(count for verb, count in self.requests.items() if verb in _DEAR)
         self.requests.clear()

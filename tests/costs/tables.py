@@ -1,4 +1,4 @@
-"""The tables of costs in ``docs/``, made from what was counted; ``python -m tests.costs.tables`` writes them anew.
+"""Cost tables of ``docs/``, generated from counted requests: ``python -m tests.costs.tables`` writes them.
 
 A table stands between ``<!-- costs: <name> -->`` and ``<!-- end of costs -->``.
 """
@@ -24,7 +24,10 @@ WHOLE = "a master and five workers of a subtask each, one of which reads the oth
 
 @cache
 def processes(poll: float) -> Mapping[str, Cost]:
-    """In an hour, what the parts of a deployment cost: each follows from two that differ in it alone."""
+    """Return the hourly costs of a deployment's parts.
+
+    Each is the difference of two deployments that differ only in it.
+    """
     timing = Timing(poll)
     two, three = Idle(1, [[0]], timing).costs(), Idle(2, [[0], [1]], timing).costs()
     shared, five = Idle(2, [[0, 1]], timing).costs(), Idle(4, [[0], [1], [2], [3]], timing).costs()
@@ -53,7 +56,7 @@ def of_workers() -> str:
 
 @cache
 def looks() -> Mapping[tuple[str, str], Cost]:
-    """By who looks how often, and what the job does."""
+    """Return the hourly costs by poller with its interval, and by the job's activity."""
     idle, busy = "writes nothing", "completes a checkpoint every 30 s"
     either, task = "a sensor or a `CheckpointReleaseTrigger`, every 10 s", "a deferred task that runs a job, every 10 s"
     return {
@@ -101,7 +104,7 @@ def names(page: str) -> list[str]:
 
 
 def renewed(page: str) -> str:
-    """The text of a page with its tables as they were counted."""
+    """Return the text of a page with its tables generated again."""
     return _PLACE.sub(lambda match: f"{match[1]}{TABLES[match['name']]()}{match[3]}", page)
 
 

@@ -1,4 +1,4 @@
-"""What waiting costs: an object store takes money for each request. docs/ shows the figures."""
+"""Costs of waiting. An object store charges for each request, and docs/ shows the figures."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ def per_hour(seconds: float) -> int:
 
 
 EACH_SECOND, EACH_BEAT, EACH_SIXTEENTH = per_hour(1), per_hour(2), per_hour(16)
-"""A reader of a subtask's log that finds nothing asks each sixteenth time whether it was truncated: a LIST, a HEAD."""
+"""Hourly rates. A reader of a quiet log checks every 16 s with a LIST and a HEAD whether the log was truncated."""
 
 
 @pytest.mark.slow
 def test_an_idle_deployment_asks_for_no_more_than_this() -> None:
-    """Exactly: one more request for each look, in any of the loops, is seen here."""
+    """The counts are exact, so one additional request per poll in any loop fails the test."""
     parts = tables.processes(REMOTE_POLL)
     requests, workers = EACH_SECOND, per_hour(10)
     assert parts["a master"] == Cost(EACH_SECOND, requests + workers + EACH_BEAT)
     assert parts["… for each worker"] == Cost(EACH_SECOND, 0)
-    journal = Cost(2 * EACH_SECOND, 0)  # the next entry, and the last one
+    journal = Cost(2 * EACH_SECOND, 0)  # the next entry and the last entry
     assert parts["a worker"] == Cost(EACH_SECOND, EACH_BEAT) + journal
     assert parts["… for each subtask that it runs"] == Cost(EACH_SECOND, 0)
     assert parts["… for each log that it reads"] == Cost(EACH_SECOND + EACH_SIXTEENTH, EACH_SIXTEENTH)
 
 
+@pytest.mark.slow
 def test_the_parts_add_up() -> None:
     parts = tables.processes(REMOTE_POLL)
     whole = parts["a master"] + (parts["… for each worker"] + parts["a worker"]) * 5
@@ -44,8 +45,10 @@ def test_the_parts_add_up() -> None:
 
 @pytest.mark.slow
 def test_where_a_look_is_cheap_only_what_others_say_is_looked_for_more_often() -> None:
-    """What is bounded by the second is as it is: lists, and what is written. New workers are looked for each second, as
-    they are everywhere while a subtask has none."""
+    """Actions limited to once a second stay the same: lists and writes.
+
+    New workers are listed each second, as in any deployment while a subtask has no worker.
+    """
     near, far = tables.processes(LOCAL_POLL), tables.processes(REMOTE_POLL)
     times = REMOTE_POLL / LOCAL_POLL
     assert near["a master"].puts == far["a master"].puts + EACH_SECOND - per_hour(10)
@@ -61,6 +64,7 @@ def test_who_looks_less_often_pays_less() -> None:
     assert all(rare[name].a_month < 0.85 * usual[name].a_month for name in usual)
 
 
+@pytest.mark.slow
 def test_an_idle_driver_looks_for_a_fence_and_for_requests_each_second() -> None:
     driver = IdleDriver()
     assert driver.cost() == Cost(EACH_SECOND, EACH_SECOND)
@@ -77,6 +81,7 @@ def test_a_price_is_that_of_the_list() -> None:
     assert Cost(0, 1_000_000).a_month == pytest.approx(730 * 5.00)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", tables.pages(), ids=lambda page: page.name)
 def test_the_tables_of_a_page_are_those_that_were_counted(page: Path) -> None:
     text = page.read_text("utf-8")

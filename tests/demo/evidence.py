@@ -1,4 +1,4 @@
-"""The evidence of a demo that went well, made of real events; tests take it and make one thing wrong."""
+"""Evidence of a successful demo, made of real events. Tests falsify one part of it."""
 
 from __future__ import annotations
 

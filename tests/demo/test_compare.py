@@ -1,4 +1,4 @@
-"""What is expected of the outputs, and finding what differs."""
+"""Expected outputs of the demo, and search for differences."""
 
 from __future__ import annotations
 

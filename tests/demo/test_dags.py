@@ -1,4 +1,4 @@
-"""The example Dags and their job can be loaded as Airflow and Spark's driver load them."""
+"""The example Dags and their job load as in Airflow and in Spark's driver."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ with open(sys.argv[1], "w") as file:
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """In a process of its own: Airflow reads its environment once."""
+    """Load the Dags in a separate process, because Airflow reads its environment once."""
     folder = tmp_path_factory.mktemp("airflow")
     env = environment(os.environ, home=folder / "home", root=folder / "root", lake=folder / "lake")
     subprocess.run([sys.executable, "-c", SHOW, str(folder / "bag.json")], env=env, check=True, capture_output=True)
     return json.loads((folder / "bag.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.airflow
 def test_the_examples_folder_is_a_dags_folder(bag: Any) -> None:
     assert bag == {

@@ -1,4 +1,4 @@
-"""The input of the demo and its delivery."""
+"""Input of the demo, and its delivery."""
 
 from __future__ import annotations
 

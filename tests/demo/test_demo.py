@@ -1,4 +1,4 @@
-"""The command itself. The whole story is run by ``make demo``, which CI runs."""
+"""The demo's command. ``make demo``, which CI runs, plays the whole story."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "mine").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.airflow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_leaves_neither_processes_nor_files(number: signal.Signals, tmp_path: Path) -> None:
@@ -44,7 +45,7 @@ def test_interrupted_it_leaves_neither_processes_nor_files(number: signal.Signal
         cwd=EXAMPLES.parent,
         stdout=subprocess.PIPE,
         text=True,
-        # a shell starts its background jobs with SIGINT ignored, and children inherit that
+        # a shell starts background jobs with SIGINT ignored, and children inherit that
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert demo.stdout is not None
@@ -62,6 +63,7 @@ def test_interrupted_it_leaves_neither_processes_nor_files(number: signal.Signal
     assert not workdir.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.airflow
 def test_killed_it_takes_its_dag_run_with_it(tmp_path: Path) -> None:
     workdir = tmp_path / "work"

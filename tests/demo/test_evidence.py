@@ -1,4 +1,4 @@
-"""The report says what was seen: one thing wrong in the evidence, and the claim about it fails."""
+"""Report of the demo. If one part of the evidence is wrong, the claim about it fails."""
 
 from __future__ import annotations
 

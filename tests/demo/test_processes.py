@@ -1,4 +1,4 @@
-"""What the demo starts, it ends: also what its children leave behind."""
+"""Processes of the demo: it ends all that it starts, and their orphaned children."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from dags_examples.demo_support.processes import Child, kill, lives
 
-# A chain of processes, each of which says who it is and then waits for ever.
+# A chain of processes. Each writes its process id and then waits forever.
 TREE = """
 import pathlib, subprocess, sys, time
 depth, folder, orphan = int(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] == "orphan"

@@ -1,4 +1,4 @@
-"""Waiting for the job: by its journal, with progress, and never in vain."""
+"""Waits for the job: by its journal, with progress, and with an end if the job can no longer succeed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.demo.evidence import completed
 
 
 class World:
-    """A clock, and what happens while somebody sleeps."""
+    """World with a clock, whose sleeps run the next of ``steps``."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.now, self.said = root, 0.0, list[str]()

@@ -1,6 +1,6 @@
-"""Finds the code blocks of a Markdown page and runs those that ask for it.
+"""Code blocks of a Markdown page, found and run on request.
 
-A comment in front of a block says what it is:
+A comment before a block defines its kind:
 
 * ``<!-- file: orders.py -->``: the block is written to that file in the page's own temporary folder. If it
   defines ``job``, the job is loaded and validated.
@@ -36,7 +36,7 @@ class Block:
     code: str
     line: int
     kind: str | None
-    """file, runnable, or None: then it is only looked at."""
+    """file, runnable, or None for a block that is neither written nor run."""
     value: str | None
 
 
@@ -58,7 +58,10 @@ def blocks(text: str) -> list[Block]:
 
 
 def run_page(text: str, folder: Path) -> int:
-    """Write and run the blocks in order; returns how many were. Raises AssertionError with the output."""
+    """Write and run the blocks in order. Return the number of blocks that were written or run.
+
+    Raises AssertionError with the output of a block that fails.
+    """
     done = 0
     for block in blocks(text):
         if block.kind == "file":
@@ -101,7 +104,7 @@ def _run(command: list[str], folder: Path, block: Block) -> None:
 
 
 def _ckpt_command(folder: Path) -> Path:
-    """A folder with ``ckpt`` in it: that of this working tree, not the one that happens to be installed."""
+    """Create a folder with a ``ckpt`` command of this working tree, in case another version is installed."""
     command = folder / ".bin" / "ckpt"
     if not command.exists():
         command.parent.mkdir()
@@ -112,14 +115,14 @@ def _ckpt_command(folder: Path) -> Path:
 
 
 def ckpt_commands(text: str) -> Iterator[tuple[int, list[str]]]:
-    """(line, arguments) of every ``ckpt …`` command in the shell blocks."""
+    """Yield (line, arguments) of every ``ckpt …`` command in the shell blocks."""
     for block in blocks(text):
         if block.language not in SHELLS:
             continue
         joined = block.code.replace("\\\n", " ")
         for line in joined.splitlines():
             words = shlex.split(line.removeprefix("$ "), comments=True)
-            while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):  # NAME=value in front of the command
+            while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):  # NAME=value before the command
                 words = words[1:]
             if words[-1:] == ["&"]:
                 words = words[:-1]

@@ -1,4 +1,4 @@
-"""The tables of options in ``docs/``, made from their declaration; ``python -m tests.docs.options`` writes them anew.
+"""Tables of options in ``docs/``, generated from their declaration: ``python -m tests.docs.options`` writes them.
 
 A table stands between ``<!-- options: <name> -->`` and ``<!-- end of options -->``.
 """
@@ -19,13 +19,13 @@ _PLACE = re.compile(r"(<!-- options: (?P<name>.+?) -->\n).*?(<!-- end of options
 
 
 def flags() -> str:
-    """Of ``ckpt run``."""
+    """Return the table of the flags of ``ckpt run``."""
     rows = [(_flag(one), *_values(one), one.help) for one in OPTIONS if one.flag]
     return _table(("option", "values", "default", "meaning"), rows)
 
 
 def arguments() -> str:
-    """Of the Airflow operator."""
+    """Return the table of the arguments of the Airflow operator."""
     rows = [
         (
             f"`{one.argument}`",
@@ -41,7 +41,7 @@ def arguments() -> str:
 
 
 def of_a_run() -> str:
-    """What may change between two runs: a row of docs/changes.md has no table of its own to stand in."""
+    """Return the table of options that may change between two runs, a single row for all with the same effect."""
     free = [one for one in OPTIONS if not (one.fixed or one.is_identity or one.kind in (kinds.CONF, kinds.PARAMS))]
     names = ", ".join(f"`{one.name}`" for one in free)
     fixed = ", ".join(f"`{one.name}`" for one in OPTIONS if one.fixed)
@@ -55,7 +55,7 @@ def of_a_run() -> str:
 
 
 def _flag(one: Option) -> str:
-    """With what is written behind it, where that is no value alone."""
+    """Return the flag with its placeholder, if its value is a pair, or with its negation."""
     pairs = one.kind in (kinds.CONF, kinds.PARAMS)
     if one.kind is kinds.FLAG and one.default:
         return f"`{one.flag}`, `--no-{str(one.flag)[2:]}`"
@@ -63,7 +63,7 @@ def _flag(one: Option) -> str:
 
 
 def _values(one: Option) -> tuple[str, str]:
-    """What a flag can be, and is when it is not given; one without a value says neither."""
+    """Return the values of a flag and its default. Both are empty for a flag without a value."""
     if one.kind is kinds.FLAG:
         return "", _default(one) if one.default else ""
     return one.kind.allowed, one.unset or _default(one)
@@ -79,7 +79,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def flink_keys() -> str:
-    """Under Flink's names."""
+    """Return the table of the options that have a Flink key."""
     rows = [(f"`{key}`", f"`{one.name}`", _default(one), one.help) for key, one in KEYS.items()]
     return _table(("key", "field of RunOptions", "default", "meaning"), rows)
 
@@ -97,7 +97,7 @@ def names(page: str) -> list[str]:
 
 
 def renewed(page: str) -> str:
-    """The text of a page with its tables as the declaration has them."""
+    """Return the text of a page with its tables generated again."""
     return _PLACE.sub(lambda match: f"{match[1]}{TABLES[match['name']]()}{match[3]}", page)
 
 

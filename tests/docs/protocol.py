@@ -1,4 +1,4 @@
-"""What docs/protocol.md says of each rule, and where code and tests cite rules."""
+"""Rules of docs/protocol.md as the page states them, and citations of rules in code and tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _NUMBERED = re.compile(r"test_((?:r\d+_)+)")
 
 @dataclass(frozen=True)
 class Rule:
-    """``kept``: files below the package. ``proved``: tests as ``<file>::<function>``. ``mutants``: ids."""
+    """Rule of the page.
+
+    ``kept``: files below the package. ``proved``: tests as ``<file>::<function>``. ``mutants``: ids.
+    """
 
     number: int
     statement: str
@@ -61,7 +64,7 @@ def _rule(heading: re.Match[str], text: str) -> Rule:
 
 
 def _named(paragraphs: list[str], label: str) -> tuple[str, ...]:
-    """The names in the one paragraph with this label; it has to be a list of them, and nothing else."""
+    """Return the names in the only paragraph with this label, which must be a plain list of names."""
     found = [paragraph.removeprefix(label) for paragraph in paragraphs if paragraph.startswith(label)]
     if not found:
         return ()
@@ -91,7 +94,7 @@ def cited_by(text: str) -> frozenset[int]:
 
 @cache
 def named_tests(path: Path) -> tuple[str, ...]:
-    """The test functions of a file, those in classes included, without running it."""
+    """Return the test functions of a file, with those in classes, without running it."""
     found = ast.walk(ast.parse(path.read_text("utf-8")))
     return tuple(
         node.name
@@ -101,13 +104,13 @@ def named_tests(path: Path) -> tuple[str, ...]:
 
 
 def numbers_of(test: str) -> frozenset[int]:
-    """Of ``test_r9_r12_...``: 9 and 12."""
+    """Return the rule numbers of a test's name: 9 and 12 for ``test_r9_r12_...``."""
     carried = _NUMBERED.match(test)
     return frozenset() if carried is None else frozenset(map(int, re.findall(r"\d+", carried[1])))
 
 
 def shown_texts(source: str) -> Iterator[tuple[int, str]]:
-    """(line, text) of every string that is no docstring: whatever somebody may be shown is among them."""
+    """Yield (line, text) of every string that is no docstring. All texts shown to users are among them."""
     tree = ast.parse(source)
     said_of_code = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -1,4 +1,4 @@
-"""What README.md and docs/ show must work as it stands there."""
+"""Code and commands in README.md and docs/ work as they are printed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _is_accepted(words: list[str]) -> bool:
     try:
         build_parser().parse_args(words)
     except SystemExit as leaving:
-        return leaving.code == 0  # --help
+        return leaving.code == 0  # exit of --help
     return True
 
 

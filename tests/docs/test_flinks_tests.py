@@ -1,4 +1,4 @@
-"""docs/partitions.md and docs/recovery.md say which of our tests shows what one of Flink's does, or why none."""
+"""docs/partitions.md and docs/recovery.md name our counterpart of each of Flink's tests, or why there is none."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def expected(tests: str) -> set[str]:
 
 
 def rows(page: str) -> list[tuple[list[str], str]]:
-    """(Flink's tests without the names of their classes, what is said of them) of each row."""
+    """Return (names of Flink's tests without their classes, text about our tests) of each row."""
     (table,) = _TABLE.findall(page)
     cells = [line.strip("|\n").split(" | ", 1) for line in table.splitlines()[2:]]
     return [([name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)`", flink)], here) for flink, here in cells]
 
 
 def unknown(page: str) -> list[str]:
-    """The tests that the page names and that there are not."""
+    """Return the tests that the page names but that do not exist."""
     files = {
         file: set(named_tests(ROOT / file)) if (ROOT / file).is_file() else set() for file, _ in _OURS.findall(page)
     }
@@ -70,7 +70,7 @@ def unknown(page: str) -> list[str]:
 
 
 def unsaid(page: str) -> list[str]:
-    """Rows without a test of ours, and without a reason."""
+    """Return the rows that have neither a test of ours nor a reason."""
     return [
         " ".join(flink) for flink, here in rows(page) if not _OURS.search(here) and not here.strip().startswith("none")
     ]

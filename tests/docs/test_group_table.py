@@ -1,4 +1,4 @@
-"""Each line of the table of a group in docs/airflow.md (retry, clear, new run) is one that tests show, task by task."""
+"""Each row of the table of a group in docs/airflow.md (retry, clear, new run) is covered by tests, task by task."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _NAMED = re.compile(r"`tests/[\w/]+\.py::test_\w+`")
 
 
 def rows(table: str) -> list[list[str]]:
-    """Cell by cell, without the head."""
+    """Return the cells of each row, without the header."""
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()[2:]]
 
 
 def lines(page: str) -> list[str]:
-    """What the table of a group tells of, without emphasis."""
+    """Return the first cells of the table of a group, without emphasis."""
     (table,) = _LINES.findall(page)
     return [cells[0].replace("**", "") for cells in rows(table)]
 
 
 def shown(page: str) -> dict[tuple[str, str], list[str]]:
-    """(line, task) -> the tests that the page names; that there are such tests, test_flinks_tests.py looks at."""
+    """Return the tests that the page names for each (line, task). test_flinks_tests.py checks that they exist."""
     (table,) = _TESTS.findall(page)
     return {(line, task): _NAMED.findall(tests) for line, task, tests in rows(table)}
 

@@ -1,4 +1,4 @@
-"""The pages say of the options of a run what their declaration says."""
+"""Options of a run on the pages match their declaration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/walks.md leads through code that is there."""
+"""docs/walks.md names existing code only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = re.findall(r"`([a-z_/]+\.py)`:\s+`([A-Za-z_.]+)`", PAGE)
 
 
 def names(path: str) -> set[str]:
-    """Functions, classes, and methods as ``Class.method``, of the class in which they are defined."""
+    """Return the functions, the classes, and the methods as ``Class.method`` under their defining class."""
     found: set[str] = set()
     for node in ast.parse((PACKAGE / path).read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

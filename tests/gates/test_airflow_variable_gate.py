@@ -1,5 +1,7 @@
-"""The gate that is an Airflow Variable, against a server of its own that answers as Airflow's does (the real one:
-tests/airflow_real/test_variable_gate.py)."""
+"""Gate of an Airflow Variable, tested against a server that answers as Airflow does.
+
+tests/airflow_real/test_variable_gate.py tests it against the real one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ PENDING = PendingRelease("orders", "lake", 12, 5)
 
 
 class Server:
-    """``variables``: what there is; ``valid``: tokens that are taken; ``asked``: paths, in their order."""
+    """Server of Airflow Variables.
+
+    ``variables``: the existing ones. ``valid``: accepted tokens. ``asked``: requested paths, in order.
+    """
 
     def __init__(self) -> None:
         self.variables: dict[str, Any] = {}

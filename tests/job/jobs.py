@@ -1,4 +1,4 @@
-"""Small jobs to test with, and jobs given as data."""
+"""Small jobs for tests, and a short way to define more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SinkFullError(InvalidInputError):
 
 @dataclass(frozen=True)
 class Nowhere(Sink):
-    """A sink that leads nowhere."""
+    """Sink that discards everything."""
 
     refusal: InvalidInputError | None = None
     password: str = "hunter2"
@@ -40,7 +40,7 @@ def pass_on(rows: Any) -> Any:
 
 
 class Sketch:
-    """Defines operators in one line each."""
+    """Job whose operators are defined in one line each."""
 
     def __init__(self, name: str = "sketch") -> None:
         self.job = Job(name)
@@ -63,7 +63,7 @@ class Sketch:
 
 
 def backfill(*, chain: bool = True) -> Job:
-    """The example of the documentation: history and a live feed into one aggregate with two sinks."""
+    """Return the example of the documentation: history and a live feed into one aggregate with two sinks."""
     sketch = Sketch("orders")
     history = sketch.source("history", bounded=True, chain=chain)
     live = sketch.source("live")
@@ -74,5 +74,5 @@ def backfill(*, chain: bool = True) -> Job:
 
 
 def shapes(vertices: Iterable[Any]) -> Mapping[str, tuple[str, ...]]:
-    """Vertex uid -> its operators."""
+    """Return vertex uid -> its operators."""
     return {vertex.uid: vertex.operators for vertex in vertices}

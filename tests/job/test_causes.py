@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_ckpt.job.causes import cause_first
 
 FAILED_UDF = (Path(__file__).parent / "data" / "failed-udf.txt").read_text()
-"""What Spark 4.2 says of a streaming query whose Python UDF raised."""
+"""Message of Spark 4.2 for a streaming query whose Python UDF raised an error."""
 
 
 def test_the_users_exception_comes_first_with_its_line() -> None:

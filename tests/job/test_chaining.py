@@ -1,4 +1,4 @@
-"""From operators to vertices: ARCHITECTURE §6, rule by rule."""
+"""Chaining of operators into vertices: ARCHITECTURE §6, rule by rule."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_vertices_are_in_topological_order_however_the_job_was_written() -> None
 
 
 def test_sinks_do_not_name_the_vertex_and_sources_do_not_either() -> None:
-    """A vertex keeps its uid, and so its state, when sources or sinks are added."""
+    """A vertex keeps its uid, and with it its state, when sources or sinks are added."""
     before = backfill()
     after = backfill()
     after.source(uid="third")(pass_on)
@@ -256,7 +256,7 @@ def test_the_golden_graph_is_still_what_the_job_gives_and_still_reads_back() -> 
 
 
 def test_a_large_job_is_chained_in_linear_time() -> None:
-    """Counted, not timed: ``inline`` is asked once per bounded source of a long and wide job."""
+    """The test counts calls instead of time: ``inline`` is called once per bounded source of a long and wide job."""
     sketch, asked = Sketch(), []
     upstream = sketch.source("live")
     for number in range(2_000):

@@ -20,10 +20,12 @@ from tests.job.jobs import Sketch
 modes: st.SearchStrategy[OutputMode] = st.sampled_from(["append", "append", "update", "complete"])
 uids = st.text("ab_AZ09", min_size=1, max_size=6)
 
+EXAMPLES = settings().max_examples
+
 
 @dataclass(frozen=True)
 class Plan:
-    """An operator as data: ``inputs`` are numbers of earlier operators, none for a source."""
+    """Operator as data. ``inputs`` are the numbers of earlier operators; a source has none."""
 
     inputs: tuple[int, ...]
     bounded: bool
@@ -46,7 +48,7 @@ def plans(draw: st.DrawFn) -> list[Plan]:
 
 
 def job_of(found: Sequence[Plan]) -> Job:
-    """Operators without a consumer get a sink, so that every job is valid."""
+    """Return a job. Operators without a consumer get a sink, so that every job is valid."""
     sketch = Sketch()
     read = {i for plan in found for i in plan.inputs}
     for number, plan in enumerate(found):
@@ -66,7 +68,7 @@ def graph_of(found: Sequence[Plan]) -> tuple[Job, JobGraph]:
     return job, build_graph(job, inline=lambda uid: found[int(uid[1:])].inline)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES)
 @given(plans())
 def test_every_operator_and_sink_is_in_exactly_one_vertex(found: list[Plan]) -> None:
     job, graph = graph_of(found)
@@ -79,7 +81,7 @@ def test_every_operator_and_sink_is_in_exactly_one_vertex(found: list[Plan]) -> 
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES)
 @given(plans())
 def test_every_input_is_either_inside_a_vertex_or_one_edge(found: list[Plan]) -> None:
     job, graph = graph_of(found)
@@ -94,7 +96,7 @@ def test_every_input_is_either_inside_a_vertex_or_one_edge(found: list[Plan]) ->
     assert all(UID.fullmatch(name) for name in names)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES)
 @given(plans())
 def test_vertices_are_in_topological_order_and_so_acyclic(found: list[Plan]) -> None:
     _, graph = graph_of(found)
@@ -102,7 +104,7 @@ def test_vertices_are_in_topological_order_and_so_acyclic(found: list[Plan]) -> 
     assert all(place[edge.producer] < place[edge.consumer] for edge in graph.edges)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES)
 @given(plans())
 def test_a_vertex_is_a_tree_whose_only_output_is_its_last_operator(found: list[Plan]) -> None:
     job, graph = graph_of(found)
@@ -116,7 +118,7 @@ def test_a_vertex_is_a_tree_whose_only_output_is_its_last_operator(found: list[P
         assert all(job.operators[sink].input_uids == (output,) for sink in vertex.sinks)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES)
 @given(plans())
 def test_boundedness_is_that_of_the_output_and_mixes_only_inline(found: list[Plan]) -> None:
     job, graph = graph_of(found)
@@ -131,7 +133,7 @@ def test_boundedness_is_that_of_the_output_and_mixes_only_inline(found: list[Pla
             assert all(found[int(uid[1:])].inline for uid in vertex.bounded_sources)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES)
 @given(plans())
 def test_an_operator_that_may_not_be_chained_is_alone(found: list[Plan]) -> None:
     job, graph = graph_of(found)
@@ -140,10 +142,10 @@ def test_an_operator_that_may_not_be_chained_is_alone(found: list[Plan]) -> None
             assert len(vertex.operators) == 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES)
 @given(plans())
 def test_a_cut_has_a_reason(found: list[Plan]) -> None:
-    """Nothing is an edge that could have been chained: chaining is what makes a plain job cost nothing."""
+    """No edge could have been chained: because of chaining, a plain job costs nothing extra."""
     job, graph = graph_of(found)
     readers, bounded = consumers(job.operators), boundedness(job.operators)
     for edge in graph.edges:
@@ -160,14 +162,14 @@ def modes_of(job: Job, graph: JobGraph, vertex: str) -> set[OutputMode]:
     return {job.operators[uid].output_mode for uid in graph.vertex(vertex).operators} - {"append"}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * EXAMPLES)
 @given(plans())
 def test_a_vertex_has_one_output_mode(found: list[Plan]) -> None:
     job, graph = graph_of(found)
     assert all(len(modes_of(job, graph, vertex.uid)) <= 1 for vertex in graph.vertices)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * EXAMPLES)
 @given(plans())
 def test_the_same_definition_gives_the_same_graph_and_json_reads_back(found: list[Plan]) -> None:
     first, second = graph_of(found)[1], graph_of(found)[1]
@@ -175,7 +177,7 @@ def test_the_same_definition_gives_the_same_graph_and_json_reads_back(found: lis
     assert from_json(JobGraph, to_json(first)) == first
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=5 * EXAMPLES)
 @given(uids, uids, uids, uids)
 def test_different_pairs_of_operators_have_edges_of_different_names(a: str, b: str, c: str, d: str) -> None:
     assert (edge_uid(a, b) == edge_uid(c, d)) == ((a, b) == (c, d))

@@ -1,4 +1,4 @@
-"""What may change between two runs of one job: every rule alone, any of them together, and the table in docs/."""
+"""Changes between two runs of one job: each rule alone, all combinations, and the table in docs/."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ CHANGES: dict[tuple[str, str], JobDefinition] = {
     ("source", "paths"): with_source(paths=("/lake/elsewhere",)),
     ("source", "selection"): with_source(selects={}),
     ("source", "splits"): with_source(parallelism=4),
-    ("source", "parallelism"): JOB,  # of a source with splits only: below
+    ("source", "parallelism"): JOB,  # only sources with splits have one: see below
     ("vertex", "output mode"): with_vertex(output_mode="update"),
     ("vertex", "state"): with_vertex(stateful=False),
     ("vertex", "shuffle partitions"): with_vertex(shuffle_partitions=8),
@@ -75,7 +75,7 @@ CHANGES: dict[tuple[str, str], JobDefinition] = {
 
 
 OF_FILES = [rule for rule in RULES if not rule.field.startswith("topics") and rule.field != "kept state"]
-"""Those of Kafka, and what a query keeps: below."""
+"""Rules other than Kafka's and those of kept state, which have tests of their own below."""
 
 
 def test_every_rule_has_a_change_here() -> None:
@@ -107,9 +107,10 @@ def test_the_error_names_the_field_both_values_and_how_many_more() -> None:
     assert "'streaming' became 'batch' (1 more differences)" in str(caught.value)
 
 
+@pytest.mark.slow
 @given(st.sets(st.sampled_from([*CHANGES]), max_size=4), st.booleans())
 def test_any_changes_together_are_refused_exactly_if_one_of_them_is(chosen: set[tuple[str, str]], more: bool) -> None:
-    """Operators that come or go change nothing of that."""
+    """Added or removed operators make no difference to that."""
     parts: dict[str, Any] = {PLURAL[what]: merged(what, chosen) for what, _ in chosen if what != "job"}
     if ("job", "mode") in chosen:
         parts["mode"] = "batch"
@@ -121,7 +122,7 @@ def test_any_changes_together_are_refused_exactly_if_one_of_them_is(chosen: set[
 
 
 def merged(what: str, chosen: set[tuple[str, str]]) -> dict[str, Any]:
-    """The parts of that kind with all the chosen changes in them."""
+    """Return the parts of that kind with all chosen changes in them."""
     kind = PLURAL[what]
     [(uid, base)] = [(u, v) for u, v in getattr(JOB, kind).items() if u != "live"]
     result = base
@@ -168,7 +169,7 @@ def test_the_golden_definition_is_read_and_written_again() -> None:
 
 
 def test_a_definition_that_does_not_say_all_is_compared_as_far_as_it_goes() -> None:
-    """Those of earlier drivers know neither shuffle partitions nor inputs."""
+    """Definitions by earlier drivers have neither shuffle partitions nor inputs."""
     body = json.loads(GOLDEN.read_text())
     del body["vertices"]["daily"]["shuffle_partitions"], body["inputs"]
     before = from_json(JobDefinition, body)
@@ -177,7 +178,7 @@ def test_a_definition_that_does_not_say_all_is_compared_as_far_as_it_goes() -> N
 
 
 def test_the_golden_definition_with_unions_is_read_and_written_again() -> None:
-    """The field is left out where nothing is united: the one without it is still read, and still written."""
+    """A job without unions has no such field. Such a definition is still read, and still written."""
     whole, live = schema(id="long", k="long"), schema(k="long", id="integer")
     united = UnionDefinition("daily", "rows", whole, {"history": whole, "live": live})
     golden = json.loads(GOLDEN_UNIONS.read_text())
@@ -198,7 +199,7 @@ def test_the_golden_definition_with_what_is_kept_is_read_and_written_again() -> 
     assert read.vertices["daily"].kept == KEPT
     assert to_json(with_vertex(kept=KEPT)) == golden
     check_changes(JOB, read, CHANGEABLE)
-    check_changes(read, JOB, CHANGEABLE)  # a driver of an earlier release did not say
+    check_changes(read, JOB, CHANGEABLE)  # a driver of an earlier release did not record it
 
 
 def test_what_is_kept_for_one_does_not_go_on_for_another() -> None:
@@ -235,7 +236,7 @@ def test_the_table_in_the_docs_has_a_line_for_every_rule() -> None:
 
 
 def test_a_definition_with_event_time_is_read_as_it_was_written() -> None:
-    """Not compared: it follows from the functions, which may be corrected."""
+    """Event time is not compared: it follows from the functions, which may be corrected."""
     timed = replace(JOB.vertices["daily"], event_time=True, lags=True)
     job = replace(JOB, vertices={"daily": timed})
     golden = json.loads(GOLDEN.with_name("job-definition-v1-with-event-time.json").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""When the code of a job counts as the same, and when not."""
+"""Comparison of the code of two jobs: which differences count."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ HELPERS = {
 
 @pytest.fixture(autouse=True)
 def alone() -> Iterator[None]:
-    """Nothing of the job's own folder is known to Python afterwards."""
+    """Remove the modules of the job's own folder from Python afterwards."""
     path, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path
@@ -129,7 +129,7 @@ def test_so_is_a_module_that_it_imports(tmp_path: Path, name: str) -> None:
 
 
 def test_digests_stay_what_they_are(tmp_path: Path) -> None:
-    """They are in journals: workers of the next version are compared with what this one has written."""
+    """Digests are in journals, where workers of the next version are compared with digests of this version."""
     found = code(write(tmp_path / "a"))
     assert (found.rest, dict(found.functions)) == (
         "28144fb4bc95b95d",
@@ -141,7 +141,7 @@ def test_digests_stay_what_they_are(tmp_path: Path) -> None:
 def test_so_is_one_that_comes_from_elsewhere(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """As of an old archive that somebody has put on the path."""
+    """An old archive on the path may contain such a module."""
     one, path, old = code(write(tmp_path / "a")), write(tmp_path / "b"), tmp_path_factory.mktemp("old")
     (path.parent / f"{name}.py").rename(old / f"{name}.py")
     monkeypatch.syspath_prepend(str(old))

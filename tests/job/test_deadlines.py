@@ -1,4 +1,4 @@
-"""Times that are over: refused at a job's first run, told at a later one."""
+"""Deadlines that have passed: refused at a job's first run, and a warning at a later one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options under Flink's keys, with values as Flink reads them (FLIP-383)."""
+"""Options under Flink's keys, with values in Flink's syntax (FLIP-383)."""
 
 from __future__ import annotations
 

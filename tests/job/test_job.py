@@ -1,4 +1,4 @@
-"""What a user writes, and what is refused on the spot."""
+"""Definition of a job, and mistakes that are refused at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HERE = Path(__file__).name
 
 
 def here(offset: int) -> str:
-    """ "file:line" of the caller, moved by ``offset`` lines."""
+    """Return "file:line" of the caller, moved by ``offset`` lines."""
     frame = inspect.currentframe()
     assert frame is not None
     assert frame.f_back is not None
@@ -200,7 +200,7 @@ def _transform(inputs: Any, **options: Any) -> Mistake:
 
 
 def _only(*methods: str) -> SimpleNamespace:
-    """A look-alike of a sink, with some of its methods."""
+    """Return an object that has some of a sink's methods."""
     return SimpleNamespace(**{name: frozenset() if name == "changeable" else pass_on for name in methods})
 
 
@@ -363,7 +363,7 @@ def test_a_handle_equals_only_itself() -> None:
 
 @pytest.mark.parametrize("told", [None, "/lake", ["/lake"], [("/lake", {})], [Location("/lake"), None]])
 def test_a_sink_that_tells_its_folders_in_another_form_does_not_pass_validate(told: Any) -> None:
-    """The driver would stumble over it, when the task runs."""
+    """The driver would otherwise fail on it when the task runs."""
 
     class Odd(Nowhere):
         def spark_folders(self, storage_options: Any) -> Any:
@@ -382,7 +382,7 @@ def test_all_that_is_asked_of_a_sink_is_looked_for_when_it_is_given() -> None:
 
 
 class _Policy(Controller):
-    """Asks for nothing."""
+    """Controller that never asks for a change."""
 
 
 def test_a_job_has_its_controllers_and_so_has_one_with_other_functions() -> None:
@@ -393,7 +393,7 @@ def test_a_job_has_its_controllers_and_so_has_one_with_other_functions() -> None
 
 
 def test_a_policy_about_an_operator_that_the_job_has_not_is_refused() -> None:
-    """It would never see anything, and say nothing."""
+    """The policy would never see metrics, and would stay silent."""
     for uid, hint in (("cleen", "Did you mean 'clean'"), ("out", "It has: live, clean")):
         job = Job("watched", controllers=[KeepUp(uid, max_files_per_batch=(1, 4))])
         live = job.source(uid="live")(lambda read: read.parquet("/in"))

@@ -1,4 +1,4 @@
-"""The controller that keeps up with what comes in, over simulated series: it grows, shrinks, and does not flap."""
+"""Controller that keeps up with the input, over simulated series: it grows, shrinks, and does not flap."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ MIB = 1 << 20
 
 @dataclass
 class Query:
-    """A query over simulated time. ``rate``: files that come in a second, at a time; ``fixed``, ``each``: seconds that
-    a micro-batch takes, and a file in it, by one part of the state."""
+    """Query over simulated time.
+
+    ``rate``: new files per second at a given time. ``fixed``, ``each``: seconds that a micro-batch takes, and that each
+    of its files takes with one state partition.
+    """
 
     rate: Callable[[float], float]
     fixed: float = 0.5
@@ -42,7 +45,7 @@ class Query:
         return self.settings.state_partitions or self.parts
 
     def look(self) -> QueryMetrics:
-        """What it does until the next look."""
+        """Simulate the query until the next poll."""
         until, batches = self.now + EVERY, []
         while self.now < until:
             taken = min(int(self.backlog), self.limit())
@@ -60,7 +63,7 @@ class Query:
 
 
 def watched(query: Query, policy: KeepUp, looks: int) -> list[tuple[str, int]]:
-    """What the policy changed, in order."""
+    """Return the policy's changes, in order."""
     changes: list[tuple[str, int]] = []
     for _ in range(looks):
         began = query.now
@@ -76,7 +79,7 @@ def watched(query: Query, policy: KeepUp, looks: int) -> list[tuple[str, int]]:
 
 
 def turns(changes: list[int]) -> int:
-    """How often it went down behind going up, or the other way round."""
+    """Return how often the direction changed between growing and shrinking."""
     return sum((b > a) is not (c > b) for a, b, c in zip(changes, changes[1:], changes[2:], strict=False))
 
 
@@ -144,7 +147,7 @@ def test_what_nobody_has_changed_is_not_given_back() -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("mean", [0.7, 3.0, 6.0, 11.0])
 def test_a_noisy_rate_does_not_make_it_flap(seed: int, mean: float) -> None:
-    """However it swings about one mean: some steps up, none of them taken back and made again."""
+    """The rate swings about one mean, so the policy takes some steps up and does not repeat steps that it took back."""
     draw = random.Random(seed)
     query = Query(lambda at: draw.uniform(0.2, 1.8) * mean)
     changes = [value for _, value in watched(query, keep_up(idle_looks=12), 400)]
@@ -166,7 +169,7 @@ def test_no_more_than_the_upper_bound() -> None:
 
 
 def test_a_query_that_pauses_between_full_batches_is_not_behind() -> None:
-    """One file comes at a time, and one is what it may take."""
+    """Files arrive one at a time, and the limit is one file."""
     policy = keep_up(looks=1)
     assert policy.on_metrics(0.0, metrics(BatchProgress(1, 0.5, 0.0, 1, files=1))) is None
     busy = [BatchProgress(number, 0.5, 0.0, 1, files=1) for number in range(15)]
@@ -184,7 +187,7 @@ def test_a_look_in_the_middle_of_a_long_batch_says_nothing() -> None:
     assert asked.changes["q"].max_files_per_batch == 8
 
 
-# ---- bytes, and the parts of the state
+# ---- bytes, and the state partitions
 
 
 def test_a_limit_of_bytes_is_full_when_one_more_file_would_not_go_in() -> None:
@@ -204,7 +207,7 @@ def test_batches_that_take_longer_than_their_interval_get_more_parts_of_the_stat
 
 
 def test_where_the_limit_is_refused_the_parts_of_the_state_are_changed() -> None:
-    """Each micro-batch is full and late, and no change of the limit ever comes to be."""
+    """Each micro-batch is full and late, and no change of the limit is ever applied."""
     policy = KeepUp("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), looks=1)
     full = BatchProgress(1, 5.0, 1.0, 2, 2, 2 * MIB, state_partitions=4)
     settings: dict[str, Any] = {}
@@ -260,7 +263,7 @@ def test_an_operator_in_the_middle_of_a_query_stands_for_the_query() -> None:
 
 
 def reading(policy: KeepUp, pace: float, looks: int, *, readers: int = 1, total: int = 1000) -> list[int]:
-    """``pace``: splits that one subtask reads in a second."""
+    """Return the numbers of subtasks that the policy asked for; ``pace`` is the splits per second of one subtask."""
     found, done, now = [], 0.0, 0.0
     for _ in range(looks):
         now, done = now + EVERY, min(total, done + EVERY * pace * readers)
@@ -289,7 +292,7 @@ def test_a_pace_is_not_told_by_one_split() -> None:
 
 @pytest.mark.parametrize("hours", [1, 6])
 def test_a_pace_of_long_ago_says_nothing_about_what_is_left(hours: int) -> None:
-    """It goes by what was read last: a hundredth of what was read for hours is seen within the next one."""
+    """The policy goes by recent splits: within an hour it notices that the pace fell to a hundredth."""
     before = hours * 3600.0
     total, done, now = int(before) + 5000, 0.0, 0.0
     policy = KeepUp("q", parallelism=(2, 8), within=before + 6000)
@@ -302,7 +305,7 @@ def test_a_pace_of_long_ago_says_nothing_about_what_is_left(hours: int) -> None:
 
 
 def test_a_stall_that_is_over_is_forgotten() -> None:
-    """A database was down for hours; then it is read as before, and nobody is added for what was lost meanwhile."""
+    """A database was down for hours and is then read as before. The lost hours must not add subtasks."""
     policy = KeepUp("q", parallelism=(1, 8), within="24h", cool_down=0)
     done, asked = 0.0, []
     for look in range(1, 4_000):
@@ -314,7 +317,7 @@ def test_a_stall_that_is_over_is_forgotten() -> None:
     assert len(policy._paces) < 20
 
 
-# ---- what it is given
+# ---- arguments
 
 
 @pytest.mark.parametrize(
@@ -351,7 +354,7 @@ def test_bounds_that_cannot_be_are_refused(given: dict[str, Any], why: str) -> N
 def test_a_limit_of_the_other_kind_that_somebody_sets_is_theirs(
     given: dict[str, Any], theirs: dict[str, Any], rate: float
 ) -> None:
-    """It neither replaces it nor says that the job declares what it may not."""
+    """The policy neither replaces that limit nor complains that the job declares a wrong one."""
     query = Query(lambda now: rate, files=20, settings=VertexSettings(**theirs))
     policy = keep_up(**given, looks=1, idle_looks=2)
     assert watched(query, policy, 12) == []

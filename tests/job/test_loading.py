@@ -149,7 +149,8 @@ def test_a_repaired_module_beside_is_seen_by_the_next_try(folder: Path) -> None:
 
 
 def _dags_modules(folder: Path) -> dict[str, ModuleType]:
-    """Modules of the same names that a Dag file has imported from elsewhere: one, and a package with two more."""
+    """Create modules of the same names that a Dag file has imported from elsewhere: one, and a package with two
+    more."""
     dags = folder / "dags"
     (dags / "package_of_this_test").mkdir(parents=True)
     (dags / "columns_of_this_test.py").write_text('NAME = "of_the_dag"\n')
@@ -163,14 +164,14 @@ def _dags_modules(folder: Path) -> dict[str, ModuleType]:
 
 
 def test_a_module_beside_the_file_goes_before_one_of_its_name_that_a_dag_has_imported(folder: Path) -> None:
-    """The job had the Dag's settings, and its sinks another place."""
+    """Before, the job had the Dag's settings, and its sinks wrote elsewhere."""
     theirs = _dags_modules(folder)
     (folder / "package_of_this_test").mkdir()
     (folder / "package_of_this_test" / "__init__.py").write_text("")
     (folder / "package_of_this_test" / "one.py").write_text('NAME = "orders_2"\n')
     (folder / "second.py").write_text(GOOD.replace("columns_of_this_test", "package_of_this_test.one"))
     assert load_job(f"{folder}/orders.py:job").name == "orders"
-    assert sys.modules["package_of_this_test.two"] is theirs["package_of_this_test.two"]  # not looked at
+    assert sys.modules["package_of_this_test.two"] is theirs["package_of_this_test.two"]  # the loader did not touch it
     assert load_job(f"{folder}/second.py:job").name == "orders_2"
     assert "package_of_this_test.two" not in sys.modules
 

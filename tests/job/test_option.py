@@ -1,4 +1,4 @@
-"""Options are declared once: what is read off the declaration, and what has to repeat it, agree with it."""
+"""Declarations of options, and everything that is derived from a declaration or repeats it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_journal_has_the_declared_defaults() -> None:
 
 
 def test_the_coordinator_is_given_the_options_of_the_run() -> None:
-    """Each is another number than its default."""
+    """Each value differs from its default."""
     options = RunOptions(
         job="m:job",
         root="/r",

@@ -98,6 +98,7 @@ def test_a_time_is_kept_in_utc(value: Any) -> None:
     assert stop_at.isoformat() == "2025-01-31T18:00:00+00:00"
 
 
+@pytest.mark.slow
 @given(
     st.datetimes(timezones=st.timezones()),
     st.floats(0.001, 1e9),

@@ -1,4 +1,4 @@
-"""Parameters: given by the run, read by the job's file while it is loaded."""
+"""Parameters, which the run passes and the job's file reads while it is loaded."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_module_that_reads_no_parameters_is_imported_once(folder: Path) -> Non
 
 
 def test_functions_of_a_module_with_parameters_are_sent_by_value(folder: Path) -> None:
-    """An executor that imports the module would be given no parameters."""
+    """An executor that imported the module would have no parameters."""
     (folder / "plain_of_this_test.py").write_text('from airflow_provider_ckpt import Job\njob = Job("j")\n')
     assert load("daily_of_this_test:job", {"day": "1"}).by_value
     assert not load("plain_of_this_test:job").by_value

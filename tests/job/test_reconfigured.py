@@ -1,4 +1,5 @@
-"""A function of another version of the job takes the place of one: what else is declared of it has to be the same."""
+"""Functions of another version that replace functions of the job; the rest of the operator's declaration must be the
+same."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def test_the_function_is_theirs_and_all_else_is_as_it_was() -> None:
 
 
 def test_one_whose_neighbour_was_renamed_in_the_file_of_the_job_is_told_of_that() -> None:
-    """What it was given is right: nothing is to be put back there."""
+    """The assigned function is right, so the user need not restore anything in its file."""
     with pytest.raises(
         UnfitLogicError, match=r"declares another inputs.*renamed keeps its name in both by uid="
     ) as told:
@@ -57,7 +58,7 @@ def test_another_output_mode_is_no_renaming() -> None:
 
 
 def test_what_was_given_in_another_query_does_not_come_back_with_the_operator() -> None:
-    """It was chained into that one, was left out, and is a new one now."""
+    """The operator was chained into that query, was left out, and is now a new query."""
     mine, theirs = job(), job()
     logic: Any = lambda reference, digest: theirs.operators  # noqa: E731
     before = {"elsewhere": VertexSettings(logic={"marked": "two.py:job"})}

@@ -1,4 +1,4 @@
-"""Sinks of one job whose folders meet: refused where the job is submitted, before anything is written."""
+"""Sinks of one job whose folders overlap: refused at submission, before any data is written."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_sinks_that_write_alike_may_share_a_folder() -> None:
 
 @dataclass(frozen=True)
 class Staging(Nowhere):
-    """A sink that lets Spark write somewhere before it takes the rows to its table."""
+    """Sink that has Spark write to a folder before it moves the rows to its table."""
 
     folder: str = "/staging"
 

@@ -1,4 +1,4 @@
-"""Sinks that are to be released in one transaction: refused where that cannot be, before anything is written."""
+"""Sinks that share a transaction: refused where that is impossible, before any data is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user may give as the splits of a source, and how they are named."""
+"""Splits that a user may give to a source, and their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user's function may fail with, and whether another try may help."""
+"""Errors that a user's function may raise, and whether a retry may help."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from airflow_provider_ckpt.job.user_failure import may_pass
 
 
 class DriverError(Exception):
-    """As of a database's client, which this package does not know."""
+    """Error of a database's client that this package does not know."""
 
 
 class BothError(OSError, ValueError):
-    """As of an HTTP library that was given no JSON."""
+    """Error of an HTTP library that received no JSON."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What ``Job.validate`` refuses: mistakes that a later definition could have repaired."""
+"""Mistakes that a later definition could have repaired, so that only ``Job.validate`` refuses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions of a job beside the one that is loaded: each has its own modules, whatever is imported under their names."""
+"""Versions of a job besides the loaded one. Each has its own modules, even under names that were imported before."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_file_that_is_mended_is_read_as_it_is_now(tmp_path: Path) -> None:
 
 
 def test_functions_go_to_workers_with_their_helpers(tmp_path: Path) -> None:
-    """Where there is neither the file nor this package."""
+    """The workers have neither the file nor this package."""
     helper = "import re\n\nNAME = re.compile('two').pattern\n\ndef name():\n    return NAME\n"
     imports = "import shapes\nfrom shapes import name"
     version = load_version(write(tmp_path / "two", helper, imports, "return shapes.name() + name()"))
@@ -185,7 +185,8 @@ def test_what_was_read_once_and_is_the_same_is_not_kept_twice(tmp_path: Path) ->
 
 
 def test_what_was_assigned_for_the_next_run_has_the_digest_of_what_that_run_has_read(tmp_path: Path) -> None:
-    """Later runs tell by it that the file is another one; what they find themselves takes no other digest's place."""
+    """Later runs recognise by the digest that the file has changed. They do not replace it with the digest that they
+    read."""
     reference = write(tmp_path / "two", 'NAME = "two"')
     settings = {"v": VertexSettings(logic={"live": reference})}
     first = LogicLoader({}, Location(str(tmp_path)))

@@ -1,4 +1,4 @@
-"""Events for the tests: one of each type, and seeded random ones."""
+"""Events for tests: a sample of each type, and seeded random events."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GRAPH = JobGraph(
 )
 
 WORKER = Worker(host="driver-1", boot_id="b-1", pid=4711, started=99.5, application_id="app-1")  # type: ignore[arg-type]
-"""``started`` as the golden copies have it; a driver's is a text."""
+"""``started`` is a number as in the golden copies; a driver writes a text."""
 
 
 def one_of_each() -> list[ev.Event]:
@@ -78,7 +78,7 @@ def one_of_each() -> list[ev.Event]:
 
 
 def of_splits() -> list[ev.Event]:
-    """One of each, in an order in which they happen."""
+    """Return one event of splits of each type, in an order in which they happen."""
     return [
         ev.SourceFrozen("history", "frozen/history.json", 10, 101.0),
         ev.SplitsAssigned("history", SubtaskId("history/0"), "0001-ab", ((0, 4),), 110.0),
@@ -90,7 +90,10 @@ def of_splits() -> list[ev.Event]:
 
 
 def of_rescaling() -> list[ev.Event]:
-    """A source with splits is read by four instead of two; the next driver says so once more."""
+    """Return the events of a source with splits that goes from two subtasks to four.
+
+    The next driver records the same change again.
+    """
     two = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
     before = JobGraph((two,), ())
     after = before.rescaled({"history": 4})
@@ -103,7 +106,10 @@ def of_rescaling() -> list[ev.Event]:
 
 
 def of_rescaled_workers() -> list[ev.Event]:
-    """The same while workers run the job: beside which subtasks the new ones run, and when they may begin."""
+    """Return the events of the same change while workers run the job.
+
+    They record which subtasks host the new ones, and when the new ones may begin.
+    """
     first, second, *_ = after = of_rescaling()
     assert isinstance(first, ev.PlanRecorded)
     assert isinstance(second, ev.GraphChanged)
@@ -119,7 +125,10 @@ def of_rescaled_workers() -> list[ev.Event]:
 
 
 def of_reconfiguration() -> list[ev.Event]:
-    """A query is given another function and another cut of its state; the next driver says so once more."""
+    """Return the events of a query that gets another function and another number of state partitions.
+
+    The next driver records the same change again.
+    """
     settings = {"daily": VertexSettings(trigger_interval=2.0, state_partitions=8, logic={"daily": "v2.py:job"})}
     took = {"daily": PhaseTimes(1.25, 0.5, 0.0, 1.5)}
     done = RequestOutcome.parse("completed: daily stood still for 1.5 s")
@@ -136,7 +145,7 @@ def of_reconfiguration() -> list[ev.Event]:
 
 
 def of_composed() -> list[ev.Event]:
-    """A change of a query and of a source with splits, which a controller has asked for."""
+    """Return the event of a change of a query and of a source with splits, which a controller has requested."""
     settings = {"daily": VertexSettings(max_files_per_batch=8)}
     graph = GRAPH.rescaled({"rates": 4})
     done = RequestOutcome.parse("completed: daily stood still for 1.5 s, rates is read by 4")
@@ -148,26 +157,32 @@ def of_composed() -> list[ev.Event]:
 
 
 def of_executors() -> list[ev.Event]:
-    """The driver of a query is to have more executors."""
+    """Return the event of a query whose driver must get more executors."""
     return [ev.Reconfigured(1, {"daily": VertexSettings(pool_weight=3, executors=4)}, 110.0)]
 
 
 def of_code() -> list[ev.Event]:
-    """The plan of workers says which code they have to have; of one module nobody can tell."""
+    """Return a plan of workers with the code that they must have. One module's source is unknown."""
     modules = {"shapes": "0f1e2d3c4b5a6978", "compiled": WITHOUT_SOURCE}
     code = JobCode("89ab45cd01ef2367", {"history": "fedcba9876543210"}, modules)
     return [ev.PlanRecorded(GRAPH, {}, 101.0, code=code)]
 
 
 def of_earlier_rows() -> list[ev.Event]:
-    """The answer to the release of checkpoint 1 was lost; its rows are told with that of checkpoint 2."""
+    """Return events in which the answer to the release of checkpoint 1 was lost.
+
+    Its rows are reported with checkpoint 2.
+    """
     done = [ev.CheckpointCompleted(n, n * 1.0, n + 0.5, "checkpoint", {}, {}) for n in (1, 2)]
     counts = {"rows": 7, "earlier_rows": 3}
     return [*done, ev.SinkReleased("lake", 2, 3.0, counts), ev.CheckpointReleased(2, 3.5, {"lake": counts})]
 
 
 def of_recovery() -> list[ev.Event]:
-    """A job in batch mode goes on: of history/1 the files of two splits are gone, of clean all."""
+    """Return the events of a job in batch mode that resumes.
+
+    The files of two splits of history/1 are gone, and all files of clean.
+    """
     a, b, clean, report = (SubtaskId(name) for name in ("history/0", "history/1", "clean/0", "report/0"))
     return [
         ev.SplitsDone("history", a, ((0, 5),), 101.0),
@@ -186,7 +201,10 @@ def of_recovery() -> list[ev.Event]:
 
 
 def of_deployment() -> list[ev.Event]:
-    """A job is prepared for workers, and its JobMaster takes a stop; the next one of the same deployment comes."""
+    """Return the events of a job for workers whose JobMaster takes a stop.
+
+    The deployment's next JobMaster follows.
+    """
     return [
         ev.DeploymentPrepared(1, 130.0),
         ev.EpochClaimed(2, "t-2", Worker("host"), 131.0, deployment=1),
@@ -197,7 +215,10 @@ def of_deployment() -> list[ev.Event]:
 
 
 def of_upgrades() -> list[ev.Event]:
-    """A driver goes on as another version of the job, and is asked for a third one; then it is another one again."""
+    """Return the events of a driver that continues as another version of the job.
+
+    It is asked for a third version, and then runs the other version again.
+    """
     completed = RequestOutcome.completed("the job runs as v2.py:job")
     return [
         ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions({}), 130.0),
@@ -223,7 +244,7 @@ def of_restarts() -> list[ev.Event]:
 
 
 def of_sinks() -> list[ev.Event]:
-    """One of two sinks is ahead; the other follows, and passes over a checkpoint."""
+    """Return the events of two sinks, one of which is ahead. The other follows and skips a checkpoint."""
     done = [ev.CheckpointCompleted(n, n * 1.0, n + 0.5, "checkpoint", {}, {}) for n in (1, 2, 3)]
     return [
         done[0],
@@ -238,7 +259,7 @@ def of_sinks() -> list[ev.Event]:
 
 
 def of_a_deletion() -> list[ev.Event]:
-    """Of a job that FINISHED."""
+    """Return the events of the deletion of a FINISHED job."""
     return [
         ev.EpochClaimed(2, "manual~t1~delete", Worker(), 200.0, releases_only=True),
         ev.DeletionBegun(JobStatus.FINISHED, 200.5, ("0001-01-cd", "0001-ab")),
@@ -247,7 +268,7 @@ def of_a_deletion() -> list[ev.Event]:
 
 
 def random_events(seed: int, count: int) -> list[ev.Event]:
-    """What a coordinator might write; checkpoints follow one another as it writes them."""
+    """Return events that a coordinator might write, with checkpoints in the order in which it writes them."""
     rng = random.Random(seed)
     found: list[ev.Event] = []
     checkpoint = 0

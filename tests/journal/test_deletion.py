@@ -1,4 +1,4 @@
-"""What the journal tells of a job that was deleted."""
+"""Journal of a job that was deleted."""
 
 from __future__ import annotations
 

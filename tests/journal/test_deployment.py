@@ -1,4 +1,4 @@
-"""What the journal tells of a job whose subtasks are run by workers of their own (W4, W20)."""
+"""Journal of a job whose subtasks run in workers of their own (W4, W20)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def test_a_snapshot_keeps_all_of_it() -> None:
 
 
 def test_w13_a_split_that_was_handed_out_twice_is_with_the_last_one() -> None:
-    """The first one had given it back. Were it said to be with both, it would go back twice, and be read twice."""
+    """The first subtask had returned the split.
+
+    If the journal named both subtasks, the split would be returned twice and read twice.
+    """
     assert folded().splits_assigned == {
         "history": {SubtaskId("history/0"): ((0, 2), (3, 4)), SubtaskId("history/1"): ((2, 3),)}
     }

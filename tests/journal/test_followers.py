@@ -1,6 +1,6 @@
-"""Who follows a journal that is compacted at any request of his; a compaction that dies, or sleeps, anywhere."""
+"""Followers of a journal that is compacted at any of their requests, and compactions that die or sleep anywhere."""
 
-# ruff: noqa: B023 - a function that is called while its loop stands still
+# ruff: noqa: B023 - functions that run while their loop is paused
 
 from __future__ import annotations
 
@@ -36,19 +36,22 @@ class Owner:
 
 
 def test_r3_a_follower_that_has_read_the_claim_only_is_passed() -> None:
-    """It has nothing to look for that a compaction deletes: the claim stays. It takes the job for one that has just
-    been claimed, at up to fifteen looks more."""
+    """The claim that the follower has read stays, so no entry that it waits for is deleted.
+
+    For up to fifteen polls more, the follower takes the job for newly claimed.
+    """
     storage = open_storage("memory:///followers-claim-only")
     owner = Owner(storage, "a", random.Random(0))
     follower = Journal(storage, "job")
     follower.refresh()
-    follower.refresh()  # nothing new: the head was looked for in vain
+    follower.refresh()  # nothing new: there is no head record
     for number in range(1, 70):
         owner.journal.write(CheckpointTriggered(number, 0.0))
     owner.journal.compact(0.0)
     assert follower.refresh() == owner.journal.state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("how", ["refresh", "reread"])
 def test_r3_a_follower_is_passed_at_any_request(seed: int, how: str) -> None:
@@ -77,7 +80,7 @@ def test_r3_a_follower_is_passed_at_any_request(seed: int, how: str) -> None:
             assert not seen.damage
             assert was <= seen.last_triggered <= owners[-1].journal.state.last_triggered
         was_hit = bool(hit)
-        while follower.refresh() != owners[-1].journal.state:  # passed while it asks it may be behind once
+        while follower.refresh() != owners[-1].journal.state:  # the compaction may overtake it once while it reads
             assert not was_hit
             was_hit = bool(hit)
         if not hit:
@@ -144,5 +147,5 @@ def test_r3_a_compaction_that_dies_anywhere(seed: int) -> None:
         assert after == Journal(storage, "job").replay() == owner.journal.state
         third = Owner(storage, "c", rng)
         third.live(5)
-        follower.refresh()  # it may have read a claim, which stays, and not what followed it
+        follower.refresh()  # it may have read a claim, which stays, and nothing of the entries after it
         assert follower.refresh() == third.journal.state == Journal(storage, "job").replay()

@@ -123,7 +123,7 @@ def test_a_full_buffer_is_flushed(storage: Storage) -> None:
 
 
 def test_only_what_decides_nothing_may_wait() -> None:
-    """A drain that was accepted is gone on with by the next driver; the other answers are for those who asked."""
+    """The next driver resumes a drain that was accepted. The other answers matter only to the sender."""
     answers = [
         ev.RequestAnswered("r", "stop", told("accepted"), 1.0),
         ev.RequestAnswered("r", "drain", told("refused: …"), 1.0),
@@ -135,7 +135,7 @@ def test_only_what_decides_nothing_may_wait() -> None:
 
 
 def test_r10_a_crash_loses_what_waits_and_nothing_that_the_next_driver_needs(storage: Storage) -> None:
-    """Of a checkpoint whose end was lost its number is known, and that nobody will complete it."""
+    """The end of a checkpoint may be lost. Its number is known, and also that no driver will complete it."""
     journal = claimed(storage)
     journal.write(ev.CheckpointTriggered(1, 1.0))
     for event in (
@@ -219,7 +219,7 @@ def test_r3_a_claimer_paused_over_a_compaction_claims_at_the_tail(storage: Stora
     owner = claimed(storage, "t1")
 
     class Paused(WrappedStorage):
-        """The owner writes and compacts just before our claim is created."""
+        """Storage through which the owner writes and compacts just before our claim is created."""
 
         done = False
 
@@ -384,7 +384,7 @@ def test_a_compacted_journal_is_small_and_says_the_same(storage: Storage) -> Non
 
 
 def test_a_journal_is_read_as_fast_however_often_the_job_was_taken_over(storage: Storage) -> None:
-    """Claims stay for ever (R3), and the snapshot behind them has what they say."""
+    """Claims stay for ever (R3), and the snapshot after them includes them."""
 
     class Reads(WrappedStorage):
         count = 0

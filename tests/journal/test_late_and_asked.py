@@ -1,4 +1,4 @@
-"""Fields that came later to events: late files that are kept elsewhere, and which request a change was made for."""
+"""Fields that were added to events later: late files that are kept elsewhere, and the request of a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of places in a list of splits, as ranges."""
+"""Sets of places in a list of splits, written as ranges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_difference_is_that_of_the_numbers(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_a_union_is_that_of_the_numbers(seed: int) -> None:
-    """Also with one range more, which is put where it belongs."""
+    """The test also adds a single range, which must be inserted in its place."""
     random = Random(seed)
     one = {n for n in range(20) if random.random() < 0.5}
     start = random.randint(0, 20)

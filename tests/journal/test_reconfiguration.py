@@ -1,4 +1,4 @@
-"""What the journal tells of queries that were changed while their job ran (R21)."""
+"""Journal of queries that were changed while their job ran (R21)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_last_ones_are_remembered() -> None:
 
 
 def test_a_change_is_remembered_from_its_entry_on_whether_its_driver_tells_how_it_went_or_not() -> None:
-    """It holds, and who asks for the last ones was told of the one before."""
+    """The change is in force. A reader of the last changes would otherwise see only the previous one."""
     state = JobState("job")
     ev.Reconfigured(1, {}, 1.0, request="first").apply(state)
     assert [str(one.outcome) for one in state.reconfigurations] == [

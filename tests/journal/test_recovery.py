@@ -1,4 +1,4 @@
-"""What the journal tells of a job in batch mode that somebody went on with (FLIP-383)."""
+"""Journal of a job in batch mode that was resumed (FLIP-383)."""
 
 from __future__ import annotations
 

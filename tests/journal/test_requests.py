@@ -172,7 +172,7 @@ def test_a_driver_forgets_the_requests_that_were_for_the_drivers_before_it(stora
 def test_a_request_that_is_forgotten_while_it_is_read_is_no_error(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a later driver; whoever reads it here is fenced by then."""
+    """A later driver deletes the request. The driver that reads it here is fenced by then."""
     name = write_request(storage, "orders", "stop", 3)
     listed = storage.list("orders/requests")
     storage.delete(f"orders/requests/{name}.json")
@@ -182,14 +182,14 @@ def test_a_request_that_is_forgotten_while_it_is_read_is_no_error(
 
 def test_w20_a_request_for_the_job_master_before_is_taken_by_the_next_one_of_the_deployment(storage: Storage) -> None:
     asked = write_request(storage, "orders", "drain", 6)
-    write_request(storage, "orders", "stop", 4)  # of before the deployment
-    write_request(storage, "orders", "stop", 8)  # of another driver, which has the job by then
+    write_request(storage, "orders", "stop", 4)  # from before the deployment
+    write_request(storage, "orders", "stop", 8)  # for another driver, which has the job by then
     assert [one.name for one in pending_requests(storage, "orders", 7, set(), since=5)] == [asked]
     assert pending_requests(storage, "orders", 7, set()) == []
 
 
 def test_r22_of_what_drivers_before_have_answered_no_more_is_remembered_than_what_they_said() -> None:
-    """The names alone were in each snapshot of a job that is asked for something each hour, for ever."""
+    """Otherwise each snapshot of a job with a request each hour would have all their names for ever."""
     state, last = JobState("orders"), RequestOutcome.completed("done")
     for epoch in range(1, 5):
         EpochClaimed(epoch, f"t{epoch}", Worker(), 0.0).apply(state)
@@ -232,7 +232,7 @@ def test_an_upgrade_that_cannot_be_understood_is_answered_as_that(storage: Stora
 
 
 def test_a_driver_that_ends_leaves_word_that_it_was_told_to_go(storage: Storage) -> None:
-    """Until the next one comes: whoever looks why it has stopped takes it for an eviction, and not for a success."""
+    """The request stays until the next driver. A reader takes it as the reason of an eviction, not of a success."""
     told = write_request(storage, "orders", "stop", 3, leaves=True)
     for kind in ("stop", "drain"):
         write_request(storage, "orders", kind, 3)

@@ -1,4 +1,4 @@
-"""A journal that is read on, and may be another one by now: its root was deleted, and made anew."""
+"""Readers of a journal that may have been replaced: its root was deleted and created again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def written(storage: Storage, checkpoints: int, attempt: str = "t1") -> Journal:
-    """A claim, the status, and an entry for each checkpoint."""
+    """Write a claim, the status, and an entry for each checkpoint."""
     journal = Journal(storage, "job")
     journal.claim(attempt, Worker(), 1.0)
     journal.write(StatusChanged(JobStatus.RUNNING, 1.0))
@@ -63,7 +63,7 @@ def test_one_that_goes_on_is_read_on(storage: Storage) -> None:
     writer.flush()
     meter.taken()
     assert reader.reread().last_triggered == 3
-    assert meter.requests == {"read": 3}  # the next entry, the one behind it, and the last one that was read before
+    assert meter.requests == {"read": 3}  # the next entry, its successor, and the last one that was read before
 
 
 def test_one_that_was_compacted_meanwhile_says_the_same(storage: Storage, reader: Journal) -> None:
@@ -75,7 +75,7 @@ def test_one_that_was_compacted_meanwhile_says_the_same(storage: Storage, reader
 def test_one_that_was_compacted_behind_a_reader_that_had_found_nothing_is_read_at_its_next_look(
     storage: Storage,
 ) -> None:
-    """The entry that it waits for is gone, which looks as if it had never been."""
+    """The entry that the reader waits for was deleted, which looks as if it had never existed."""
     writer, reader = written(storage, 2), Journal(storage, "job")
     for _ in range(3):
         reader.refresh()

@@ -1,4 +1,4 @@
-"""What the journal tells of a job whose graph changed while it ran (R21)."""
+"""Journal of a job whose graph changed while it ran (R21)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_was_asked_for_holds_until_the_job_declares_another_number(declared
 
 
 def test_r21_whoever_is_asked_for_a_subtask_runs_what_was_put_beside_it_once_it_may_begin() -> None:
-    """And nobody is asked for that by its own name."""
+    """A worker is never asked for the co-located subtask by its own name."""
     first, changed, _, added, *_ = of_rescaled_workers()
     state, asked = JobState("job"), [SubtaskId("history/1")]
     first.apply(state)

@@ -1,4 +1,4 @@
-"""What the journal tells of subtasks that began again by themselves."""
+"""Journal of subtasks that restarted alone."""
 
 from __future__ import annotations
 

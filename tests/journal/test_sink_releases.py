@@ -1,4 +1,4 @@
-"""Releases of sinks that are not level: what the journal says of each."""
+"""Journal of sinks that have released different checkpoints."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_late_word_of_a_sink_takes_nothing_back() -> None:
 
 
 def test_r7_what_a_sink_has_not_got_for_weeks_is_not_forgotten() -> None:
-    """The next release begins where the last one ended; without its positions it would begin at the first entry."""
+    """The next release begins where the last one ended. Without its positions it would begin at the first entry."""
     state = folded([completed(1), ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 1}, "warehouse": {"rows": 1}})])
     for number in range(2, 3 * HISTORY):
         completed(number).apply(state)
@@ -90,7 +90,7 @@ def test_r7_what_is_being_released_is_not_forgotten() -> None:
 
 
 def test_what_showed_rows_is_remembered_longer_than_what_showed_none() -> None:
-    """A triggerer that was down for two minutes has to hear of it, though nothing has come since."""
+    """A triggerer that was down for two minutes must still see the rows, even if no rows followed."""
     state = folded([completed(1), ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 3}})])
     for number in range(2, 3 * HISTORY):
         completed(number).apply(state)
@@ -107,7 +107,8 @@ def test_what_showed_rows_is_remembered_longer_than_what_showed_none() -> None:
 
 
 def test_who_waits_for_one_sink_hears_of_it_at_once_and_who_waits_for_all_when_all_have_it() -> None:
-    """Rows are told once: a reader of everything takes the manifests, or the ledger, up to the checkpoint told."""
+    """Rows are reported once. A reader of all sinks takes the manifests, or the ledger, up to the reported
+    checkpoint."""
     state = folded(of_sinks())
     assert [(one.checkpoint, one.rows) for one in release_events(state, 0, "warehouse")] == [(1, 3), (3, 9)]
     assert [(one.checkpoint, one.rows) for one in release_events(state, 0)] == [(1, 6), (2, 4)]

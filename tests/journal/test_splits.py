@@ -1,4 +1,4 @@
-"""What the journal tells of splits: what counts is what a completed checkpoint covers."""
+"""Journal of splits, of which those count that a completed checkpoint covers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_another_driver_hands_out_anew_and_what_is_done_stays_done() -> None:
 
 
 def test_of_a_source_at_its_end_all_are_done_though_the_driver_died_before_it_told_the_last_ones() -> None:
-    """They are in the logs, and nobody tells of them any more. Who looks must not think that some are missing."""
+    """The last splits are in the logs and are never reported. A user must not think that some are missing."""
     first, second = (SubtaskId(f"history/{number}") for number in range(2))
     ended = ev.SubtaskFinished(first, "0001-ab", 6.0)
     (one_reads_yet,) = folded(*of_splits(), ended).split_progress()
@@ -55,7 +55,7 @@ def test_of_a_source_at_its_end_all_are_done_though_the_driver_died_before_it_to
 
 
 def test_r14_a_checkpoint_that_did_not_complete_covers_nothing() -> None:
-    """Its coverage is written in one entry with its completion; a full write buffer may part the two."""
+    """The coverage shares an entry with the completion, but a full write buffer may separate the two."""
     state = folded(*of_splits(), completed(2), ev.SplitsCovered("history", 3, ((5, 6),)))
     assert numbers(covered_splits(state, "history", state.last_completed)) == {0, 4}
     completed(3).apply(state)

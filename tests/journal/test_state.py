@@ -1,4 +1,4 @@
-"""The codec of events and the fold of a journal."""
+"""Codec of events, and the state that a journal folds into."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_an_event_with_a_value_of_a_later_release_is_named_with_it() -> None:
 
 
 def test_the_text_of_an_event_stays_what_it_was() -> None:
-    """The golden copies compare values; this one the order and the spelling, too."""
+    """The golden copies compare values; this test also compares the order and the spelling."""
     assert encode(ev.EpochClaimed(1, "t", Worker(host="h", pid=4), 1.0)) == (
         '{"type": "EpochClaimed", "epoch": 1, "attempt": "t", "worker": {"host": "h", "boot_id": null, "pid": 4, '
         '"started": null, "application_id": null}, "at": 1.0}'
@@ -177,7 +177,7 @@ def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
 
 
 def test_r9_what_is_released_stays_released_whatever_is_told_late() -> None:
-    """A repeated answer of an earlier release must not make the later one wait for its release once more."""
+    """A repeated answer of an earlier release must not make the later one wait for its release again."""
     state = folded(one_of_each())
     assert state.last_released == 2
     ev.CheckpointReleased(1, 150.0, {}).apply(state)

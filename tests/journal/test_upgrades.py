@@ -1,4 +1,4 @@
-"""What the journal tells of a driver that goes on as another version of its job."""
+"""Journal of a driver that continues as another version of its job."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_request_is_open_until_the_new_version_has_answered_it() -> None:
 
 @pytest.mark.parametrize(("upgrades", "is_known"), [(2, True), (0, False)], ids=["the same", "another"])
 def test_a_driver_takes_nothing_again_that_it_has_answered_long_ago(upgrades: int, is_known: bool) -> None:
-    """The file of a stop that came to nothing stays; of so many answers the journal forgets what they were."""
+    """The file of a failed stop stays, while the journal forgets the outcomes of all but the last answers."""
     old = ev.RequestAnswered("s-0", "stop", RequestOutcome.failed("no savepoint"), 138.0)
     done = RequestOutcome.completed("done")
     more = [ev.RequestAnswered(f"r-{number}", "reconfigure", done, 139.0) for number in range(HISTORY)]

@@ -1,4 +1,4 @@
-"""How far event time has come in a checkpoint."""
+"""Watermarks in a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""History from files and a live topic, to a topic and to files: the job of test_end_to_end."""
+"""Job of test_end_to_end: history from files and a live topic, to a topic and to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Kafka broker (KRaft) in a process of its own, on free ports of loopback."""
+"""One Kafka broker (KRaft) in its own process, on free ports of the loopback interface."""
 
 from __future__ import annotations
 
@@ -43,8 +43,11 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 
 
 class Broker:
-    """A context. ``more``: settings beside those that a small broker needs. ``secured``: it listens with TLS and a
-    password besides."""
+    """Context of a running broker.
+
+    ``more``: settings in addition to the defaults for a small broker. ``secured``: add a listener with TLS and a
+    password.
+    """
 
     def __init__(self, folder: Path, more: Mapping[str, str] | None = None, secured: Secured | None = None) -> None:
         self._folder, self._libs = folder, broker_jars()
@@ -82,7 +85,10 @@ class Broker:
         wait_until(self._listens, "the broker")
 
     def kill(self) -> None:
-        """kill -9. What it had not written is as after a power cut of its machine, but for the machine's own cache."""
+        """Kill the broker with kill -9.
+
+        Like a power cut it loses unwritten data, except that the machine's cache survives.
+        """
         process, self._process = self._process, None
         if process is not None:
             process.send_signal(signal.SIGKILL)

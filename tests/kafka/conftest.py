@@ -45,7 +45,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Path]]:
-    """A broker that also listens with TLS and a password, and the certificate of its authority."""
+    """Start a broker with a second listener for TLS and a password. Yield it with the certificate of its authority."""
     folder = tmp_path_factory.mktemp("secured")
     with Broker(folder, secured=Secured(USER, PASSWORD)) as running:
         admin = AdminClient({"bootstrap.servers": running.servers, "log_level": 0})

@@ -1,4 +1,4 @@
-"""A process that dies at a step of a release, and brokers that answer too late: around the client and the storage."""
+"""A process that dies at a step of a release, and brokers that answer too late, simulated in client and storage."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from airflow_provider_ckpt.sinks.kafka.transactions import Transactions
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, When
 
 Step = Callable[[str], None]
-"""Called around each change of the target, with its name."""
+"""Function called around each change of the target, with the step's name."""
 
 
 class HookedClient(KafkaClient):
-    """``before`` and ``after`` stand around whatever changes something in Kafka."""
+    """Kafka client that calls ``before`` and ``after`` around each change in Kafka."""
 
     before: Step = staticmethod(lambda step: None)
     after: Step = staticmethod(lambda step: None)
@@ -54,7 +54,10 @@ class HookedTransactions(Transactions):
 
 
 class Death:
-    """Of a process, before or after its ``at``-th change; a dead one changes nothing more. Its storage counts along."""
+    """Simulated death of a process, before or after change number ``at``.
+
+    After its death the process changes nothing further. Changes of its storage count, too.
+    """
 
     def __init__(self, at: int, when: When) -> None:
         self.verbs, self._at, self._when = Verbs(), at, when

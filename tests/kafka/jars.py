@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 KAFKA = "3.9.2"
-"""The version of the client that the connector of Spark 4.2 is built with; brokers from 2.x to 4.x take it."""
+"""Version of the Kafka client that Spark 4.2's connector is built with. Brokers from 2.x to 4.x accept it."""
 
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>{name}</artifactId><version>1</version>
@@ -31,13 +31,13 @@ _STANDINS = Path(__file__).parent / "standins"
 
 
 def broker_jars() -> Path:
-    """The folder of a broker with all it needs (46 MB, downloaded once)."""
+    """Return the folder of a broker with all its jars (46 MB, downloaded once)."""
     return _downloaded(f"kafka-{KAFKA}", _DEPENDENCY.format("org.apache.kafka", "kafka_2.13", KAFKA, ""))
 
 
 @functools.cache
 def connector_jars() -> tuple[Path, ...]:
-    """Spark's connector, with the stand-ins in the place of the token provider."""
+    """Return Spark's connector, with the stand-ins instead of the token provider."""
     import pyspark
 
     wanted = (
@@ -51,7 +51,7 @@ def connector_jars() -> tuple[Path, ...]:
 
 
 def _cache() -> Path:
-    """``CKPT_KAFKA_JARS`` is the folder."""
+    """Return the cache folder. ``CKPT_KAFKA_JARS`` overrides it."""
     return Path(os.environ.get("CKPT_KAFKA_JARS") or Path.home() / ".cache" / "airflow-provider-ckpt" / "jars")
 
 

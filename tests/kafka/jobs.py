@@ -23,7 +23,7 @@ def read_topic(read: Any, servers: str, topic: str, **options: str) -> DataFrame
 
 
 def of_history(world: World, topics: Topics, topic: str, **options: str) -> Job:
-    """A bounded topic alone."""
+    """Return a job with only a bounded topic."""
     job = Job("kafka")
 
     @job.source(bounded=True)
@@ -35,7 +35,7 @@ def of_history(world: World, topics: Topics, topic: str, **options: str) -> Job:
 
 
 def of_live(world: World, topics: Topics, topic: str, **options: str) -> Job:
-    """A live topic alone; ``topic``: one or several, separated by commas."""
+    """Return a job with only a live source. ``topic``: one or several topics, separated by commas."""
     job = Job("kafka")
 
     @job.source
@@ -49,7 +49,10 @@ def of_live(world: World, topics: Topics, topic: str, **options: str) -> Job:
 def of_both(
     world: World, topics: Topics, history_topic: str, live_topic: str, chain: bool = True, **options: str
 ) -> Job:
-    """A bounded topic beside a live one, in one query unless ``chain=False``; ``options``: of the bounded one."""
+    """Return a job with a bounded and a live topic, in one query unless ``chain=False``.
+
+    ``options``: options of the bounded topic.
+    """
     job = Job("kafka")
 
     @job.source(bounded=True, chain=chain)

@@ -1,4 +1,4 @@
-"""The job of parted_job.py, as processes of its own on a broker that wants TLS and a password."""
+"""The job of parted_job.py, in separate processes, with a broker that requires TLS and a password."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SINKS = ("by_connection", "by_variable")
 
 
 class Parted(World):
-    """``secrets``: variables that its processes have besides."""
+    """World of that job. ``secrets``: additional variables for its processes."""
 
     job, job_id = Path(__file__).parent / "parted_job.py", "parted"
 
@@ -55,7 +55,7 @@ class Parted(World):
         return self
 
     def start(self, command: str, *flags: str, env: Mapping[str, str] | None = None, lacking: str = "") -> Member:
-        """``lacking``: of the secrets, the one that this process does not have."""
+        """Start a process of the job. ``lacking``: name of the secret that this process does not get."""
         secrets = {name: value for name, value in self.secrets.items() if name != lacking}
         return super().start(command, *flags, env={**self.environment, **secrets, **(env or {})})
 
@@ -63,11 +63,11 @@ class Parted(World):
         self.ids |= self.topics.put(topic, range(first, first + count))
 
     def released(self, sink: str = SINKS[0]) -> list[int]:
-        """By a reader of what is committed."""
+        """Return the committed ids of a sink's topic."""
         return self.topics.ids(self.out[sink])
 
     def wait_for_rows(self, count: int) -> None:
-        """In each topic, of those of history and of the live feed together."""
+        """Wait until each output topic has ``count`` rows, counting history and live rows together."""
         wait_until(
             lambda: all(len(self.released(sink)) >= count for sink in SINKS),
             lambda: f"{count} rows\n{self.tails()}",

@@ -1,4 +1,4 @@
-"""Two topics in, two topics and a table out, in processes of their own: the job of test_workers."""
+"""Job of test_workers: two topics in, two topics and a table out, in separate processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def topic(read: Any, name: str, at_once: int) -> DataFrame:
 @job.source(bounded=True, chain=False)
 def history(read: Any) -> DataFrame:
     rows = topic(read, HISTORY, 4)
-    return rows.where("length(coalesce(java_method('java.lang.Thread', 'sleep', 50L), '')) < 9")  # to last a while
+    return rows.where("length(coalesce(java_method('java.lang.Thread', 'sleep', 50L), '')) < 9")  # slows each row down
 
 
 @job.source

@@ -1,7 +1,7 @@
-"""A process that releases to a topic what lies staged, and dies (kill -9) where it is told.
+"""Process that releases staged rows to a topic, and kills itself (kill -9) at a given step. It needs no Spark (R16).
 
-Without Spark (R16). ``plan``: a file with handles by checkpoint; ``journal``: one with the checkpoint that somebody was
-told of last."""
+``plan``: a file with handles by checkpoint. ``journal``: a file with the last checkpoint that was reported as released.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEPS = ("settle", "begin", "send", "record", "commit", "in the commit", "journa
 
 
 def staged_outside(servers: str, topic: str, folder: Path, batch: int, rows: range) -> Handle:
-    """As :meth:`BoundKafkaSink.stage` leaves it."""
+    """Stage a batch without Spark, with the same result as :meth:`BoundKafkaSink.stage`."""
     staging = KafkaStaging(open_storage(folder), CONTEXT, topic)
     ledger = Ledger(HookedClient("lake", servers, {}, 60), CONTEXT, topic)
     name = f"a1-{batch}-n{batch}"
@@ -62,7 +62,7 @@ def main(servers: str, topic: str, folder: str, at: str, when: str, delay: float
     client.after = step if when == "after" else lambda name: None
     released = int(journal.read_text()) if journal.exists() else 0
     while released < max(plan):
-        # what was completed while nobody could release comes with a later checkpoint
+        # checkpoints completed without a running releaser are released together with a later one
         number = min(released + 2, max(plan)) if at == "" else released + 1
         sink.release([one for key in plan if released < key <= number for one in plan[key]], number)
         if at == "journal":

@@ -13,17 +13,20 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 @dataclass(frozen=True)
 class Secured:
-    """``user`` and ``password`` of PLAIN; those of SCRAM are made by a client when the broker runs."""
+    """Credentials of a listener.
+
+    A client creates the SCRAM credentials once the broker runs. PLAIN uses ``user`` and ``password`` directly.
+    """
 
     user: str
     password: str
 
     def settings(self, folder: Path, port: int, controller: int, secured: int) -> dict[str, str]:
-        """Of the broker. ``folder``: gets its certificate, as ``ca.pem``."""
+        """Return the broker's settings, and write its certificate into ``folder`` as ``ca.pem``."""
         store = _certificate(folder)
         here = "127.0.0.1"
-        quoted = self.password.replace("\\", "\\\\").replace('"', '\\"')  # for JAAS
-        login = f'{_PLAIN} required user_{self.user}="{quoted}";'.replace("\\", "\\\\")  # for a file of properties
+        quoted = self.password.replace("\\", "\\\\").replace('"', '\\"')  # quoted for JAAS
+        login = f'{_PLAIN} required user_{self.user}="{quoted}";'.replace("\\", "\\\\")  # escaped for a properties file
         named = f"PLAINTEXT://{here}:{port},SECURED://{here}:{secured}"
         return {
             "listeners": f"{named},CONTROLLER://{here}:{controller}",

@@ -1,4 +1,4 @@
-"""A topic in and a topic out, over TLS with a password: the job of test_secured."""
+"""Job of test_secured: a topic in and a topic out, over TLS with a password."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from tests.kafka.topics import Topics
 
 
 class RowSink(BoundKafkaSink):
-    """Takes the rows of the suite: each is the value of a record."""
+    """Sink for the rows of the suite. Each row is the value of a record."""
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
         columns = [F.col("city").alias("key"), F.to_json(F.struct("id", "city")).alias("value")]

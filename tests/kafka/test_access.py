@@ -1,4 +1,4 @@
-"""Brokers that are not those that a KafkaSink trusts, or that do not let it in."""
+"""Brokers that a KafkaSink does not trust, and brokers that deny it access."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_wrong_password_is_told_and_not_shown(secured: tuple[Broker, Path], tm
 
 
 def test_of_a_listener_without_tls_it_is_told(secured: tuple[Broker, Path], tmp_path: Path) -> None:
-    """As of a broker that is about to restart: its connection is lost."""
+    """The failure is retryable, because a broker that is about to restart drops the connection in the same way."""
     broker, certificate = secured
     sink = bound(broker.servers, Topics(broker.servers).make(), certificate, tmp_path)
     with pytest.raises(KafkaUnavailableError, match=r"failed: .*SSL handshake failed: Disconnected") as raised:

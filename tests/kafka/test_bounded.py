@@ -40,7 +40,7 @@ def test_r11_a_retry_reads_to_the_end_of_the_first_start(world: World, topics: T
 
 
 class Interruption(Exception):
-    """What a test ends a run with."""
+    """Exception that a test raises to end a run."""
 
 
 def interrupt(line: object) -> None:
@@ -89,7 +89,7 @@ def test_an_empty_topic_is_at_its_end_at_once(world: World, topics: Topics) -> N
 
 def test_partitions_without_rows_do_not_keep_a_source_from_its_end(world: World, topics: Topics) -> None:
     history = topics.make(8)
-    ids = topics.put(history, [0, 8, 16])  # all of them in the first one
+    ids = topics.put(history, [0, 8, 16])  # all rows are in the first partition
     assert world.run(jobs.of_history(world, topics, history), mode="streaming").status == "FINISHED"
     assert world.released_ids() == sorted(ids)
 

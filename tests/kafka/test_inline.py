@@ -49,7 +49,10 @@ def test_r2_a_driver_that_dies_in_history_or_behind_it_repeats_no_row_and_leaves
 
 
 def test_r2_behind_the_drop_history_is_not_named_again(world: World, topics: Topics, two: tuple[str, str]) -> None:
-    """Spark keeps no list of what it has read of Kafka: named again, it would read all of it once more."""
+    """Spark does not record the offsets that it has read from Kafka.
+
+    If history were named again, Spark would read all of it again.
+    """
     job = jobs.of_both(world, topics, *two)
     stop = world.ask("stop", lambda: bool(world.state().dropped) and world.released_count() == 120)
     assert world.run(job, stop).status == "STOPPED"
@@ -62,7 +65,7 @@ def test_r2_behind_the_drop_history_is_not_named_again(world: World, topics: Top
 def test_r4_a_job_that_goes_back_into_history_reads_on_from_there(
     world: World, topics: Topics, two: tuple[str, str]
 ) -> None:
-    """Batches that no checkpoint covers are void, whatever Spark has noted of their offsets."""
+    """Batches after the last checkpoint are void, whatever offsets Spark has recorded for them."""
     job = jobs.of_both(world, topics, *two, maxOffsetsPerTrigger="10")
     assert world.stop_in_batch(job, "rows", 3).status == "STOPPED"
     point, released = world.state().last_completed, world.released_count()
@@ -110,7 +113,7 @@ def test_new_partitions_of_a_live_topic_are_read_from_their_start(
 def test_history_that_is_a_query_of_its_own_ends_at_its_frozen_end(
     world: World, topics: Topics, two: tuple[str, str]
 ) -> None:
-    """R11: ``availableNow`` would take another end at each start."""
+    """R11: with ``availableNow`` Spark would take a new end at each start."""
     job = jobs.of_both(world, topics, *two, chain=False)
     late: set[int] = set()
 

@@ -1,4 +1,4 @@
-"""Rows that are gone from Kafka, topics that are, and brokers: said by name, never passed over or tried for ever."""
+"""Lost rows, lost topics and lost brokers. Errors name them; a job neither skips them nor retries forever."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_history_that_retention_has_taken_ends_the_job_with_topic_partition_and_
     job = jobs.of_history(world, topics, history)
 
     def dies() -> None:
-        raise Interruption  # before it has read anything
+        raise Interruption  # ends before it has read anything
 
     with pytest.raises(Interruption):
         world.run(job, mode=mode, storage=HookedEntries(world.storage, '"type": "SourceFrozen"', dies))
@@ -77,7 +77,7 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one_however_long_i
 def test_a_bounded_topic_that_was_made_again_behind_the_first_start_is_not_taken_for_the_old_one(
     world: World, topics: Topics, inline: bool
 ) -> None:
-    """The plan of a first start calls the function of a bounded source twice."""
+    """The function of a bounded source is called twice while a first start is planned."""
     history, live = topics.make(1), topics.make(1)
     topics.put(history, range(100))
     both = jobs.of_both(world, topics, history, live, maxOffsetsPerTrigger="5")
@@ -95,8 +95,10 @@ def test_a_bounded_topic_that_was_made_again_behind_the_first_start_is_not_taken
 def test_history_that_is_made_again_while_it_is_read_is_not_waited_for_for_ever(
     world: World, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new topic is longer than what was read of the old one, so that Spark notices nothing, and shorter than what
-    there was to read."""
+    """The new topic is longer than the part already read, so Spark notices nothing.
+
+    It is shorter than the frozen end, so that end would never be reached.
+    """
     monkeypatch.setattr(lookout, "FIRST_LOOK", 1.0)
     history = topics.make(1)
     topics.put(history, range(100))
@@ -117,7 +119,7 @@ def test_history_that_is_made_again_while_it_is_read_is_not_waited_for_for_ever(
 def test_a_query_that_begins_again_in_its_driver_does_not_read_on_in_a_topic_that_was_made_again(
     world: World, topics: Topics
 ) -> None:
-    """The new one is longer than what was read of the old one: Spark would pass over as many of its rows."""
+    """The new topic is longer than the part read of the old one. Spark would skip that many of its rows."""
     live = topics.make(1)
     ids = topics.put(live, range(10))
     done: list[str] = []
@@ -140,7 +142,7 @@ def test_a_query_that_begins_again_in_its_driver_does_not_read_on_in_a_topic_tha
 def test_history_whose_log_was_cut_off_behind_what_was_read_is_told_with_its_offsets(
     world: World, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a broker may that lost what it had not written: the topic is the same one by its id."""
+    """A broker that lost unwritten data may cut a log off like this, and the topic keeps its id."""
     monkeypatch.setattr(lookout, "FIRST_LOOK", 1.0)
     history = topics.make(1)
     topics.put(history, range(50))
@@ -210,7 +212,7 @@ def test_options_with_which_a_bounded_source_would_read_nothing_or_have_no_end_a
 def test_options_that_spark_reads_in_the_query_alone_are_refused_before_it_of_a_live_source(
     world: World, topics: Topics, options: dict[str, str], told: str
 ) -> None:
-    """The query would fail with them in each try, or never read a row."""
+    """Otherwise the query would fail with them in each try, or never read a row."""
     with pytest.raises(KafkaOptionError, match=told):
         world.run(jobs.of_live(world, topics, topics.make(), **options))
     assert world.everything_under_root() == []
@@ -243,7 +245,7 @@ def test_a_start_of_history_that_does_not_name_its_partitions_is_refused_in_eith
 
 
 def test_a_bounded_source_of_no_offset_in_a_batch_is_refused(world: World, topics: Topics) -> None:
-    """It would run for ever, and read nothing."""
+    """Otherwise it would run forever and read nothing."""
     job = jobs.of_history(world, topics, topics.make(), maxOffsetsPerTrigger="0")
     with pytest.raises(KafkaOptionError, match="maxOffsetsPerTrigger=0: it is no number of offsets from 1 on"):
         world.run(job, mode="streaming")
@@ -278,7 +280,7 @@ def test_an_end_that_no_row_has_come_to_is_refused(world: World, topics: Topics)
 def test_an_end_in_front_of_the_beginning_is_not_taken_for_one_that_is_reached(
     world: World, topics: Topics, start: int | None, end: int, told: str
 ) -> None:
-    """Its rows may be gone by now, and the job would be FINISHED without them."""
+    """The rows may already be deleted, and the job would become FINISHED without them."""
     history = topics.make()
     topics.put(history, range(10))
     topics.expire(history, 5)
@@ -300,8 +302,10 @@ def test_another_topic_under_the_same_job_id_is_refused(world: World, topics: To
 
 
 def test_a_live_source_may_read_another_topic_and_none_less(world: World, topics: Topics) -> None:
-    """Spark would say that the rows of the one that was left out are lost, and so with it named again: what it has
-    planned leaves it out."""
+    """Spark would report the rows of the omitted topic as lost, even if the job named it again.
+
+    Spark's planned offsets would no longer contain the topic.
+    """
     one, other = topics.make(), topics.make()
     ids = topics.put(one, range(10)) | topics.put(other, range(10, 20))
 

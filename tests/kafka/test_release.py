@@ -1,4 +1,4 @@
-"""Releases of a KafkaSink: zombies, brokers that die, ledgers that are gone, and what is refused before that."""
+"""Releases of a KafkaSink: zombies, brokers that die, missing ledgers, and earlier refusals."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_r9_a_zombie_that_was_paused_in_its_transaction_commits_nothing(
     assert counts == [{"rows": 0}]
     assert target.read() == expected(ids_of(1, 2))
     third = staged(spark, sink, 3)
-    assert sink.release([third], 3)["rows"] == 2  # whom the zombie has fenced in its turn
+    assert sink.release([third], 3)["rows"] == 2  # the zombie has fenced this releaser in turn
     assert target.read() == expected(ids_of(1, 2, 3))
 
 
@@ -106,7 +106,7 @@ def test_r9_a_reply_that_is_lost_behind_the_commit_repeats_nothing(
 def test_r9_what_was_being_committed_when_the_ledger_was_looked_at_is_not_written_again(
     spark: SparkSession, target: Topic, sink: RowSink
 ) -> None:
-    """Another releaser commits between the two steps, as it may as long as nobody has fenced it."""
+    """Another releaser commits between the two steps. It may do so until it is fenced."""
     handle = staged(spark, sink, 1)
     client, other = target.client(), target.bind()
 
@@ -148,7 +148,7 @@ def test_r9_a_broker_that_is_killed_in_a_release_and_comes_back_has_each_row_onc
 
         client.before = kill
         process, released = target.bound(client), False
-        while not released:  # as often as the coordinator would ask
+        while not released:  # the coordinator would retry as often
             try:
                 process.release(handles, 2)
                 released = True
@@ -185,13 +185,17 @@ def test_a_ledger_that_has_lost_records_is_refused(
 def test_a_ledger_that_was_made_again_is_not_that_of_a_batch_of_another_subtask_that_was_staged_before(
     spark: SparkSession, target: Topic, sink: RowSink, topics: Topics
 ) -> None:
-    """The first handle of a release is of one subtask, and may be of the new ledger; that of the next is not."""
+    """The first handle of the release belongs to one subtask and may name the new ledger.
+
+    The other handle names the old one.
+    """
     before = staged(spark, sink, 1)
     sink.release([before], 1)
     topics.delete(ledger_of(target))
     sink.prepare()
     after = staged(spark, sink, 2)
-    place = target.path / "_ckpt/orders/lake/staging" / before["id"]  # as if the releaser had died before it cleared
+    # as if the releaser had died before it deleted the staged files
+    place = target.path / "_ckpt/orders/lake/staging" / before["id"]
     place.mkdir(parents=True)
     for file, of_after in zip(before["files"], after["files"], strict=False):
         shutil.copy(place.parent / after["id"] / of_after["path"], place / file["path"])
@@ -206,7 +210,10 @@ def test_a_ledger_that_was_made_again_is_not_that_of_a_batch_of_another_subtask_
 
 
 def test_a_release_of_more_batches_than_one_record_can_name(topics: Topics, tmp_path: Path) -> None:
-    """A sink that waits for its gate, or for the end of its job, and whose topic takes small records only."""
+    """A sink that waits for its gate, or for the end of its job, has many batches.
+
+    Its topic accepts small records only.
+    """
     name = topics.make(1, max_message_bytes="900")
     target = Topic(topics, tmp_path / "staging")
     target.name = name
@@ -232,7 +239,8 @@ def test_a_ledger_that_would_lose_records_is_refused(target: Topic, sink: RowSin
     settings = ConfigResource(
         ConfigResource.Type.TOPIC, ledger_of(target), set_config={"retention.ms": "1000", "cleanup.policy": "delete"}
     )
-    admin = AdminClient({"bootstrap.servers": topics.servers})  # kept: else the answer never comes
+    # keep a reference: the future never completes without it
+    admin = AdminClient({"bootstrap.servers": topics.servers})
     admin.alter_configs([settings])[settings].result(60)
     with pytest.raises(KafkaTargetError, match=r"retention\.ms=1000, not -1: it would lose records"):
         target.bind().prepare()
@@ -354,7 +362,7 @@ def test_a_partition_that_the_topic_does_not_have_is_seen_while_it_is_staged_and
     ("config", "told"),
     [
         ({"compression.type": "brotli"}, "compression.codec"),
-        ({"acks": "1"}, "acks"),  # which only a producer of transactions minds
+        ({"acks": "1"}, "acks"),  # an option that only transactional producers reject
         ({"no.such": "1"}, "No such configuration property"),
         ({"ssl.key.password": "hunter22", "linger.ms": "hunter22"}, "queue.buffering.max.ms"),
     ],

@@ -1,4 +1,4 @@
-"""kill -9 of whoever releases to Kafka, at each step and inside the commit: every row is there once."""
+"""Releaser killed with kill -9 at each step and inside the commit. Every row is in Kafka once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EACH = 300
 def test_r9_a_releaser_that_is_killed_again_and_again_has_released_each_row_once(
     topics: Topics, tmp_path: Path
 ) -> None:
-    """Some releases are repeated as a part of a later checkpoint. Seeded: CKPT_KAFKA_SEED, CKPT_KAFKA_ROUNDS."""
+    """Some releases are repeated as part of a later checkpoint. Seeded by CKPT_KAFKA_SEED and CKPT_KAFKA_ROUNDS."""
     chance = random.Random(SEED)
     target = Topic(topics, tmp_path / "staging", 3)
     target.bind(CONTEXT.job_id, CONTEXT.uid).prepare()

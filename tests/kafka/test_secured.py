@@ -1,4 +1,4 @@
-"""Sources and a sink that get in with TLS and a password, of an Airflow connection; the password is in nothing."""
+"""Sources and a sink that use TLS and the password of an Airflow connection. The password is stored nowhere."""
 
 from __future__ import annotations
 

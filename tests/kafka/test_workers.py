@@ -1,5 +1,7 @@
-"""Kafka in and out by a JobMaster and workers in processes of their own, which are killed: each row comes once, and the
-passwords that reach each of them by its environment are in no file."""
+"""Kafka in and out with a JobMaster and workers in separate processes, which are killed.
+
+Each row is released once. Passwords reach each process by its environment, and are in no file.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ HISTORY = 800
 
 @pytest.fixture
 def shop() -> Iterator[dict[str, str]]:
-    """A table beside the topics, where there is a server for one."""
+    """Start a PostgreSQL server for a table of the job, if PostgreSQL is installed. Yield the variable with its URL."""
     if initdb() is None:
         yield {}
         return
@@ -28,7 +30,7 @@ def shop() -> Iterator[dict[str, str]]:
 
 
 def feed_and_wait(world: Parted, first: int) -> None:
-    """Until a row that was fed now is released."""
+    """Write live rows, and wait until some of them are released."""
     world.put(world.live, first, 20)
     wait_until(
         lambda: all(not {*range(first, first + 20)}.isdisjoint(world.released(sink)) for sink in SINKS),
@@ -49,7 +51,7 @@ def test_each_row_is_once_in_each_topic_whoever_is_killed(
         master = world.master()
         history, rows = world.worker("history"), world.worker("rows", "records")
         master.wait_for("running")
-        world.topics.put(world.history, range(HISTORY, HISTORY + 20))  # behind the end that is frozen
+        world.topics.put(world.history, range(HISTORY, HISTORY + 20))  # after the frozen end
         spare = world.start("worker", "--subtask", "history", "--standby")
         spare.wait_for("waiting")
         world.wait_for_rows(30)

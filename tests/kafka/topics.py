@@ -1,4 +1,4 @@
-"""Topics of the broker of a test: made, filled, cut off and read, by a client of its own."""
+"""Topics of a test's broker. A separate client creates, fills, truncates and reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: 
 from tests.support.waiting import wait_until
 
 _QUIET = {"log_level": 0}
-"""A broker is killed while clients are connected."""
+"""Log level for clients, because brokers are killed while they are connected."""
 
 
 class Topics:
@@ -40,7 +40,7 @@ class Topics:
         wait_until(lambda: len(self._partitions(name)) == partitions, f"partitions of {name}")
 
     def expire(self, name: str, before: int) -> None:
-        """Delete the rows of each partition in front of the offset, as retention does."""
+        """Delete the rows before the offset in each partition, as retention does."""
         gone = [TopicPartition(name, number, before) for number in self._partitions(name)]
         for future in self._admin.delete_records(gone).values():
             future.result(60)
@@ -50,7 +50,7 @@ class Topics:
         return [] if found is None else sorted(found.partitions)
 
     def put(self, name: str, ids: Iterable[int], **config: str) -> set[int]:
-        """A row {"id", "k"} for each, in the partition that its number falls to."""
+        """Write a row {"id", "k"} for each id, into the partition given by its number."""
         numbers, partitions = list(ids), self._partitions(name)
         producer = Producer({"bootstrap.servers": self.servers, **_QUIET, **config})
         for number in numbers:
@@ -61,7 +61,7 @@ class Topics:
         return set(numbers)
 
     def open_transaction(self, name: str, ids: Iterable[int]) -> Producer:
-        """Rows that no transaction has committed; whoever called commits or aborts."""
+        """Write rows in an open transaction, and return its producer. The caller commits or aborts."""
         producer = Producer({"bootstrap.servers": self.servers, **_QUIET, "transactional.id": f"open-{name}"})
         producer.init_transactions(60)
         producer.begin_transaction()
@@ -71,7 +71,7 @@ class Topics:
         return producer
 
     def messages(self, name: str, level: str = "read_committed") -> list[Any]:
-        """All that a reader of that isolation level finds."""
+        """Return all messages that a reader with that isolation level finds."""
         settings = {"group.id": "tests", "enable.auto.commit": False, "enable.partition.eof": True}
         consumer = Consumer({"bootstrap.servers": self.servers, **_QUIET, "isolation.level": level, **settings})
         partitions = self._partitions(name)

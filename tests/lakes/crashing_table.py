@@ -1,4 +1,4 @@
-"""A table whose process dies, at a verb of its storage or around a commit."""
+"""Lake table whose process dies at a verb of its storage or around a commit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class WrappedTable(LakeTable):
-    """Counts commits among the verbs of its storage. ``before``: called with the number of each commit before it."""
+    """Table that counts its commits among the verbs of its storage.
+
+    ``before`` is called with each commit's number first.
+    """
 
     def __init__(
         self, inner: LakeTable, storage: WrappedStorage | None, before: Callable[[int], None] | None = None

@@ -1,6 +1,6 @@
 """Spark with Delta's own jar on a table that a sink releases to: ``python -m tests.lakes.delta_by_spark <table>``.
 
-It reads, merges, compacts, vacuums, alters and restores between the releases. Any surprise is an exception.
+It reads, merges, compacts, vacuums, alters and restores the table between the releases. Unexpected results raise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A process that releases batches to a Delta table, one checkpoint each; killed from outside, or racing others.
+"""Process that releases batches to a Delta table, one per checkpoint. Tests kill it or run several at once.
 
 ``python -m tests.lakes.releasing <table> <handles.json> [<step> <checkpoint>]``: with a step (``before`` or ``after``
-the commit) it stops there, having said so in a file, and waits to be killed.
+the commit) it creates a marker file there, and waits to be killed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Tables that jobs release to, without Spark: a batch is written as Spark writes it, and staged as the sink does it."""
+"""Tables that jobs release to, without Spark.
+
+A batch is written as Spark writes it and staged as the sink stages it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ Row = tuple[int, str | None]
 
 
 def schema_of(**types: str) -> str:
-    """Spark's JSON of columns that may be null."""
+    """Return Spark's JSON for nullable columns."""
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()]
     return json.dumps({"type": "struct", "fields": fields})
 
@@ -31,7 +34,7 @@ ARROW = pa.schema([("id", pa.int32()), ("city", pa.string())])
 
 
 class Frame:
-    """As much of a Spark frame as staging asks for: its schema, and a writer of one Parquet file."""
+    """Frame with only the parts that staging uses: its schema, and a writer of one Parquet file."""
 
     def __init__(self, rows: Sequence[Row], schema: str = COLUMNS) -> None:
         self.schema = SimpleNamespace(json=lambda: schema)
@@ -69,7 +72,7 @@ def stage(sink: BoundLakeSink, rows: Sequence[Row], batch: int, nonce: str = "n"
 
 
 def delta(path: Path, job: str = "orders", uid: str = "lake", **settings: Any) -> BoundLakeSink:
-    """Another process of the job."""
+    """Bind the sink again, as another process of the job would."""
     return DeltaSink(str(path), **settings).bind(SinkContext(job, uid))
 
 

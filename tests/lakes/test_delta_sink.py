@@ -1,4 +1,4 @@
-"""A Delta table that others change, lose, race for and make demands with; without Spark."""
+"""A Delta table that others change, damage and write to concurrently, with table features; without Spark."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def foreign(path: Path, *rows: Row) -> None:
-    """A writer that knows nothing of jobs."""
+    """Append rows as a writer that knows of no job."""
     columns = list(zip(*rows, strict=True))
     write_deltalake(path, pa.table([pa.array(columns[0], pa.int32()), pa.array(columns[1])], ARROW), mode="append")
 
@@ -81,7 +81,10 @@ def test_r9_a_foreign_commit_between_the_look_and_the_commit_makes_the_release_l
 
 
 def test_r9_a_releaser_that_wakes_up_with_an_old_version_of_the_table_repeats_nothing(path: Path) -> None:
-    """It has looked, was paused before its commit, and its successor has released this checkpoint and more."""
+    """The releaser has read the table and pauses before its commit.
+
+    Its successor releases this checkpoint and another.
+    """
     sink = delta(path)
     first, second = stage(sink, [(1, "a")], 1), stage(sink, [(2, "b")], 2)
 
@@ -127,7 +130,7 @@ def test_r9_a_commit_that_failed_is_no_release(path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
 def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handle(path: Path, mode: str) -> None:
-    """The intent says everything: the next release makes the commit, whatever it is asked for."""
+    """The intent is complete: the next release makes its commit, whatever handles it gets."""
     settings: Any = {"mode": mode, "key": ["id"] if mode == "upsert" else []}
     storage = CrashingStorage(open_storage(path / "count"), verbs=(verbs := Verbs()))
     counting = wrapped(path / "count", storage=storage, **settings)
@@ -234,7 +237,7 @@ def test_a_delta_log_that_cannot_be_read_is_no_absent_table(path: Path) -> None:
 
 
 def test_old_versions_may_be_cleaned_up(path: Path) -> None:
-    """The transaction is kept in the table's own checkpoint."""
+    """The release is recorded in the table's own checkpoint, too."""
     sink = delta(path)
     for batch in (1, 2, 3):
         sink.release([stage(sink, [(batch, "a")], batch)], batch)
@@ -251,7 +254,7 @@ def test_old_versions_may_be_cleaned_up(path: Path) -> None:
 
 @pytest.mark.parametrize("at", ["after the intent", "before it"])
 def test_a_file_that_is_gone_never_gets_into_the_table(path: Path, at: str) -> None:
-    """A table that names a file which is not there cannot be read any more."""
+    """A table that names a missing file can no longer be read."""
     sink = delta(path)
     sink.release([stage(sink, [(1, "a")], 1)], 1)
     handle = stage(sink, [(2, "b")], 2)
@@ -268,7 +271,7 @@ def test_a_file_that_is_gone_never_gets_into_the_table(path: Path, at: str) -> N
 
 
 def test_nothing_is_decided_on_a_file_that_is_gone(path: Path) -> None:
-    """A later checkpoint without that batch can be released then, by whoever gives it up."""
+    """The job can then release a later checkpoint without that batch, if the user gives the batch up."""
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
     (path / handle["files"][0]["path"]).unlink()
@@ -288,7 +291,7 @@ def test_r9_a_release_that_covers_what_is_released_already_repeats_nothing(path:
 def test_a_released_file_that_a_clean_up_took_before_its_commit_is_taken_from_its_staged_one(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
-    with pytest.raises(SimulatedCrash):  # the intent, the file's second name; then the commit
+    with pytest.raises(SimulatedCrash):  # steps: the intent, the file's second name, then the commit
         wrapped(path, storage=CrashingStorage(open_storage(path), 3, "before")).release([handle], 1)
     [named] = path.glob("part-*.parquet")
     named.unlink()
@@ -479,7 +482,7 @@ def test_a_table_that_drifts_after_staging_keeps_the_rows_until_it_is_mended(pat
     if refused := refusal(
         table.protocol().min_writer_version, table.protocol().writer_features or [], {}, COLUMNS, "append"
     ):
-        assert "checkConstraints" in refused  # this library keeps the feature
+        assert "checkConstraints" in refused  # the delta library keeps the feature
         return
     assert delta(path).release([handle], 4)["rows"] == 1
 
@@ -564,7 +567,7 @@ def test_types_that_delta_does_not_know_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["day=a%2Fb", "a\\b"])
 def test_a_path_that_the_package_takes_for_another_one_is_refused(tmp_path: Path, name: str) -> None:
-    """A table was made there, and looked for elsewhere."""
+    """The sink would create its table in one folder and look for it in another."""
     with pytest.raises(InvalidSinkError, match=r"uri=.*reads as another path"):
         DeltaSink(str(tmp_path / name)).validate()
 
@@ -578,7 +581,7 @@ def test_other_paths_are_as_they_are_written(tmp_path: Path, name: str) -> None:
 
 
 def test_a_partition_in_another_case_than_its_column_is_refused() -> None:
-    """Spark takes it; the table that was made of it could be read by nobody, this sink among them."""
+    """Spark accepts it, but no reader could read the resulting table, this sink included."""
     with pytest.raises(InvalidSinkError, match=r"partition_by='city'.*is called 'City' in the input of sink lake"):
         DeltaSink("/t", partition_by=["city"]).check_input(SinkInput("lake", (("id", "long"), ("City", "string"))))
 

@@ -1,4 +1,4 @@
-"""Golden copies of what sinks of tables write: handles, intents, and when one that overwrites began."""
+"""Golden copies of files of table sinks: handles, intents, and the start of an overwriting sink."""
 
 from __future__ import annotations
 

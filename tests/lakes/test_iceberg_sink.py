@@ -1,4 +1,4 @@
-"""An Iceberg table that others change, race for and make demands with; without Spark."""
+"""An Iceberg table that others change and write to concurrently, with table settings; without Spark."""
 
 from __future__ import annotations
 
@@ -58,8 +58,10 @@ def wrapped(warehouse: Warehouse, before: Any = None, storage: Any = None, **set
 
 
 def test_r9_the_library_never_tries_a_commit_again_by_itself(warehouse: Warehouse) -> None:
-    """Its own retry (four, by default) rebases the append and asks for no property: a zombie would repeat rows. A
-    version that takes the number of retries from elsewhere shows here."""
+    """The library's own retry (four by default) rebases the append and checks no property.
+
+    A zombie would then repeat rows. A library version that reads the number of retries from another place fails here.
+    """
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
     seen: list[int] = []
@@ -91,7 +93,7 @@ def test_r9_a_releaser_that_wakes_up_with_an_old_version_of_the_table_repeats_no
 
 
 def test_r9_a_commit_without_rows_is_made_on_the_version_that_was_looked_at_too(warehouse: Warehouse) -> None:
-    """One that only set properties would ask for nothing, and could take the number back."""
+    """A commit that only sets properties has no precondition, so a zombie could set the released number back."""
     sink = warehouse.bind(mode="overwrite")
     sink.prepare()
     first, second = stage(sink, [(1, "a")], 1), stage(sink, [(2, "b")], 2)
@@ -135,6 +137,7 @@ def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
     assert warehouse.rows() == [(1, "a")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
 def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handle(tmp_path: Path, mode: str) -> None:
     settings: Any = {"mode": mode, "key": ["id"] if mode == "upsert" else []}
@@ -226,7 +229,7 @@ def test_a_snapshot_tells_people_job_sink_and_checkpoint(warehouse: Warehouse) -
 
 
 def test_released_files_are_not_where_staged_ones_are_collected(warehouse: Warehouse) -> None:
-    """They are the table's by then."""
+    """After the release these files belong to the table."""
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
     sink.release([handle], 1)
@@ -390,7 +393,7 @@ def test_partitions_that_changed_after_staging_keep_the_rows(warehouse: Warehous
     "settings", [{}, {"mode": "overwrite"}, {"mode": "upsert", "key": ["id"]}], ids=["append", "overwrite", "upsert"]
 )
 def test_a_column_that_was_widened_after_staging_takes_the_rows(warehouse: Warehouse, settings: dict[str, Any]) -> None:
-    """To narrow it again is nothing that Iceberg does: the rows would never be released."""
+    """Iceberg cannot narrow the column again, so without this the rows could never be released."""
     sink = warehouse.bind(**settings)
     sink.prepare()
     first, second = stage(sink, [(1, "a"), (-7, "b")], 1), stage(sink, [(1, "z")], 2)
@@ -426,7 +429,7 @@ def test_which_types_are_widened_to_which() -> None:
         ({"table": "a.b"}, "is missing"),
         ({"table": "a.b", "catalog": {"type": "sql"}, "mode": "errorifexists"}, "is unknown"),
         ({"table": "a.b", "catalog_name": "prod", "storage_options": ["x"]}, "is no dict"),
-        # the library takes it for a field inside of another one, when it looks for the rows to replace
+        # to find the rows to replace, the library would take the name for a field inside another field
         ({"table": "a.b", "catalog_name": "prod", "mode": "upsert", "key": ["a.b"]}, "'a.b' has a dot"),
     ],
 )

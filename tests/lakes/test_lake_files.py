@@ -1,4 +1,4 @@
-"""The staged files of a lake get their names: by one who is killed in the middle, by two at once."""
+"""Staged files of a lake get their final names, also if a process is killed midway or two work at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def files(tmp_path: Path) -> LakeFiles:
 
 
 def test_names_that_one_made_who_died_are_on_disk_before_the_commit(files: LakeFiles, tmp_path: Path) -> None:
-    """He has linked some, in a folder that he made, and flushed nothing."""
+    """The dead process has created a folder and linked some files into it, but synced nothing."""
     (tmp_path / "day=1").mkdir()
     os.link(tmp_path / "staged/1", tmp_path / "day=1/1")
     with recorded(tmp_path) as calls:
@@ -43,7 +43,10 @@ def test_names_that_one_made_who_died_are_on_disk_before_the_commit(files: LakeF
 def test_without_links_no_name_stands_for_half_a_file(
     files: LakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed in the copy: whoever looks next would take the table's file for one that somebody has changed."""
+    """The process is killed while it copies.
+
+    A half copy under the final name would look like a file changed by a stranger.
+    """
 
     def killed(origin: str, goal: str) -> None:
         Path(goal).write_bytes(b"ro")
@@ -64,7 +67,7 @@ def test_what_another_one_has_committed_between_two_looks_is_there(
     real, looks = LakeFiles._size, list[str]()
 
     def size(self: LakeFiles, path: str) -> int | None:
-        if len(looks) == len(FILES):  # this one has found none of the names
+        if len(looks) == len(FILES):  # this process has found none of the names
             files.publish(FILES)
             for file in FILES:
                 (tmp_path / file.path).unlink()

@@ -1,4 +1,4 @@
-"""What Spark writes into tables of all types and partitions, and what others read there."""
+"""Spark's output in tables of all types and partitions, and the rows that other readers find there."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ALL_TYPES = """
 
 @pytest.fixture
 def zone(spark: SparkSession) -> Iterator[str]:
-    """Away from UTC by what is no whole hour."""
+    """Set a session time zone whose offset from UTC is no whole hour."""
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
     yield "Asia/Kathmandu"
@@ -66,7 +66,7 @@ def test_every_type_gets_into_an_iceberg_table_that_the_sink_has_made(spark: Spa
 
 
 def test_a_key_may_be_a_text_of_some_kb(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark's writer leaves out all statistics of such a column, by which nulls are looked for."""
+    """Spark's writer omits all statistics of such a column, but the sink uses them to find nulls."""
     sink = DeltaSink(str(tmp_path / "t"), mode="upsert", key=["name"]).bind(CONTEXT)
     handles = [stage(sink, spark.sql(f"select repeat('ü', 5000) as name, {n} as n"), n) for n in (1, 2)]
     assert sink.release(handles, 1)["rows"] == 2
@@ -97,7 +97,7 @@ def test_partitions_of_a_delta_table_hold_odd_values_and_none(spark: SparkSessio
 
 
 def instants(spark: SparkSession) -> DataFrame:
-    """Around midnight, the end of a month and of a year, and summer time, in UTC and elsewhere; and none."""
+    """Instants around midnight, the end of a month and of a year, and summer time, in UTC and elsewhere; and none."""
     return spark.sql("""
         select id, timestamp_micros(id * 1000000 * 1237) as at, cast('2026-01-01' as date) + cast(id as int) as day,
           timestamp_ntz '1969-12-30 22:30:00' + make_dt_interval(0, cast(id as int)) as ntz,
@@ -152,7 +152,7 @@ def test_partitions_of_an_iceberg_table_are_those_of_its_own_transforms(
     assert [task.file.record_count for task in nulls] == ([] if column == "id" else [1])
     assert len({task.file.partition[0] for task in tasks}) > 1
     for row in table.scan().to_arrow().to_pylist()[::9]:
-        if row[column] is not None:  # a wrong partition would hide the row from who asks for its value
+        if row[column] is not None:  # in a wrong partition the row would be hidden from queries for its value
             found = table.scan(row_filter=EqualTo(term=Reference(column), value=row[column])).to_arrow()
             assert row["id"] in found["id"].to_pylist()
 
@@ -166,7 +166,7 @@ def test_rows_of_another_type_are_refused_before_spark_writes_any(spark: SparkSe
 
 
 def test_spark_reads_what_was_released_to_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
-    """Without a Delta jar: the files that the table names."""
+    """Without a Delta jar Spark reads the files that the table names."""
     sink = DeltaSink(str(tmp_path / "t")).bind(CONTEXT)
     sink.release([stage(sink, spark.range(5).toDF("id"), 1)], 1)
     files = DeltaTable(tmp_path / "t").file_uris()
@@ -177,7 +177,7 @@ def test_spark_reads_what_was_released_to_a_delta_table(spark: SparkSession, tmp
 def test_texts_that_spark_takes_for_null_in_a_folder_s_name_are_in_a_partition_of_their_own(
     spark: SparkSession, tmp_path: Path, transform: str
 ) -> None:
-    """Else a file would hold nulls in the partition of a text, and who asks for nulls would pass over it."""
+    """Otherwise a file in a text's partition would contain nulls, and queries for nulls would skip it."""
     warehouse = Warehouse(tmp_path, made=True)
     warehouse.partition_by("city", transform=transform)
     values = ["", None, "__HIVE_DEFAULT_PARTITION__", "ü" * 300]

@@ -18,7 +18,7 @@ NAME = "lake.orders"
 
 
 class Warehouse:
-    """``made``: with the table in it."""
+    """A catalog and a warehouse below one folder. ``made``: the table exists already."""
 
     def __init__(self, path: Path, *, made: bool = False) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class Warehouse:
         return IcebergSink(NAME, catalog=self.properties, **settings)
 
     def bind(self, job: str = "orders", uid: str = "lake", **settings: Any) -> BoundLakeSink:
-        """Another process of the job."""
+        """Bind the sink again, as another process of the job would."""
         return self.sink(**settings).bind(SinkContext(job, uid))
 
     def rows(self) -> list[Row]:
@@ -63,6 +63,6 @@ class Warehouse:
         return [task.file.file_path for task in self.table().scan().plan_files()]
 
     def append(self, *rows: Row) -> None:
-        """A writer that knows nothing of jobs."""
+        """Append rows as a writer that knows of no job."""
         ids, cities = [row[0] for row in rows], [row[1] for row in rows]
         self.table().append(pa.table([pa.array(ids, pa.int32()), pa.array(cities, pa.string())], ARROW))

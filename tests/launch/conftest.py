@@ -10,7 +10,7 @@ from airflow_provider_ckpt.launch.class_archive import ClassArchive, class_archi
 
 @pytest.fixture
 def environ(tmp_path: Path) -> Mapping[str, str]:
-    """Of a Java and a Spark that are made of files."""
+    """Create fake installations of Java and Spark from files. Return the variables that name them."""
     java, spark = tmp_path / "java", tmp_path / "spark"
     (java / "bin").mkdir(parents=True)
     (java / "bin" / "java").touch(mode=0o755)
@@ -24,7 +24,7 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
 
 
 def submits(spark: Path, code: int) -> None:
-    """How the JVM ends that has to take an archive."""
+    """Install a fake spark-submit with the exit code of the JVM that tries the archive."""
     submit = spark / "bin" / "spark-submit"
     submit.write_text(f"#!/bin/sh\necho of the JVM\nexit {code}\n")
     submit.chmod(0o755)
@@ -38,5 +38,5 @@ def archive(environ: Mapping[str, str]) -> ClassArchive:
 
 
 def write(path: Path) -> None:
-    """In the place of a JVM."""
+    """Write an archive instead of a JVM."""
     path.write_text("classes")

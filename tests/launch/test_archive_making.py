@@ -1,4 +1,4 @@
-"""An archive is whole, or it is none; one process makes it, and the others go on."""
+"""Creation of an archive. It is complete or absent. One process creates it, and the others continue without it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def left_by(folder: Path, name: str, seconds: float) -> Path:
 
 
 def test_what_a_killed_process_s_jvm_writes_behind_the_next_one_goes_later(archive: ClassArchive) -> None:
-    """Of whatever Java and Spark: those of an earlier one nobody asks about any more."""
+    """The clean-up covers all versions of Java and Spark, because no later run uses an earlier version's files."""
     archive.folder.mkdir()
     old = [left_by(archive.folder, f"{stem}.7.tmp", 2 * LEFT) for stem in (archive.stem, "spark-4.1.0-java-17-ab")]
     new = left_by(archive.folder, "spark-4.1.0-java-17-ab.8.tmp", 0)

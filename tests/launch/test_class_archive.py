@@ -1,4 +1,4 @@
-"""Which file is taken for the class archive of a driver, and which is not."""
+"""Choice of the file used as a driver's class archive, and refusals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_driver_starts_without_an_archive_where_there_is_none(environ: Mapping
 def test_a_collector_that_every_jvm_is_given_is_not_given_another(
     environ: Mapping[str, str], name: str, collector: str
 ) -> None:
-    """It would not start: "Multiple garbage collectors selected"."""
+    """The JVM would not start: "Multiple garbage collectors selected"."""
     added = jvm_environ({**environ, name: f"-XX:MaxRAMPercentage=75 {collector}"})
     assert added == {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1"}
 
@@ -141,7 +141,7 @@ def test_what_belongs_to_root_is_taken(archive: ClassArchive, monkeypatch: pytes
 
 
 def belongs_to(user: int, theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only root could give a file away."""
+    """Fake the owner of a file, because only root could change it."""
     before = Path.lstat
 
     def lstat(path: Path) -> os.stat_result:
@@ -203,7 +203,7 @@ def test_the_folder_is_in_the_users_cache_unless_it_is_named(monkeypatch: pytest
     assert archive_folder({"XDG_CACHE_HOME": "/var/cache/me"}) == Path("/var/cache/me") / inside
     assert archive_folder({"XDG_CACHE_HOME": "not/absolute"}) == tmp_path / ".cache" / inside
     assert archive_folder({"CKPT_CLASS_ARCHIVE": "~/here"}) == tmp_path / "here"
-    assert archive_folder({"CKPT_CLASS_ARCHIVE": "/a:b"}) is None  # the JVM takes it for two archives
+    assert archive_folder({"CKPT_CLASS_ARCHIVE": "/a:b"}) is None  # the JVM would read it as two archives
 
 
 def test_the_doctor_says_whether_there_is_one(

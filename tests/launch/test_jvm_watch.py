@@ -1,4 +1,4 @@
-"""What was started for a driver does not outlive it. Processes are real; sleeping ones stand for JVMs."""
+"""Processes started for a driver do not outlive it. The processes are real; sleeping ones represent JVMs."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ sys.stdin.read()
 
 @pytest.fixture
 def jvm() -> Iterator[subprocess.Popen[bytes]]:
-    """It ends as its standard input does, unless it is stopped."""
+    """Start a process that ends when its standard input closes, unless it is stopped."""
     with subprocess.Popen(["/bin/sh", "-c", "read -r _; exit 7"], stdin=subprocess.PIPE) as process:
         yield process
         process.kill()
 
 
 def killed_holder(jvm: int, grace: int, *, forks: bool = False) -> int:
-    """It has watched the JVM, and is gone; a child that it has forked is not."""
+    """Watch the JVM from a process, and kill that process. If ``forks``, its forked child survives."""
     command = [sys.executable, "-c", HOLDER.format(grace=grace, pid=jvm, forks=forks)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"watching %d\n" % holder.pid
         wait_until(lambda: len(watches(jvm)) == 1, "the one watch")
-        # of its group: as who ends a task does with all that is its
+        # kill the whole group, as a process that ends a task does
         (os.kill if forks else os.killpg)(holder.pid, signal.SIGKILL)
     return holder.pid
 
 
 def watched_here() -> set[int]:
-    """By this process, which may have a JVM of its own by now."""
+    """Return the processes watched by this process, which may have its own JVM."""
     return {pid for pid, _ in jvm_watch._watching}
 
 
 def watches(jvm: int) -> list[int]:
-    """Processes that watch it."""
+    """Return the processes that watch the JVM."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
         if b"ckpt-jvm-watch" in words and str(jvm).encode() in words:
             found.append(int(path.parent.name))
     return found

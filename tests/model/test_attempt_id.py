@@ -1,4 +1,4 @@
-"""The names of attempts, and their order."""
+"""Names of attempts, and their order."""
 
 from __future__ import annotations
 

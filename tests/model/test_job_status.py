@@ -1,4 +1,4 @@
-"""The one vocabulary of what a job is."""
+"""Statuses of a job."""
 
 from __future__ import annotations
 

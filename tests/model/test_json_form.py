@@ -1,4 +1,4 @@
-"""The JSON form of values follows from their fields."""
+"""JSON form of values, which follows from their fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Style(Enum):
 
 
 class Label(str):
-    """A type of its own for some texts."""
+    """Text type with a name of its own."""
 
 
 @dataclass(frozen=True)

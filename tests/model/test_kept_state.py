@@ -1,4 +1,4 @@
-"""What a query keeps, and what would be taken for it and cannot be that."""
+"""State that a query keeps, and changes after which Spark would mistake it for other state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_may_be_one_is_not(had: list[KeptState], has: list[KeptState]) -> N
 
 
 def test_a_stream_that_is_gone_or_new_says_nothing() -> None:
-    """Another source takes the place of one that has ended."""
+    """One source takes the place of another that has ended."""
     had, has = (KeptState("Deduplicate", ("id",), ((uid, "live"),)) for uid in ("history", "history2"))
     assert mistaken([had], [has], {"live", "elsewhere"}) is None
     assert mistaken([had], [has], {"history", "history2"}) is not None

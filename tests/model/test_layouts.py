@@ -1,4 +1,4 @@
-"""In which folders a result partition lies, as its consumers come and go."""
+"""Folders of a result partition, as consumers are added and removed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "execution-graph-v1-consumers.js
 
 
 def graph(consumers: str) -> JobGraph:
-    """Of p, each named by a letter."""
+    """Return the graph of producer p, with one consumer for each letter."""
     vertices = [JobVertex(uid, (uid,), (uid,), (), (), False) for uid in ("p", *consumers)]
     return JobGraph(tuple(vertices), tuple(JobEdge(f"p__{uid}", "p", uid, uid) for uid in consumers))
 
 
 def laid_out(*versions: str) -> JobGraph:
-    """Each version names its consumers."""
+    """Return the graph after a series of versions, each of which lists its consumers."""
     found = graph(versions[0])
     for consumers in versions[1:]:
         found = graph(consumers).laid_out_after(found)
@@ -61,7 +61,7 @@ def test_r7_what_is_for_an_edge_is_told_by_the_layout_that_it_came_with() -> Non
 
 
 def test_whoever_plans_the_same_job_again_comes_to_the_same() -> None:
-    """As workers do, and each retry."""
+    """Workers and retries plan the same job again."""
     for before, after in (("b", "ab"), ("b", "bd"), ("ab", "b"), ("", "a"), ("a", "a"), ("a", "")):
         changed = laid_out(before, after)
         assert graph(after).laid_out_after(changed) == changed

@@ -1,4 +1,4 @@
-"""Answers to requests: values, whose text is what the journal has."""
+"""Outcomes of requests, which the journal stores as text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Run the mutants: ``python -m tests.mutants [what …]``. Exit code 1 if one of them was not killed.
 
-``what``: part of an id, or of a file's name. ``CKPT_MUTANTS=fast`` takes those whose tests start no Spark.
+``what``: part of an id, of a symbol, or of a module's name. A mutant is fast if `make test` runs tests of every path
+that it names; only those tests may kill it. ``CKPT_MUTANTS=fast`` runs the fast mutants only.
 """
 
 from __future__ import annotations
@@ -17,89 +18,119 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.mutants.catalogue import MUTANTS
-from tests.mutants.mutant import PACKAGE, Mutant
-from tests.mutants.runner import Result, Scratch, Verdict, unsound
+from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.runner import Result, Scratch, Verdict, belongs, unsound
 from tests.mutants.warm_jvm import WarmJvm
-from tests.support.slow import is_chosen
+from tests.support.selection import order_key
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("what", nargs="*", help="part of an id or of a file's name (default: all)")
-    parser.add_argument("--workers", type=int, default=2, help="how many of those without Spark run at once")
-    parser.add_argument("--no-baseline", action="store_true", help="do not see first that all tests pass unmutated")
-    parser.add_argument("--portion", default="1", help="of these, such as 1/3 (default: all)")
-    parser.add_argument("--seed", default="1", help="by which the portion is drawn")
-    parser.add_argument("--list", action="store_true", help="show them and run nothing")
+    parser.add_argument("what", nargs="*", help="part of an id, a symbol or a module's name (default: all)")
+    parser.add_argument("--workers", type=int, default=2, help="number of fast mutants that run at once")
+    parser.add_argument("--no-baseline", action="store_true", help="do not check first that all tests pass unmutated")
+    parser.add_argument("--draw", type=int, help="number of mutants to draw (default: all)")
+    parser.add_argument(
+        "--minutes", type=float, help="start mutants until so many minutes are used (default: no limit)"
+    )
+    parser.add_argument("--seed", default="1", help="seed of the order in which mutants are drawn")
+    parser.add_argument("--list", action="store_true", help="list them and run nothing")
     arguments = parser.parse_args(argv)
-    chosen = select(MUTANTS, arguments.what, fast=os.environ.get("CKPT_MUTANTS") == "fast")
-    chosen = [one for one in chosen if is_chosen(True, one.id, arguments.portion, arguments.seed)]
+    drawn = sorted(select(MUTANTS, arguments.what), key=lambda one: order_key(arguments.seed, one.id, by_file=False))
     if arguments.list:
-        for one in chosen:
-            print(f"{one.id:44} {one.rule:5} {one.file}:{one.line()}  {one.why}")
+        for one in drawn[: arguments.draw]:
+            print(f"{one.id:44} {one.rule:5} {where(one)}  {one.why}")
         return 0
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ckpt-mutants-") as folder:
-        results = run(chosen, Path(folder), workers=arguments.workers, baseline=not arguments.no_baseline)
+        run = Run(Path(folder), arguments.workers, not arguments.no_baseline, arguments.minutes)
+        results = run.judge_all(drawn, arguments.draw, only_fast=os.environ.get("CKPT_MUTANTS") == "fast")
     print(summary(results, time.monotonic() - started))
     return 0 if results and all(result.verdict.is_good for result in results) else 1
 
 
-def select(mutants: Iterable[Mutant], what: Sequence[str], *, fast: bool) -> list[Mutant]:
-    chosen = [one for one in mutants if not what or any(part in one.id or part in one.file for part in what)]
-    return [one for one in chosen if one.is_fast or not fast]
+def select(mutants: Iterable[Mutant], what: Sequence[str]) -> list[Mutant]:
+    def matches(mutant: Mutant, part: str) -> bool:
+        return any(part in text for text in (mutant.id, mutant.symbol, mutant.place().symbol.module.replace(".", "/")))
+
+    return [one for one in mutants if not what or any(matches(one, part) for part in what)]
 
 
-def run(mutants: Sequence[Mutant], folder: Path, *, workers: int, baseline: bool) -> list[Result]:
-    """Those without Spark side by side, the others one after the other: a JVM is heavy."""
-    fast = [one for one in mutants if one.is_fast]
-    slow = [one for one in mutants if not one.is_fast]
-    results = _run_group(fast, [Scratch(folder / str(number)) for number in range(workers)], baseline)
-    with WarmJvm(folder / "spark") as jvm:
-        return results + _run_group(slow, [Scratch(folder / "spark", jvm=jvm)], baseline)
+class Run:
+    """One run of many mutants, with copies of the tree below ``folder``. ``minutes``: None without a limit."""
 
+    def __init__(self, folder: Path, workers: int, baseline: bool, minutes: float | None) -> None:
+        self._folder, self._baseline = folder, baseline
+        self._until = float("inf") if minutes is None else time.monotonic() + 60 * minutes
+        self._copies = [Scratch(folder / str(number), fast=True) for number in range(workers)]
 
-def _run_group(mutants: Sequence[Mutant], copies: Sequence[Scratch], baseline: bool) -> list[Result]:
-    if not mutants:
-        return []
-    scratches: SimpleQueue[Scratch] = SimpleQueue()
-    for scratch in copies:
-        scratch.make().check_imported()
-        scratches.put(scratch)
-    excused: dict[str, str] = {}
-    if baseline:
-        scratch = scratches.get()
-        tests = sorted({test for one in mutants for test in one.tests})
-        excused = unsound(mutants, scratch.test(tests, seconds=3600))
-        scratches.put(scratch)
+    def judge_all(self, mutants: Sequence[Mutant], draw: int | None, *, only_fast: bool) -> list[Result]:
+        """Judge fast mutants side by side, then the others one after another, because a JVM is heavy."""
+        fast, slow = self._split(mutants)
+        chosen = (fast if only_fast else mutants)[:draw]
+        results = self._judge_group([one for one in fast if one in chosen], self._copies)
+        if only_fast:
+            return results
+        with WarmJvm(self._folder / "spark") as jvm:
+            return results + self._judge_group(
+                [one for one in slow if one in chosen], [Scratch(self._folder / "spark", jvm=jvm)]
+            )
 
-    def judge(mutant: Mutant) -> Result:
-        scratch = scratches.get()
-        try:
-            if mutant.id in excused:
-                result = Result(mutant, Verdict.UNSOUND, excused[mutant.id], 0.0)
-            else:
-                result = scratch.judge(mutant)
-        finally:
+    def _split(self, mutants: Sequence[Mutant]) -> tuple[list[Mutant], list[Mutant]]:
+        files = sorted({test.partition("::")[0] for one in mutants for test in one.tests})
+        selected = self._copies[0].make().collect(files) if mutants else frozenset()
+        runs = {test: any(belongs(one, test) for one in selected) for mutant in mutants for test in mutant.tests}
+        fast = [one for one in mutants if all(runs[test] for test in one.tests)]
+        return fast, [one for one in mutants if one not in fast]
+
+    def _judge_group(self, mutants: Sequence[Mutant], copies: Sequence[Scratch]) -> list[Result]:
+        if not mutants:
+            return []
+        scratches: SimpleQueue[Scratch] = SimpleQueue()
+        for scratch in copies:
+            scratch.make().check_imported()
             scratches.put(scratch)
-        print(line(result), flush=True)
-        return result
+        excused: dict[str, str] = {}
+        if self._baseline:
+            scratch = scratches.get()
+            tests = sorted({test for one in mutants for test in one.tests})
+            excused = unsound(mutants, scratch.test(tests, seconds=3600))
+            scratches.put(scratch)
 
-    with ThreadPoolExecutor(len(copies)) as pool:
-        return list(pool.map(judge, mutants))
+        def judge(mutant: Mutant) -> Result | None:
+            if time.monotonic() > self._until:
+                return None
+            scratch = scratches.get()
+            try:
+                if mutant.id in excused:
+                    result = Result(mutant, Verdict.UNSOUND, excused[mutant.id], 0.0)
+                else:
+                    result = scratch.judge(mutant)
+            finally:
+                scratches.put(scratch)
+            print(line(result), flush=True)
+            return result
+
+        with ThreadPoolExecutor(len(copies)) as pool:
+            return [result for result in pool.map(judge, mutants) if result is not None]
+
+
+def where(mutant: Mutant) -> str:
+    place = mutant.place()
+    return f"{place.symbol.file.relative_to(ROOT)}:{place.first}"
 
 
 def line(result: Result) -> str:
     one = result.mutant
-    where = f"{PACKAGE}/{one.file}:{one.line()}"
-    return f"{result.verdict.value:10}{one.id:44} {one.rule:5} {result.seconds:5.1f} s  {where}  {result.by}"
+    return f"{result.verdict.value:10}{one.id:44} {one.rule:5} {result.seconds:5.1f} s  {where(one)}  {result.by}"
 
 
 def summary(results: Sequence[Result], seconds: float) -> str:
-    """A table by layer, and everything that was not killed with what it would do."""
+    """Return a table by layer, and every mutant that was not killed with what it would do."""
     per_layer: dict[str, Counter[Verdict]] = {}
     for result in results:
-        per_layer.setdefault(result.mutant.file.partition("/")[0], Counter())[result.verdict] += 1
+        layer = result.mutant.place().symbol.module.partition(".")[0]
+        per_layer.setdefault(layer, Counter())[result.verdict] += 1
     rows = [f"{'':14}" + "".join(f"{verdict.value:>11}" for verdict in Verdict)]
     rows += [f"{layer:14}" + "".join(f"{counts[v]:>11}" for v in Verdict) for layer, counts in per_layer.items()]
     total = sum(per_layer.values(), Counter[Verdict]())

@@ -20,7 +20,7 @@ from tests.mutants.warm_jvm import WarmJvm
 _COPIED = (PACKAGE, "tests", "dags_examples", "docs", "pyproject.toml", "setup.cfg", "README.md")
 _BROKEN = {"CollectError", "ImportError", "ModuleNotFoundError", "NameError", "SyntaxError", "UnboundLocalError"}
 SECONDS_A_TEST = {True: 60, False: 150}
-"""With and without :attr:`Mutant.is_fast`."""
+"""Limits of a test of a fast mutant, and of another one."""
 SECONDS_A_MUTANT = 900
 JVM_FOR = 30
 """Runs in one JVM: what they leave behind in it must not add up."""
@@ -83,6 +83,8 @@ class Scratch:
     source: Path = ROOT
     copied: Sequence[str] = _COPIED
     jvm: WarmJvm | None = None
+    fast: bool = False
+    """True if only the tests of ``make test`` run."""
     _number: int = field(default=0, init=False)
 
     def make(self) -> Scratch:
@@ -117,7 +119,7 @@ class Scratch:
         command += [*more, f"--timeout={each}", f"--basetemp={self.folder / 'tmp'}", *tests]
         command += ["-m", "kafka"] if on_broker else []
         jvm = {} if on_broker or self.jvm is None else self.jvm.env()
-        env = {**self._env(), "CKPT_MUTANTS_RECORD": str(record), "CKPT_SLOW": "all", **jvm}
+        env = {**self._env(), "CKPT_MUTANTS_RECORD": str(record), "CKPT_SLOW": self._slow, **jvm}
         with log.open("wb") as output:
             process = subprocess.Popen(
                 command,
@@ -133,14 +135,22 @@ class Scratch:
         records = tuple(Record(**json.loads(line)) for line in lines)
         return Session(code, records, log.read_text(errors="replace"))
 
+    def collect(self, files: Iterable[str]) -> frozenset[str]:
+        """Return the ids of the tests in the files that this copy would run."""
+        command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *files]
+        env = {**self._env(), "CKPT_SLOW": self._slow}
+        found = subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
+        assert found.returncode == 0, found.stdout[-2000:] + found.stderr[-2000:]
+        return frozenset(line for line in found.stdout.splitlines() if "::" in line)
+
     def judge(self, mutant: Mutant) -> Result:
-        """Apply the mutant, run its tests until one fails, and take it back."""
+        """Apply the mutant, run its tests until one fails, and restore the source."""
         started = time.monotonic()
         path = mutant.path(self.folder)
         whole = path.read_text()
         path.write_text(mutant.mutated(self.folder))
         try:
-            session = self.test(mutant.tests, "-x", each=SECONDS_A_TEST[mutant.is_fast])
+            session = self.test(mutant.tests, "-x", each=SECONDS_A_TEST[self.fast])
         finally:
             path.write_text(whole)
         verdict, by = judged(session, hangs=mutant.hangs)
@@ -148,8 +158,14 @@ class Scratch:
             self.jvm.restart()  # else the tests have stopped their Spark, and every query in it
         return Result(mutant, verdict, by, time.monotonic() - started)
 
+    @property
+    def _slow(self) -> str:
+        return "none" if self.fast else "all"
+
     def _env(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        # a budget or an order of this run is not for the runs of single mutants
+        own = {name: value for name, value in os.environ.items() if not name.startswith("CKPT_")}
+        return {**own, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def judged(session: Session, *, hangs: bool = False) -> tuple[Verdict, str]:
@@ -176,16 +192,16 @@ def unsound(mutants: Iterable[Mutant], session: Session) -> dict[str, str]:
     found: dict[str, str] = {}
     for mutant in mutants:
         for test in mutant.tests:
-            if not any(_belongs(one, test) for one in ran):
+            if not any(belongs(one, test) for one in ran):
                 found[mutant.id] = f"no test {test} ran"
             for one in failed:
-                if _belongs(one, test):
+                if belongs(one, test):
                     found[mutant.id] = f"{one} fails without the mutant"
     return found
 
 
-def _belongs(test: str, selected: str) -> bool:
-    """Whether a test is one of those that a path or an id selects."""
+def belongs(test: str, selected: str) -> bool:
+    """Return whether a path or an id selects the test."""
     return test == selected or test.startswith((f"{selected}::", f"{selected}[", f"{selected}/"))
 
 

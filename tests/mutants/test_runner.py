@@ -49,10 +49,11 @@ def scratch(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path / "copy", source=source).make()
 
 
-def mutant(old: str, new: str, *tests: str) -> Mutant:
-    return Mutant("m", "R1", "one.py", old, new, tests or ("tests/test_one.py::test_double",), "why")
+def mutant(old: str, new: str, *tests: str, symbol: str = "one:") -> Mutant:
+    return Mutant("m", "R1", symbol, old, new, tests or ("tests/test_one.py::test_double",), "why")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "verdict"),
     [
@@ -81,6 +82,61 @@ def test_a_text_that_is_not_there_exactly_once_is_refused(scratch: Scratch, old:
         scratch.judge(mutant(old, "x"))
 
 
+@pytest.mark.parametrize("folder", [".", "moved/elsewhere"])
+def test_a_moved_file_leaves_the_address_of_a_mutant_as_it_is(tmp_path: Path, folder: str) -> None:
+    package = tmp_path / PACKAGE / folder
+    package.mkdir(parents=True)
+    (package / "one.py").write_text(CODE)
+    changed = mutant("return number", "return -number", symbol="double").mutated(tmp_path)
+    assert changed == CODE.replace("return number", "return -number")
+
+
+METHODS = """
+class First:
+    @property
+    def value(self) -> int:
+        if self:
+            return 1
+        return 1
+
+
+class Second:
+    def value(self) -> int:
+        return 1
+"""
+
+
+def written(tmp_path: Path, *modules: str) -> Path:
+    for module in modules:
+        path = tmp_path / PACKAGE / f"{module}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(METHODS)
+    return tmp_path
+
+
+def test_a_text_is_looked_for_in_its_symbol_only_and_without_its_indentation(tmp_path: Path) -> None:
+    root = written(tmp_path, "some")
+    assert mutant("return 1", "return 2", symbol="Second.value").mutated(root) == METHODS[:-2] + "2\n"
+    old, new = "    if self:\n        return 1\n    return 1", "    return 2"
+    changed = mutant(old, new, symbol="First.value").mutated(root)
+    assert "-> int:\n        return 2\n\n\nclass Second" in changed
+    assert mutant("@property\n", "", symbol="First.value").mutated(root) == METHODS.replace("    @property\n", "")
+
+
+def test_a_name_in_two_modules_needs_the_module(tmp_path: Path) -> None:
+    root = written(tmp_path, "this/some", "that/some")
+    with pytest.raises(StaleMutantError, match=r"that\.some, this\.some"):
+        mutant("return 1", "return 2", symbol="Second.value").mutated(root)
+    place = mutant("return 1", "return 2", symbol="this.some:Second.value").place(root)
+    assert (place.symbol.file, list(place.lines)) == (root / PACKAGE / "this/some.py", [12])
+
+
+def test_a_symbol_that_is_gone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StaleMutantError, match=r"Third\.value"):
+        mutant("return 1", "return 2", symbol="Third.value").mutated(written(tmp_path, "some"))
+
+
+@pytest.mark.slow
 def test_a_test_that_fails_without_the_mutant_or_does_not_run_proves_nothing(scratch: Scratch) -> None:
     good, failing, absent = (
         mutant("number * 2", "0", f"tests/test_one.py::{name}")

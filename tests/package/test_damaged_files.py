@@ -1,5 +1,7 @@
-"""A durable file that is JSON and lacks a field, or has a value of another type, is refused by an error of ours that
-names the file. Every field of every golden file, and of the kinds of files that have none, is taken away in turn.
+"""Damaged durable files: a field is missing or has a value of another type.
+
+An error of this package refuses such a file and names it. The tests damage every field of every golden file in turn,
+and of the kinds of files without a golden file.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from tests.support.unsealed import unsealed
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 Read = Callable[[Storage, str], None]
-"""Reads the file of that name in a storage as the package does; an error of ours is expected."""
+"""Function that reads a file of a storage as the package does, and is expected to raise an error of ours."""
 
 
 def json_of(storage: Storage, name: str) -> Any:
@@ -56,7 +58,7 @@ def json_of(storage: Storage, name: str) -> Any:
 
 
 def journal(storage: Storage, name: str) -> None:
-    """Shown up to the damage, which names the entry."""
+    """Read the journal up to the damage, which names the entry."""
     for told in Journal(storage, "orders").replay().damage:
         assert name in told
         raise DamagedError(told)
@@ -68,7 +70,7 @@ class DamagedError(CkptError):
 
 
 def request(storage: Storage, name: str) -> None:
-    """The driver answers it with what is wrong."""
+    """Read the request. The driver answers it with its problem."""
     [found] = pending_requests(storage, "orders", 7, ())
     if found.kind == "invalid":
         raise DamagedError(str(found.problem))
@@ -102,7 +104,7 @@ def turns(storage: Storage, name: str) -> None:
 
 
 def journal_entries(storage: Storage, _: str) -> None:
-    """Also the claims below the head, of which the state is none."""
+    """Read the journal's entries, including the claims below the head, which are not part of the state."""
     assert AppendLog(storage, "orders/journal", format="journal", parse=decode_all).load()
 
 
@@ -182,7 +184,7 @@ def void(found: object) -> None:
 
 
 FREE = re.compile(
-    r"body\.(path|rows)|body|writer|head|"  # of logs: what nobody reads, and what a log of tests holds
+    r"body\.(path|rows)|body|writer|head|"  # of logs: fields without a reader, and the body in logs of tests
     r"(body\.)?release|"
     r"(sinks\.\w+\.target|.*unions\.\d+\.(schema|inputs\.\w+)|.*handles\.\w+|.*splits\.\d+\.value)(\..*)?|"
     r".*releases\.\d+\.sinks\..*|.*events\.\d+\.sinks\..*|.*created\.options\..*|.*events\.\d+\.options\..*|"
@@ -190,11 +192,11 @@ FREE = re.compile(
     r"leaves|uid|number|"
     r"action|isDir|blockSize|blockReplication"
 )
-"""What any JSON may stand in, or what is not read."""
+"""Fields that may have any JSON value, or that are never read."""
 PARTS = re.compile(
     "job-state|late-and-asked|splits-v1/(events|batch|batch-of-several)|rescaling|reconfiguration|upgrade|sink-releases|run-options|job-definition|execution-graph|file-handle|lake-handle|kafka-sink-v1/handle|root|request-"
 )
-"""What stands in a file that somebody else reads, who names it; and a root and a request, named without the file."""
+"""Parts of a file whose reader names the file in its error. A root and a request are named without the file."""
 
 
 @pytest.mark.parametrize(("golden", "name", "read"), READERS, ids=[golden for golden, _, _ in READERS])
@@ -215,7 +217,7 @@ def test_every_field_that_is_gone_or_of_another_type_is_refused_by_an_error_of_o
             read(storage, name)
         except CkptError as error:
             told.append((where, str(error)))
-        else:  # gone it may be if it came later, or is one of a map's keys
+        else:  # a field may be missing if it was added later, or is one of a map's keys
             taken += [where] if how == "other" and not FREE.fullmatch(where) else []
     assert taken == []
     assert told
@@ -225,7 +227,7 @@ def test_every_field_that_is_gone_or_of_another_type_is_refused_by_an_error_of_o
 
 
 def content(golden: str) -> bytes:
-    """That of a golden file; of a kind that has none, what is written today."""
+    """Return the content of a golden file, or of a newly written file if the kind has none."""
     storage = open_storage("memory://written-today")
     if golden == "prepared":
         files = (PartitionFile("a", 1),)
@@ -235,13 +237,13 @@ def content(golden: str) -> bytes:
         freeze(storage, "frozen.json", "history", ["file:///a", "file:///b"])
         return unsealed(storage.read("frozen.json"))
     data = (GOLDEN / golden).read_bytes()
-    if golden.startswith("execution-graph"):  # as it stands in an event
+    if golden.startswith("execution-graph"):  # as it is in an event
         return json.dumps(json.loads(data)["graph"]).encode()
     return data
 
 
 def damages(whole: bytes) -> Iterator[tuple[str, str, bytes]]:
-    """(without or other, which field, the damaged file); of a file of lines, in each of its lines."""
+    """Yield (without or other, field, damaged file) for each damage; for a file of lines, in each of its lines."""
     try:
         documents, lines = [json.loads(whole)], None
     except ValueError:
@@ -249,7 +251,7 @@ def damages(whole: bytes) -> Iterator[tuple[str, str, bytes]]:
         documents = [json.loads(line) for line in lines[1:]]
     for number, document in enumerate(documents):
         if lines is not None and document["isDir"]:
-            continue  # how many lines follow: see tests/spark/test_feed_entry.py
+            continue  # the number of following lines: see tests/spark/test_feed_entry.py
         for path in paths(document):
             for how, changed in (("without", dropped(document, path)), ("other", replaced(document, path))):
                 if changed is not None:

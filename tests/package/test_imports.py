@@ -13,7 +13,7 @@ HEAVY = ("airflow", "pyspark", "fsspec", "pyarrow", "pandas", "pendulum", "psyco
 
 
 def loaded_after(code: str) -> set[str]:
-    """Which heavy packages a fresh interpreter has loaded after ``code``."""
+    """Return the heavy packages that a fresh interpreter has loaded after ``code``."""
     probe = f"{code}\nimport sys\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
     return set(run.stdout.split())
@@ -54,7 +54,7 @@ def test_a_name_that_is_not_exported_is_an_attribute_error() -> None:
 
 @pytest.mark.parametrize("module", ["job", "errors"])
 def test_layers_below_spark_and_airflow_import_neither(module: str) -> None:
-    """Read from the text, so that an import inside a function is seen too."""
+    """The test reads the source text, so it also sees imports inside functions."""
     path = ROOT / "airflow_provider_ckpt" / module
     files = sorted(path.rglob("*.py")) or [path.with_suffix(".py")]
     for file in files:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import graphlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import airflow_provider_ckpt
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -81,12 +80,9 @@ def module_of(path: Path) -> str:
 
 def imports(path: Path, *, typing_too: bool = True) -> Iterator[tuple[int, str]]:
     """(line, module). Those ``if TYPE_CHECKING`` are never carried out."""
-    tree = ast.parse(path.read_text())
-    checked = [
-        node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    ]
+    checked = [node for node in nodes(path) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     passed_over = {id(one) for block in checked for one in ast.walk(block)} if not typing_too else set()
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if id(node) in passed_over:
             continue
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -98,8 +94,24 @@ def imports(path: Path, *, typing_too: bool = True) -> Iterator[tuple[int, str]]
                 yield node.lineno, alias.name
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 FILES = sorted(PACKAGE.rglob("*.py"))
 MODULES = {module_of(path): path for path in FILES}
+
+
+@cache
+def all_imports() -> list[tuple[Path, int, str]]:
+    return [(path, line, module) for path in FILES for line, module in imports(path)]
+
+
+def test_an_import_that_goes_up_is_noticed() -> None:
+    assert goes_up(PACKAGE / "coordinator" / "new.py", f"{NAME}.spark.session")
+    assert not goes_up(PACKAGE / "spark" / "new.py", f"{NAME}.coordinator.options")
+    assert len(all_imports()) > 1000
 
 
 def test_every_folder_has_a_layer() -> None:
@@ -108,23 +120,25 @@ def test_every_folder_has_a_layer() -> None:
     assert folders | modules == set(RANK)
 
 
-@pytest.mark.parametrize("path", FILES, ids=[module_of(path) for path in FILES])
-def test_imports_go_down(path: Path) -> None:
+def goes_up(path: Path, module: str) -> bool:
     mine = layer_of(module_of(path))
-    if not mine:  # the package: its names are imported when they are used
-        return
-    for line, module in imports(path):
-        theirs = layer_of(module) if module.partition(".")[0] == NAME else ""
-        if theirs and theirs != mine:
-            assert RANK[theirs] > RANK[mine], f"{path}:{line} imports {module}"
+    theirs = layer_of(module) if module.partition(".")[0] == NAME else ""
+    # the package has no layer: its names are imported when they are used
+    return bool(mine and theirs and theirs != mine) and RANK[theirs] < RANK[mine]
 
 
-@pytest.mark.parametrize("path", FILES, ids=[module_of(path) for path in FILES])
-def test_third_parties_are_imported_where_they_belong(path: Path) -> None:
-    mine = folder_of(module_of(path))
-    for line, module in imports(path, typing_too=False):
-        allowed = HEAVY.get(module.partition(".")[0])
-        assert allowed is None or mine in allowed, f"{path}:{line} imports {module}"
+def test_imports_go_down() -> None:
+    assert [f"{path}:{line} imports {module}" for path, line, module in all_imports() if goes_up(path, module)] == []
+
+
+def test_third_parties_are_imported_where_they_belong() -> None:
+    misplaced = [
+        f"{path}:{line} imports {module}"
+        for path in FILES
+        for line, module in imports(path, typing_too=False)
+        if folder_of(module_of(path)) not in HEAVY.get(module.partition(".")[0], {folder_of(module_of(path))})
+    ]
+    assert misplaced == []
 
 
 LATE = {
@@ -160,37 +174,43 @@ LATE = {
 """The modules with imports inside functions, and why these are not at the top."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=[module_of(path) for path in FILES])
-def test_an_import_inside_a_function_has_a_reason(path: Path) -> None:
-    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
-    late = [node.lineno for one in functions for node in ast.walk(one) if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert bool(late) is (module_of(path).removeprefix(f"{NAME}.") in LATE), f"{path}: {late}"
+def test_an_import_inside_a_function_has_a_reason() -> None:
+    late = {module_of(path).removeprefix(f"{NAME}.") for path in FILES if imports_late(path)}
+    assert late == set(LATE)
+
+
+def imports_late(path: Path) -> bool:
+    functions = [node for node in nodes(path) if isinstance(node, ast.FunctionDef)]
+    return any(isinstance(node, ast.Import | ast.ImportFrom) for one in functions for node in ast.walk(one))
 
 
 FROM_OUTSIDE = {*AIRFLOW, "cli"}
 INSIDE = {f"{NAME}.journal.journal", f"{NAME}.journal.requests"}
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if folder_of(module_of(path)) in FROM_OUTSIDE], ids=module_of)
-def test_whoever_sees_a_job_from_outside_goes_through_the_client(path: Path) -> None:
-    assert not [f"{path}:{line} imports {module}" for line, module in imports(path) if module in INSIDE]
+def test_the_airflow_side_and_the_command_line_read_a_job_through_the_client() -> None:
+    outside = [
+        (path, line, module) for path, line, module in all_imports() if folder_of(module_of(path)) in FROM_OUTSIDE
+    ]
+    assert outside
+    assert [f"{path}:{line} imports {module}" for path, line, module in outside if module in INSIDE] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=[module_of(path) for path in FILES])
-def test_a_status_of_a_job_is_spelt_in_one_place(path: Path) -> None:
-    """As text; the enum is compared everywhere else. YARN has words of its own for its applications."""
-    if path not in (PACKAGE / "model" / "job_status.py", PACKAGE / "hooks" / "yarn_applications.py"):
-        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
-        assert not [f"{path}:{node.lineno} {node.value!r}" for node in nodes if node.value in set(JobStatus)]
+@cache
+def texts() -> list[tuple[Path, str]]:
+    constants = [(path, node.value) for path in FILES for node in nodes(path) if isinstance(node, ast.Constant)]
+    return [(path, value) for path, value in constants if isinstance(value, str)]
+
+
+def test_a_job_status_is_written_as_text_in_one_place() -> None:
+    """Other modules compare the enum. YARN has its own words for its applications."""
+    statuses = set(JobStatus)
+    written = {module_of(path) for path, value in texts() if value in statuses}
+    assert written == {f"{NAME}.model.job_status", f"{NAME}.hooks.yarn_applications"}
 
 
 def test_the_mark_of_a_status_line_is_in_one_module() -> None:
-    texts = {
-        path: [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
-        for path in FILES
-    }
-    marked = [module_of(path) for path, values in texts.items() if "CKPT " in values]
-    assert marked == [f"{NAME}.report.status_line"]
+    assert {module_of(path) for path, value in texts() if value == "CKPT "} == {f"{NAME}.report.status_line"}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -1,4 +1,4 @@
-"""What is public: the names that the two packages export, that pages tell users to import, and docs/public.md lists."""
+"""Public names: the two packages export them, the pages use them, and docs/public.md lists them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.docs.examples import ROOT, blocks, pages
 PUBLIC = {"airflow_provider_ckpt": airflow_provider_ckpt.__all__, "airflow_provider_ckpt.testing": testing.__all__}
 AIRFLOW_SIDE = {"CheckpointHook", "CheckpointSensor", "CheckpointedSparkJobOperator"}
 EXAMPLES = [*sorted((ROOT / "dags_examples" / "jobs").glob("*.py")), *(ROOT / "dags_examples").glob("[fr]*.py")]
-"""What users copy. The demo that runs them (demo.py, demo_support/) is a part of this project."""
+"""Examples that users copy. The demo that runs them (demo.py, demo_support/) belongs to this project."""
 
 
 def ours(code: str) -> Iterator[tuple[str, str]]:
-    """(module, name) of what is imported from this package."""
+    """Yield (module, name) of each import from this package."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("airflow_provider_ckpt"):
             yield from ((str(node.module), alias.name) for alias in node.names)

@@ -1,4 +1,4 @@
-"""Records for the tests: one of each kind, and short ways to make them."""
+"""Records for tests: a sample of each kind, and short ways to make more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_ckpt.partitions.records import (
 
 
 def batch(number: int, *, files: int = 1, at: int | None = None, inputs: dict[str, int] | None = None) -> Batch:
-    """Micro-batch ``number``; ``at``: the source's offset, if it is not that of the number."""
+    """Return micro-batch ``number``. ``at`` is the source's offset, if it differs from the number."""
     return Batch(
         batch_id=number,
         offsets={"live": f'{{"logOffset":{number if at is None else at}}}'},
@@ -26,7 +26,7 @@ def batch(number: int, *, files: int = 1, at: int | None = None, inputs: dict[st
 
 
 def one_of_each() -> list[Record]:
-    """In the order of a short life. Written to ``tests/golden/subtask-log-v1``."""
+    """Return the records of a short life, in order. ``tests/golden/subtask-log-v1`` holds them, too."""
     published = Batch(
         batch_id=7,
         offsets={"history": '{"logOffset":3}', "live": '{"logOffset":11}'},

@@ -1,4 +1,4 @@
-"""The records on disk: every version that was ever written is read."""
+"""Records on disk: every version that was ever written can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one edge is shown of its producer's log."""
+"""Part of a producer's log that one edge shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Barriers on the reading side: nothing behind a barrier is fed before the snapshot (R10, R19, R24)."""
+"""Barriers at a consumer's inputs: no entry after a barrier is fed before the snapshot (R10, R19, R24)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def offer(one: InputGate, edge: str, *records: Record, start: int = 0) -> None:
 
 
 def done(actions: list[GateAction]) -> list[str]:
-    """Short words: "a0" fed, "!1" snapshot."""
+    """Return the actions as short words: "a0" for a fed entry, "!1" for a snapshot."""
     words = []
     for action in actions:
         if isinstance(action, Feed):
@@ -160,7 +160,7 @@ def test_r10_an_aborted_checkpoint_does_not_block_the_next_one() -> None:
 
 
 class Schedule:
-    """A random life of a consumer: inputs that grow, polls, batches that read what was fed."""
+    """Random life of a consumer: inputs grow, the consumer polls, and batches read the fed entries."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -192,7 +192,7 @@ class Schedule:
             self.barriers()
 
     def barriers(self) -> None:
-        """A checkpoint is triggered; one that was aborted before may have reached some inputs only."""
+        """Trigger a checkpoint. An earlier one that was aborted may have reached only some inputs."""
         self.checkpoint += 1
         for edge in self.edges:
             log = self.logs[edge]
@@ -253,7 +253,7 @@ class Schedule:
         return isinstance(record, Batch) and bool(record.files)
 
     def settle(self) -> None:
-        """Everything is offered, read and polled: all data has to have come through."""
+        """Offer, read and poll everything, after which all data must have been fed."""
         self.barriers()
         for edge in self.edges:
             if not self.logs[edge] or not isinstance(self.logs[edge][-1], EndOfPartition):

@@ -1,4 +1,4 @@
-"""Who reads a subtask's log sees the same, whether the writer is in its process or not."""
+"""Readers of a subtask's log, which see the same whether the writer is in their process or not."""
 
 from __future__ import annotations
 

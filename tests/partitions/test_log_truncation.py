@@ -1,4 +1,4 @@
-"""The head of a log, moved by one who does not write it (R3, R7)."""
+"""Truncation of a log by a process that does not write it (R3, R7)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def storage(tmp_path: Path) -> Storage:
 
 @pytest.fixture
 def writer(storage: Storage) -> SubtaskLog:
-    """Open, and batches 0 to 5 behind it."""
+    """Return a log with an open and batches 0 to 5."""
     log = SubtaskLog(storage, "log")
     log.load()
     log.open(AttemptId(1, 0, "a"))
@@ -82,14 +82,14 @@ def test_who_is_told_forgets_what_is_gone_and_nothing_else(writer: SubtaskLog, s
 def test_r7_what_is_not_released_stays_with_who_is_not_told(
     writer: SubtaskLog, storage: Storage, far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It sees by itself that the head has moved, and what it may not forget."""
+    """The reader notices by itself that the head has moved, and keeps the entries that it still needs."""
     monkeypatch.setattr(writer, "_ask_at", 1)
     log: LogReader = TailingLogReader(storage, "log") if far else writer
     last = idle(writer, 20)
     assert batches(log) == [0, 1, 2, 3, 4, 5]
     assert truncate(storage, last, unreleased=3) == {0, 3, 4, 5, 6}
     writer.check_fenced()
-    for _ in range(20):  # a reader elsewhere looks for the head now and then
+    for _ in range(20):  # a reader elsewhere checks the head now and then
         log.records()
     assert batches(log) == batches(loaded(storage)) == [2, 3, 4, 5]
     assert version_of_head(storage) == 2  # a release that knows version 1 would keep the last batch in memory only
@@ -104,13 +104,13 @@ def version_of_head(storage: Storage) -> object:
 
 
 def idle(writer: SubtaskLog, checkpoints: int) -> int:
-    """So many barriers; returns the position of the last."""
+    """Append so many barriers and return the position of the last."""
     known = len(writer.state.barriers)
     return [writer.barrier(1, known + number).position for number in range(checkpoints)][-1]
 
 
 def test_r1_the_last_batch_stays_however_long_ago_it_was(writer: SubtaskLog, storage: Storage) -> None:
-    """The next attempt must know that it is published, and with which offsets."""
+    """The next attempt must know that the batch is published, and with which offsets."""
     for _ in range(3):
         head = idle(writer, 50)
         truncate(storage, head)
@@ -130,7 +130,7 @@ def test_a_batch_that_was_the_last_one_goes_when_it_is_that_no_more(writer: Subt
 def test_r4_of_a_checkpoint_the_last_batch_stays_though_a_later_one_is_published(
     writer: SubtaskLog, storage: Storage
 ) -> None:
-    """Who goes back to the checkpoint makes the later one void, and goes on from the one before."""
+    """A restore to the checkpoint makes the later batch void and resumes from the earlier one."""
     checkpoint = idle(writer, 10)
     writer.publish(batch(6))
     truncate(storage, checkpoint)
@@ -162,7 +162,7 @@ def test_r4_of_what_is_void_nothing_stays(storage: Storage, writer: SubtaskLog) 
 
 
 def test_a_truncation_may_die_at_every_verb(tmp_path: Path) -> None:
-    """Nobody who reads, before or after the next truncation, sees another end of the log."""
+    """All readers see the same end of the log, before and after the next truncation."""
     verbs = Verbs()
     _truncated_twice(CrashingStorage(open_storage(tmp_path / "whole"), verbs=verbs))
     for at, when in crash_points(verbs.count):
@@ -194,7 +194,7 @@ def test_a_reader_elsewhere_forgets_by_itself(writer: SubtaskLog, storage: Stora
     reader = TailingLogReader(storage, "log")
     assert batches(reader) == [0, 1, 2, 3, 4, 5]
     truncate(storage, 5)
-    reader.records()  # nothing is new, so it asks where the log begins
+    reader.records()  # nothing is new, so it reads where the log begins
     assert reader.records() == loaded(storage).records()
     assert batches(reader) == [3, 4, 5]
 
@@ -202,7 +202,7 @@ def test_a_reader_elsewhere_forgets_by_itself(writer: SubtaskLog, storage: Stora
 def test_a_writer_forgets_what_a_process_elsewhere_has_truncated(
     writer: SubtaskLog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It looks with the fence, now and then."""
+    """The writer checks for a truncation now and then, together with the fence."""
     monkeypatch.setattr(subtask_log, "FORGET_EVERY", 10)
     log = loaded(storage)
     log.open(AttemptId(2, 0, "b"))

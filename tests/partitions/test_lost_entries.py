@@ -1,4 +1,4 @@
-"""Entries of which files are gone, and logs that go on without them."""
+"""Entries whose files are gone, and logs that continue without them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def split(number: int, storage: MemoryStorage) -> Batch:
 
 @pytest.fixture
 def log(storage: MemoryStorage) -> SubtaskLog:
-    """Of four splits at 1 … 4, and their end."""
+    """Return a log of four splits at 1 … 4, and their end."""
     made = SubtaskLog(storage, "log")
     made.load()
     made.open(AttemptId(1, 0, "a"))
@@ -79,7 +79,8 @@ def test_the_next_attempt_goes_on_without_the_entries_that_it_names(storage: Mem
 def test_an_end_that_comes_before_the_next_attempt_opens_the_log_is_void_too(
     storage: MemoryStorage, is_closed: bool
 ) -> None:
-    """Of a writer that was overtaken, and is not fenced yet. The lost split would be read by nobody."""
+    """A writer that was overtaken, but is not fenced yet, writes the end. If the end counted, no subtask would read the
+    lost split."""
     before = SubtaskLog(storage, "log")
     before.load()
     before.open(AttemptId(1, 0, "a"))

@@ -1,4 +1,4 @@
-"""What is still needed of a log (R7)."""
+"""Entries of a log that are still needed (R7)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_log_without_consumers_has_no_data_to_delete() -> None:
 
 
 def log_of(*batches: int) -> list[Numbered]:
-    """Thirty entries, of which those are batches, and the others barriers."""
+    """Return thirty entries, batches at the given positions and barriers elsewhere."""
     return [(n, batch(n) if n in batches else Barrier(1, n, Snapshot(n, 0))) for n in range(30)]
 
 
@@ -50,16 +50,16 @@ def test_r7_unreleased_handles_pin_their_entries() -> None:
 
 
 def test_r7_unreleased_handles_do_not_pin_the_barriers_of_weeks() -> None:
-    """They stay below the head, entry by entry, where there are many barriers for each."""
+    """Handles stay below the head, entry by entry, if there are many barriers for each."""
     records = log_of(4, 7)
     assert [head(records, n, unreleased=4) for n in (8, 11, 12, 20)] == [4, 4, 12, 20]
-    assert head(records, 20, 7, unreleased=0) == 7  # what a consumer has not read holds the head
+    assert head(records, 20, 7, unreleased=0) == 7  # an entry that a consumer has not read holds the head
     gone = [one for one in records if one[0] in (4, 7) or one[0] >= 12]
     assert [head(gone, n, unreleased=4) for n in (13, 17, 18)] == [4, 4, 18]  # not at each checkpoint
 
 
 def test_r7_many_unreleased_handles_are_passed_only_for_many_more_barriers() -> None:
-    """Below the head each of them is a request, and behind it a five hundredth of two."""
+    """Each entry below the head costs a request. Each entry after the head costs a five hundredth of two requests."""
     for many, times in ((FEW, WORTH_KEEPING), (FEW + 1, WORTH_KEEPING_MANY)):
         held: list[Numbered] = [(n, batch(n)) for n in range(many)]
         records = held + [(many + n, Barrier(1, n, Snapshot(many + n, 0))) for n in range(times * many)]
@@ -76,13 +76,15 @@ def test_r7_the_oldest_retained_checkpoint_and_every_consumer_hold_the_log() -> 
 
 
 def test_r7_barriers_behind_what_all_have_read_and_released_hold_nothing() -> None:
-    """A subtask is idle: its consumers do not come on, and it puts a barrier a checkpoint."""
+    """The subtask is idle: its consumers read nothing new, and it writes a barrier at each checkpoint."""
     assert head(log_of(3), 20, 4, unreleased=4) == 20
 
 
 def test_r7_batches_without_rows_hold_nothing_for_those_who_read_rows() -> None:
-    """A filter lets nothing through: who reads it publishes nothing, and its position stands still. Its own sinks count
-    each batch that they are given, with rows or without."""
+    """A filter drops all rows, so its reader publishes nothing and the reader's position does not move.
+
+    The subtask's own sinks count each batch that they are given, with rows or without.
+    """
     records: list[Numbered] = [(n, batch(n, files=0 if 3 < n < 25 else 1)) for n in range(28)]
     assert head(records, 28, 4) == 25
     assert head(records, 28, 2) == 2
@@ -97,7 +99,7 @@ def test_r7_an_end_that_a_consumer_has_not_read_holds_the_log(end: Record) -> No
 
 
 def test_the_last_batch_does_not_hold_the_log() -> None:
-    """What the log is folded from stays by itself (tests/partitions/test_log_truncation.py)."""
+    """The entries that the state is folded from stay by themselves (tests/partitions/test_log_truncation.py)."""
     assert head(log_of(7), 25, unreleased=25) == 25
 
 

@@ -1,4 +1,5 @@
-"""A result partition from its first file to its last: who may delete what of it, and when (docs/partitions.md)."""
+"""Result partition from its first file to its last: which process may delete which files, and when
+(docs/partitions.md)."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ PARTITION = partition_path("job", "a", 0)
 
 
 class Life:
-    """Of the partition of a/0. Nobody has begun yet."""
+    """Result partition of a/0, before any attempt has started."""
 
     def __init__(self, folder: Path) -> None:
         self.storage = open_storage(f"memory://{folder}")
@@ -47,7 +48,10 @@ class Life:
         self.logs: dict[SubtaskId, SubtaskLog] = {}
 
     def begins(self, epoch: int, number: int = 0, *, continues_at: int | None = None) -> SubtaskLog:
-        """An attempt of each subtask, in an epoch that somebody has claimed for it, or in the one that there is."""
+        """Start an attempt of each subtask.
+
+        It belongs to the current epoch, or to ``epoch`` if that is later and must be claimed first.
+        """
         if self.journal.refresh().epoch < epoch:
             self.journal.claim("t", Worker(), 1.0)
             self.journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, JobDefinition("batch", {}, {}, {})))
@@ -58,7 +62,7 @@ class Life:
         return self.logs[A]
 
     def writes(self, attempt: str, batch: int) -> Batch:
-        """The files of a batch are there, and nothing names them."""
+        """Write the files of a batch that no entry names."""
         folder = f"e/data/{attempt}-{batch}-x"
         for name in ("part-0", "_SUCCESS"):
             self.storage.create(f"{PARTITION}/{folder}/{name}", b"rows")
@@ -86,7 +90,7 @@ def life(tmp_path: Path) -> Life:
 def test_r5_what_its_task_writes_is_left_alone_and_what_it_has_published_is_there_while_it_runs_and_afterwards(
     life: Life,
 ) -> None:
-    """The collector of a driver that prepares anew knows no more of a running attempt than its name."""
+    """The collector of a driver that prepares again knows only the name of a running attempt."""
     log = life.begins(1)
     published = life.writes("0001-n0", 0)
     assert (life.collect(), life.there(), life.metrics()) == (0, ["0001-n0-0-x"], ())
@@ -117,7 +121,7 @@ def test_an_attempt_that_was_over_before_it_wrote_anything_leaves_nothing(life: 
 
 
 def test_r23_of_an_attempt_that_is_void_the_next_driver_deletes_all_and_of_the_next_attempt_nothing(life: Life) -> None:
-    """They publish the same batch."""
+    """Both attempts publish the same batch."""
     life.begins(1).publish(life.writes("0001-n0", 0))
     log = life.begins(1, number=1, continues_at=0)
     log.publish(life.writes("0001-01-n0", 0))
@@ -126,8 +130,10 @@ def test_r23_of_an_attempt_that_is_void_the_next_driver_deletes_all_and_of_the_n
 
 
 def test_r3_an_attempt_that_ends_when_another_one_has_the_log_leaves_nothing_that_counts(life: Life) -> None:
-    """It had written its last batch when its driver was lost. Nobody waits for it; its files go with the next driver's,
-    or, if they come later, with those of the one after."""
+    """Its driver was lost after it had written its last batch, and no subtask waits for the batch.
+
+    The next driver deletes its files; files that appear later are deleted by the driver after that.
+    """
     overtaken = life.begins(1)
     late = life.writes("0001-n0", 0)
     life.begins(2)
@@ -177,7 +183,7 @@ def test_what_somebody_writes_behind_the_end_goes_with_the_next_start(tmp_path: 
 
 
 def test_what_another_job_writes_into_the_folder_of_one_that_has_finished_is_left_to_it(tmp_path: Path) -> None:
-    """``<root>/orders/out`` is the folder of another job's sink, which writes an object at this moment."""
+    """``<root>/orders/out`` is the folder of another job's sink, which is writing an object at this moment."""
     job = PastJob.run(tmp_path)
     writes = [job.root / "orders" / place / f".tmp-{'0' * 16}" for place in ("out", "out/journal", "journal")]
     for path in writes:

@@ -1,4 +1,4 @@
-"""A subtask's log and its one writer (R1, R3, R4, R11)."""
+"""Log of a subtask, and its single writer (R1, R3, R4, R11)."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_r3_an_attempt_is_fenced_by_the_next_one_of_its_epoch(storage: Storage) 
 def test_r3_an_attempt_that_is_not_later_does_not_open_the_log(
     storage: Storage, held: AttemptId, late: AttemptId, read: str
 ) -> None:
-    """Whether it has read who holds it, or loses the race for the number to it."""
+    """The refused attempt may have read the open of the current one, or may lose the race for the number."""
     paused = loaded(storage)
     holder = loaded(storage)
     holder.open(held)
@@ -225,7 +225,8 @@ def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
 
 
 def test_r3_an_attempt_that_was_paused_over_a_truncation_opens_at_the_tail(storage: Storage) -> None:
-    """The number it would take is free again: its open there would fence nobody, and nobody would read it."""
+    """The position that it would take is free again. An open there would fence no attempt, and no reader would see
+    it."""
     writer = opened(storage)
     writer.publish(batch(0))
     late = loaded(storage)
@@ -239,7 +240,7 @@ def test_r3_an_attempt_that_was_paused_over_a_truncation_opens_at_the_tail(stora
 
 
 class Telling(UserDict[str, int]):
-    """Positions that do something when they are read: a moment in the middle of whatever writes them down."""
+    """Positions that call a function when they are read, which is a moment in the middle of writing them."""
 
     act: Callable[[], None] = staticmethod(lambda: None)
 
@@ -249,7 +250,8 @@ class Telling(UserDict[str, int]):
 
 
 def test_r1_a_batch_that_is_published_while_a_barrier_is_made_comes_behind_it(storage: Storage) -> None:
-    """Between the fold and the append of the barrier; else the batch lies before it, and is in no checkpoint."""
+    """The batch arrives between the fold and the append of the barrier. Before the barrier, it would be in no
+    checkpoint."""
     log, inputs, done = opened(storage), Telling({"e": 1}), Event()
     log.publish(Batch(0, {}, inputs=inputs))
 
@@ -276,7 +278,7 @@ def test_r1_a_batch_that_is_published_while_a_barrier_is_made_comes_behind_it(st
 
 
 def test_r4_an_open_is_never_void(storage: Storage) -> None:
-    """Its attempt's folder is the only one left to go on from, and its number fences."""
+    """The folder of its attempt is the only one left to resume from, and its number fences."""
     opened(storage).publish(batch(0))
     opened(storage, epoch=2).publish(batch(1))
     rewound = opened(storage, epoch=3, continues_at=2)
@@ -441,7 +443,7 @@ def test_r17_a_lost_reply_neither_fences_nor_appends_twice(tmp_path: Path, repea
         try:
             life(storage)
         except StorageTransientError:
-            # a truncation is given up, and done again later; nothing of what was to be appended is lost
+            # a truncation may be abandoned and repeated later, but no entry is lost
             assert "head-" in storage.verbs.log[lost - 1] or storage.verbs.log[lost - 1].startswith("delete")
             continue
         assert loaded(inner).state.closed
@@ -450,7 +452,7 @@ def test_r17_a_lost_reply_neither_fences_nor_appends_twice(tmp_path: Path, repea
 
 
 class GoneAfter(WrappedStorage):
-    """The entry lands, its reply is lost, and nothing is reached any more until ``back`` is set."""
+    """Storage where an entry lands but its reply is lost, and which then fails until ``back`` is set."""
 
     back = False
 
@@ -476,10 +478,10 @@ def test_r1_after_an_append_of_unknown_outcome_the_log_refuses_all_until_it_is_r
     log.open(AttemptId(2, 0, "a2"))
     faulty.back = False
     with pytest.raises(StorageTransientError):
-        log.publish(batch(1))  # it landed, and nobody knows
+        log.publish(batch(1))  # it landed, but the log does not know
     faulty.back = True
     with pytest.raises(StorageTransientError):
-        log.barrier(2, 1)  # would be no fold of what precedes it
+        log.barrier(2, 1)  # it would not be the fold of the entries before it
     with pytest.raises(StorageTransientError):
         log.check_fenced()
     again = opened(storage, epoch=3)
@@ -492,8 +494,11 @@ def test_r1_after_an_append_of_unknown_outcome_the_log_refuses_all_until_it_is_r
 
 
 class FlakyBarriers(WrappedStorage):
-    """The first try to append barrier ``failing`` fails. ``lands``: never; though it failed; or late: the request
-    was given up and is on its way until somebody else wants its number."""
+    """Storage where the first try to append barrier ``failing`` fails.
+
+    ``lands``: "never"; "though it failed"; or "late", when a request that timed out lands as another append wants its
+    position.
+    """
 
     def __init__(self, inner: Storage, lands: str, failing: int = 1) -> None:
         super().__init__(inner)
@@ -515,7 +520,7 @@ class FlakyBarriers(WrappedStorage):
 
 
 def barriers(log: SubtaskLog) -> list[tuple[int, int]]:
-    """(checkpoint, number), and each is the fold of exactly what precedes it."""
+    """Return (checkpoint, position) of each barrier. Check that each is the fold of exactly the entries before it."""
     found = [(number, record) for number, record in log.records() if isinstance(record, Barrier)]
     assert all(record.snapshot.position == number for number, record in found)
     published = dict(log.records())
@@ -630,7 +635,7 @@ FIRST, SECOND = (SupervisedTry("shop/r1/orders.subtask/0", number) for number in
 def test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log(
     storage: Storage, since: SupervisedTry | None, is_behind: bool
 ) -> None:
-    """Whatever it had read, and whoever has opened the log since."""
+    """It makes no difference which entries it had read, and which attempts have opened the log since."""
     late, later = SubtaskLog(storage, "log"), SubtaskLog(storage, "log")
     late.load()
     later.load()
@@ -660,5 +665,5 @@ def test_r11_an_attempt_that_comes_while_the_one_before_closes_the_log_leaves_it
     before.end_of_partition()
     assert later.open(AttemptId(1, 1, "later"), unless_closed=True).closed
     assert [type(record).__name__ for _, record in loaded(storage).records()] == ["Open", "EndOfPartition"]
-    before.check_fenced()  # nobody has taken it over
+    before.check_fenced()  # no attempt has taken the log over
     assert loaded(storage).open(AttemptId(1, 1, "later"), 0).closed is False, "what is given up is written anew"

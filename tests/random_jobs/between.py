@@ -1,5 +1,8 @@
-"""What a sink may have released of a job with late rows: between what is made of the rows that nobody may drop and what
-is made of all of them. Every operator on the way gives more rows, or counts more, the more it is given."""
+"""Bounds of the released output of a job with late rows.
+
+The least output comes from the rows that no operator may drop, the most from all rows. Every operator on the way gives
+more rows, or counts more, the more input it gets.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ from tests.spark.harness import write_rows
 
 Values = tuple[Any, ...]
 Windows = Mapping[int, Counter[int]]
-"""Window -> the values of its rows."""
+"""Window -> values of its rows."""
 FIRST_ID = 10_000_000
-"""Ids of windows are below those of rows."""
+"""Smallest id of a row; ids of windows are smaller."""
 
 
 def between(spark: SparkSession, definition: Definition, sink: SinkDef, way: Way, base: Path) -> Between:
@@ -56,7 +59,10 @@ def _windows(frames: Mapping[str, DataFrame], transform: TransformDef | None) ->
 
 @dataclass(frozen=True)
 class Between:
-    """``least`` and ``most`` rows; ``sure`` and ``possible`` rows of each window, which they count."""
+    """Bounds of one sink's output.
+
+    ``least``, ``most``: rows. ``sure``, ``possible``: rows of each window, which the window counts.
+    """
 
     least: list[Values]
     most: list[Values]
@@ -64,7 +70,10 @@ class Between:
     possible: Windows
 
     def check(self, sink: SinkDef, released: list[Values]) -> None:
-        """Raises AssertionError that says what was lost and what is too many."""
+        """Check the released rows.
+
+        Raises AssertionError that names lost and surplus rows.
+        """
         if sink.lineage == "last":
             released = list({row[0]: row for row in released}.values())
         extra = self._told(released) - self._told(self.most)
@@ -76,7 +85,7 @@ class Between:
                 self._check_count(sink, row)
 
     def _told(self, rows: Iterable[Values]) -> Counter[Values]:
-        """What is counted in a window is looked at apart."""
+        """Return the number of each row. The counts of windows are blanked, because they are checked separately."""
         return Counter(row if self._window(row) is None else (row[0], row[1], 0, row[3]) for row in rows)
 
     def _check_count(self, sink: SinkDef, row: Values) -> None:
@@ -90,13 +99,13 @@ class Between:
         assert left in _sums((possible - sure).elements(), n - sure.total()), f"{counted}; of {sure} and {possible}"
 
     def _window(self, row: Values) -> int | None:
-        """The window that a row counts, None if it is none."""
+        """Return the window that the row counts; None if the row is no window."""
         window = int(row[0]) % HALF
         return window if self.possible and window < FIRST_ID else None
 
 
 def _sums(values: Iterable[int], count: int) -> set[int]:
-    """Of so many of the values."""
+    """Return all sums of exactly ``count`` of the values."""
     found = {(0, 0)}
     for value in values:
         found |= {(n + 1, total + value) for n, total in found}

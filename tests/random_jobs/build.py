@@ -1,4 +1,4 @@
-"""From a definition to a Job, and to one plain DataFrame for each sink."""
+"""Builders that turn a definition into a Job, and into one plain DataFrame for each sink."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ cloudpickle.register_pickle_by_value(functions)  # type: ignore[no-untyped-call]
 def build(
     definition: Definition, base: Path, make_sink: MakeSink = FileSink, on_call: OnCall = lambda uid: None
 ) -> Job:
-    """The job over ``base/in`` and ``base/<sink>``. ``on_call``: told of every call of a source's function."""
+    """Return the job over ``base/in`` and ``base/<sink>``. ``on_call``: called at every call of a source's function."""
     job = Job("random")
     for source in definition.sources:
         _add_source(job, source, str(base / source.folder / source.uid), on_call)
@@ -78,8 +78,10 @@ def _add_transform(job: Job, transform: TransformDef) -> None:
 def plain_frames(
     spark: SparkSession, definition: Definition, folder: Path, *, with_limits: bool = False
 ) -> Mapping[str, DataFrame]:
-    """What each operator gives in the end: the same functions over all files in ``folder``, as one batch. Which rows a
-    limit leaves is anybody's choice: without ``with_limits``, those that it may choose from."""
+    """Return the final output of each operator: the same functions over all files in ``folder``, as one batch.
+
+    A limit may choose any rows. Without ``with_limits`` the result has all rows that it may choose from.
+    """
     frames: dict[str, DataFrame] = {}
     for source in definition.sources:
         frames[source.uid] = functions.read(spark.read, str(folder / source.uid))
@@ -99,6 +101,6 @@ def united(frames: Mapping[str, DataFrame], uids: tuple[str, ...]) -> DataFrame:
 
 
 def siblings(definition: Definition) -> list[tuple[SinkDef, ...]]:
-    """Sinks of one operator, that is of one query."""
+    """Return the sinks grouped by operator, that is by query."""
     inputs = sorted({sink.input for sink in definition.sinks})
     return [tuple(one for one in definition.sinks if one.input == uid) for uid in inputs]

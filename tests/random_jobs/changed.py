@@ -1,4 +1,4 @@
-"""A random job whose definition changes between two runs."""
+"""Random jobs whose definition changes between two runs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ Tree = dict[str, tuple[int, int]]
 
 
 class ChangedJob(InProcess):
-    """``first``: how the run before the change ends. Raises AssertionError unless the job goes on with the right
-    rows, or is refused before anything is written and goes on when it is changed back."""
+    """A random job whose definition changes. ``first``: the run before the change.
+
+    Raises AssertionError unless the job continues with the right rows, or is refused before anything is written. A
+    refused job must continue once it is changed back.
+    """
 
     def __init__(self, spark: SparkSession, before: Definition, after: Definition, first: RunPlan, base: Path) -> None:
         super().__init__(spark, before, Schedule((), 0.6, False), base)
@@ -29,7 +32,7 @@ class ChangedJob(InProcess):
 
     def run(self) -> Story:
         if self._attempt(self.first) in ("FINISHED", "REFUSED") or not self.world.root.exists():
-            return self.story  # nothing to go on with
+            return self.story  # nothing to continue
         self._between()
         there = self._tree()
         self.definition, self._changed = self.after, True
@@ -68,19 +71,19 @@ class ChangedJob(InProcess):
             self._check_layout(sink)
 
     def _check_added(self, expected: Expected, sink: SinkDef, rows: list[Values]) -> None:
-        """It sees what comes from now on: some of the rows, none twice."""
+        """Check an added sink: it gets only rows from now on, none of them twice."""
         if sink.lineage != "last":
             extra = Counter(rows) - expected.rows(sink)
             assert not extra, f"{sink.uid}: {sum(extra.values())} rows too many, such as {sorted(extra)[:5]}"
 
     def _check_layout(self, sink: SinkDef) -> None:
-        """A reader that lists the folder finds files of one kind."""
+        """Check that a reader that lists the folder finds files of one kind."""
         files = [file.path for manifest in manifests(self.world.base, sink) for file in manifest.files]
         kinds = {(Path(file).suffix, file.count("/")) for file in files}
         assert len(kinds) <= 1, f"{sink.uid}: files of several layouts in one folder: {kinds}"
 
     def _tree(self) -> Tree:
-        """Everything the job has written."""
+        """Return size and time of every file that the job has written."""
         folders = [self.world.root, *(self.world.base / s.place for s in (*self.before.sinks, *self.after.sinks))]
         found = [path for folder in folders if folder.exists() for path in folder.rglob("*") if path.is_file()]
         return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}

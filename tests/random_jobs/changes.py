@@ -1,4 +1,4 @@
-"""One change of a definition between two runs, from the seed."""
+"""Changes of a definition between two runs, drawn from the seed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.random_jobs.functions import KINDS
 from tests.random_jobs.generate import DELAY
 
 Draw = Callable[[random.Random, Definition], Definition | None]
-"""None: the definition has nothing of the kind to change."""
+"""A function that draws a change; None if the definition has nothing of the kind."""
 
 
 def change(seed: int, definition: Definition) -> tuple[str, Definition]:
-    """Its name, and the definition after it."""
+    """Draw a change. Return its name and the changed definition."""
     rng = random.Random(seed * 13 + 5)
     names = list(CHANGES)
     rng.shuffle(names)
@@ -52,12 +52,12 @@ def mode(rng: random.Random, definition: Definition) -> Definition | None:
 
 
 def watermark(rng: random.Random, definition: Definition) -> Definition | None:
-    """Never a shorter one: rows would be late."""
+    """Change a watermark, but never to a shorter delay, which would make rows late."""
     return _source(rng, definition, lambda one: replace(one, watermark=rng.choice([None, DELAY, 2 * DELAY])))
 
 
 def source_folder(rng: random.Random, definition: Definition) -> Definition | None:
-    """With the same files: whoever goes on reads them again."""
+    """Move a source to another folder with the same files. A continued job reads them again."""
     return _source(rng, definition, lambda one: replace(one, folder="moved"))
 
 
@@ -107,7 +107,7 @@ def sink_added(rng: random.Random, definition: Definition) -> Definition | None:
 
 
 def operator_added(rng: random.Random, definition: Definition) -> Definition | None:
-    """A sink with a transform of its own, behind what there is."""
+    """Add a sink with a transform of its own after an existing operator."""
     base = rng.choice(definition.sinks)
     added = TransformDef("new", "map", (base.input,), chain=rng.random() < 0.5)
     return replace(

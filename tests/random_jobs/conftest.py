@@ -1,4 +1,4 @@
-"""One Spark driver for all random jobs of a run."""
+"""Fixture: one Spark driver for all random jobs of a run."""
 
 from tests.support.spark_driver import spark
 

@@ -1,4 +1,4 @@
-"""The files of a random job's sources: from the seed, in the order in which they are given to it."""
+"""Files of a random job's sources, drawn from the seed, in the order in which the job gets them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from tests.spark.harness import write_rows
 Row = dict[str, Any]
 FILE_SECONDS, SPREAD = 10, 15
 BEGIN = 1000
-"""The event time of what comes first. Event time begins at 1970 in Spark: a row from then is late at once."""
+"""Event time of the first rows. Spark's event time begins at 1970, so a row from then is late at once."""
 LATEST = 80
-"""Seconds by which a late row may come later than those around it."""
+"""Seconds by which a late row is older than the rows around it, at most."""
 
 
 def files_of(seed: int, number: int, source: SourceDef) -> list[list[Row]]:
-    """Rows are out of order within a file and across two, and some come twice; none is later than the delay but in a
-    source with late rows."""
+    """Return the rows of each file of a source.
+
+    Rows are out of order within a file and across two, and some occur twice. Only sources with late rows have rows
+    later than the delay.
+    """
     rng = random.Random(seed * 31 + number)
     files = []
     for file in range(source.files):
@@ -43,7 +46,7 @@ def files_of(seed: int, number: int, source: SourceDef) -> list[list[Row]]:
 
 
 def _make_late(rng: random.Random, files: list[list[Row]]) -> None:
-    """Rows come late, or come again, in another file. An id still tells the row."""
+    """Make some rows late, or repeat them in another file. An id still identifies a row."""
     for number in range(1, len(files)):
         for row in files[number]:
             if rng.random() < 0.3:
@@ -53,7 +56,7 @@ def _make_late(rng: random.Random, files: list[list[Row]]) -> None:
 
 
 class Data:
-    """``base/all`` holds every file, for the comparison; ``base/in`` those that the job was given."""
+    """Files of a job's sources. ``base/all``: every file, for the comparison; ``base/in``: those the job has got."""
 
     def __init__(self, base: Path, definition: Definition) -> None:
         self.base, self.definition = base, definition
@@ -70,7 +73,7 @@ class Data:
                 self.feed(source.uid)
 
     def feed(self, uid: str) -> None:
-        """Give the job the next file of the source; it appears whole."""
+        """Give the job the next file of the source. The file appears atomically."""
         at = self.fed[uid]
         hidden = self.base / self._folder[uid] / uid / f".{at}"
         shutil.copyfile(self.base / "all" / uid / self._name(at), hidden)
@@ -79,7 +82,7 @@ class Data:
         self.fed[uid] = at + 1
 
     def use(self, definition: Definition) -> None:
-        """Where the definition reads, there is what was given so far, and the rest will come."""
+        """Copy the files given so far to the folders of the definition. Later files go there, too."""
         for source in definition.sources:
             target = self.base / source.folder / source.uid
             if not target.exists():
@@ -87,7 +90,7 @@ class Data:
             self._folder[source.uid] = source.folder
 
     def left(self) -> list[str]:
-        """Live sources that have files to come."""
+        """Return the live sources with files still to give."""
         return [source.uid for source in self.definition.live if self.fed[source.uid] < source.files]
 
     @staticmethod

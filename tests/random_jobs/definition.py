@@ -1,4 +1,4 @@
-"""A random job as a value: what the generator draws, what is built, run, compared and shrunk."""
+"""Random jobs as values: drawn by the generator, then built, run, compared and shrunk."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 Lineage = Literal["rows", "last", "limited"]
-"""How released rows compare with the plain batch: the same multiset; the last row of each key; as many rows, all of
-them among those of the batch without the limit."""
+"""Comparison of released rows with the plain batch.
+
+"rows": the same multiset. "last": the last row of each key. "limited": the same number of rows, all of them in the
+batch without the limit.
+"""
 
 
 @dataclass(frozen=True)
 class SourceDef:
-    """``watermark``: the delay in seconds. ``first``: the event time of the first file, in seconds. ``folder``: the
-    one in which the source's own lies. ``late``: some rows come later than the delay allows."""
+    """A source.
+
+    ``watermark``: delay in seconds. ``first``: event time of the first file, in seconds. ``folder``: parent of the
+    source's folder. ``late``: some rows are later than the delay allows.
+    """
 
     uid: str
     bounded: bool
@@ -32,8 +38,11 @@ class SourceDef:
 
 @dataclass(frozen=True)
 class TransformDef:
-    """``kind``: a name of ``functions.KINDS``. ``others``: the inputs of the second parameter, of a join. ``wide``:
-    one more column comes out."""
+    """A transform.
+
+    ``kind``: a name of ``functions.KINDS``. ``others``: inputs of a join's second parameter. ``wide``: the output has
+    one more column.
+    """
 
     uid: str
     kind: str
@@ -58,14 +67,17 @@ class SinkDef:
 
     @property
     def place(self) -> str:
-        """The sink's folder, under the job's; or anywhere."""
+        """The sink's folder: relative to the job's folder, or any path."""
         return self.folder or self.uid
 
 
 @dataclass(frozen=True)
 class Definition:
-    """``interval``: of checkpoints, in seconds. ``at_start``: files of live sources that are there from the start.
-    ``limit``: the run's read limit, in bytes. ``job_id``: of two jobs that write to one folder."""
+    """A random job.
+
+    ``interval``: of checkpoints, in seconds. ``at_start``: number of live files that exist at the start. ``limit``: the
+    run's read limit in bytes. ``job_id``: distinguishes two jobs that write to one folder.
+    """
 
     seed: int
     sources: tuple[SourceDef, ...]
@@ -84,7 +96,7 @@ class Definition:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Operators whose results outlive the job."""
+        """The operators whose results outlive the job."""
         operators: tuple[SourceDef | TransformDef, ...] = (*self.sources, *self.transforms)
         return tuple(one.uid for one in operators if one.persist)
 
@@ -120,7 +132,7 @@ class Definition:
 
 
 def simpler(definition: Definition) -> list[Definition]:
-    """The definition with one feature turned off, in each way there is; each still is a whole job."""
+    """Return the definitions with one feature turned off. Each of them is still a whole job."""
     found: list[Definition] = []
     if len(definition.sinks) > 1:
         for sink in definition.sinks:
@@ -150,7 +162,7 @@ SINK: Mapping[str, Any] = {"format": "parquet", "partitioned": False, "release":
 
 
 def pruned(definition: Definition) -> Definition:
-    """Without the operators that lead to no sink."""
+    """Return the definition without the operators that lead to no sink."""
     needed = {sink.input for sink in definition.sinks} | {*definition.kept}
     for transform in reversed(definition.transforms):
         if transform.uid in needed:

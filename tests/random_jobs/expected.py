@@ -1,4 +1,4 @@
-"""What the sinks released, compared with the same functions run as one plain Spark batch."""
+"""Released rows, compared with the same functions run as one plain Spark batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.spark.harness import World, read_rows
 
 
 class Expected:
-    """The rows of the batch, by sink; made once for a job. With late rows: those between which they have to lie."""
+    """The expected rows by sink, computed once for a job. With late rows: bounds of the output."""
 
     def __init__(self, spark: SparkSession, definition: Definition, base: Path) -> None:
         self._spark = spark
@@ -39,7 +39,7 @@ class Expected:
         self._kept = {uid: _collected(frames[uid]) for uid in definition.kept}
 
     def check_kept(self, world: World) -> None:
-        """What outlives the job is all that its operators gave. Raises AssertionError."""
+        """Check that the kept results are complete. Raises AssertionError."""
         for uid, rows in self._kept.items():
             got = Counter(_collected(read_persisted(self._spark.read, world.root, world.job_id, uid)))
             assert got == Counter(rows), f"{uid} keeps {sum(got.values())} rows, {len(rows)} expected"
@@ -48,7 +48,10 @@ class Expected:
         return Counter(self._rows[sink.uid])
 
     def check(self, sink: SinkDef, released: list[Values]) -> None:
-        """Raises AssertionError that says what was lost and what is too many."""
+        """Check the released rows.
+
+        Raises AssertionError that names lost and surplus rows.
+        """
         if sink.uid in self._between:
             self._between[sink.uid].check(sink, released)
             return
@@ -81,7 +84,7 @@ def _some(rows: Iterable[Values]) -> list[Values]:
     return sorted(rows)[:5]
 
 
-# ---- what was released
+# ---- released rows
 
 
 def manifests(base: Path, sink: SinkDef, job_id: str = "job") -> list[Manifest]:
@@ -89,12 +92,12 @@ def manifests(base: Path, sink: SinkDef, job_id: str = "job") -> list[Manifest]:
 
 
 def released(base: Path, sink: SinkDef, job_id: str = "job") -> list[Values]:
-    """In the order of checkpoints, batches and files."""
+    """Return the released rows in the order of checkpoints, batches and files."""
     return [row for rows in released_by_checkpoint(base, sink, job_id).values() for row in rows]
 
 
 def released_by_checkpoint(base: Path, sink: SinkDef, job_id: str = "job") -> dict[int, list[Values]]:
-    """Ascending; each in the order of batches and files."""
+    """Return checkpoint -> released rows, ascending; each in the order of batches and files."""
     return {
         manifest.checkpoint: [_values(row) for file in manifest.files for row in _read(base / sink.place, file.path)]
         for manifest in manifests(base, sink, job_id)
@@ -117,7 +120,7 @@ def _values(row: Mapping[str, Any]) -> Values:
 
 
 def _millis(value: datetime | str) -> int:
-    """Of a time from Parquet (UTC, without saying so) or JSON (text); JSON knows no more of it."""
+    """Return the milliseconds of a time from Parquet (UTC without a zone) or JSON (text in milliseconds)."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value.replace("Z", "+00:00"))
     if value.tzinfo is None:

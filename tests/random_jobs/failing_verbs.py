@@ -1,5 +1,8 @@
-"""A job in which any write below its vertices may fail while it runs, landed or not: feeds, entries and opens of logs,
-copies of Spark folders, notes. Its queries begin again, and barriers that fail are tolerated."""
+"""Jobs in which any write below the vertices may fail, with or without effect, while they run.
+
+Such writes are feeds, entries and opens of logs, copies of Spark folders, and notes. Queries restart, and failed
+barriers are tolerated.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from tests.spark.faults import Fault
 from tests.spark.harness import Line
 
 AT_MOST = 14
-"""Failures of one job."""
+"""Most failures of one job."""
 CHANCE = 0.06
 LANDS = 0.3
 
@@ -34,7 +37,7 @@ class Failures:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def draw(self, path: str) -> bool | None:
-        """Whether the verb that fails lands; None: it does not fail."""
+        """Return whether the failing verb takes effect; None: the verb does not fail."""
         if not self.is_on or "/vertices/" not in f"/{path}":
             return None
         with self.lock:
@@ -61,7 +64,10 @@ class FailingVerbs(WrappedStorage):
 
 
 class FailingAnywhere(InProcess):
-    """Raises AssertionError unless the job comes out as if nothing had failed."""
+    """A job with failing writes.
+
+    Raises AssertionError unless its output is the same as without failures.
+    """
 
     options = {"restart_attempts": 100, "restart_delay": 0, "tolerable_failed_checkpoints": 1000}
 
@@ -80,7 +86,10 @@ class FailingAnywhere(InProcess):
             self.failures.is_on = False
 
     def _hear(self, plan: RunPlan, fault: Fault) -> Callable[[Line], None]:
-        """What fails before the job runs, or behind its end, ends the run: that is another test's."""
+        """Switch failures on only while the job runs.
+
+        Failures before and after end the run, which another test covers.
+        """
         inner = super()._hear(plan, fault)
 
         def hear(line: Line) -> None:
@@ -93,5 +102,5 @@ class FailingAnywhere(InProcess):
 
     def _check_status(self, plan: RunPlan, status: str, cause: str | None, fault: Fault) -> None:
         if status == "RESTARTING" and self._asked and self.failures.count:
-            return  # it failed while a stop waited for its savepoint
+            return  # the query failed while a stop waited for its savepoint
         super()._check_status(plan, status, cause, fault)

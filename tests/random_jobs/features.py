@@ -1,4 +1,4 @@
-"""What is added to a drawn job, from random numbers of its own: the rest of a seed's job stays as it was."""
+"""Features added to a drawn job. They use separate random numbers, so that a seed's original job stays the same."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tests.random_jobs.lateness import is_comparable
 MODES = ("errorifexists", "append", "overwrite")
 PLAIN = ("union", "map", "filter", "explode")
 LATE_FILES = 4
-"""So many it takes until event time has passed rows that are late."""
+"""Files until event time has passed the late rows."""
 
 
 def add_features(seed: int, definition: Definition) -> Definition:
     rng = random.Random(seed * 17 + 3)
     with_modes = replace(definition, sinks=tuple(replace(one, mode=rng.choice(MODES)) for one in definition.sinks))
-    # a byte: what one query gives another is more than it reads at once
+    # one byte: every file from one query to another exceeds the read limit
     limited = replace(with_modes, limit=rng.choice([None, None, 1]))
     return _kept(seed, _late(limited) if rng.random() < 0.85 else limited)
 
 
 def _kept(seed: int, definition: Definition) -> Definition:
-    """Some of what ends, and gives all of its rows whatever their order, is to outlive the job."""
+    """Make some results outlive the job: those that end, and whose rows do not depend on their order."""
     rng = random.Random(seed * 29 + 5)
     ends = {source.uid for source in definition.sources if source.bounded}
     kept = {uid for uid in sorted(ends) if rng.random() < 0.15}
@@ -48,12 +48,12 @@ def _late(definition: Definition) -> Definition:
 
 
 def in_time(definition: Definition) -> Definition:
-    """Without late rows."""
+    """Return the definition without late rows."""
     return replace(definition, sources=tuple(replace(one, late=False) for one in definition.sources))
 
 
 def second_job(seed: int, first: Definition) -> Definition | None:
-    """A job that comes after the first one and writes to the same folders: of other rows, by the same functions."""
+    """Draw a job that writes to the folders of the first one later: other rows, the same functions."""
     rng = random.Random(seed * 19 + 11)
     if rng.random() < 0.6:
         return None

@@ -1,7 +1,7 @@
-"""The user functions of random jobs. Every frame has the columns id, k, v, ts, whatever was done to it.
+"""User functions of random jobs. Every frame has the columns id, k, v, ts.
 
-The same functions are run by the job and, for comparison, as one plain Spark batch. ``plain`` is what stands for a
-function there that Spark runs on streams only.
+The job runs these functions, and so does one plain Spark batch for comparison. ``plain`` replaces a function there that
+Spark runs only on streams.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ SCHEMA = "id long, k long, v long, ts timestamp"
 JOIN_SECONDS = 5
 WINDOW_SECONDS = 10
 HALF = 1_000_000_000_000
-"""Added to the ids of what is there twice."""
+"""Added to the ids of repeated rows."""
 
 Function = Callable[..., DataFrame]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """``needs``: which inputs must have a watermark: "all" of them, "alike" (all or none), "any" number. ``keeps``:
-    whether one input row gives a fixed number of rows whatever the others are. ``emits``: "rows", or the "last" row
-    of each id."""
+    """A kind of transform.
+
+    ``needs``: the inputs that must have a watermark: "all", "alike" (all or none), "any" number. ``keeps``: each input
+    row gives a fixed number of rows. ``emits``: "rows", or the "last" row of each id.
+    """
 
     function: Function
     modes: tuple[str, ...] = ("append",)
@@ -90,7 +92,7 @@ def windows(rows: DataFrame) -> DataFrame:
 
 
 def window_keys(rows: DataFrame) -> DataFrame:
-    """A window in output mode "update" or "complete": its id is the key of its last row."""
+    """Return windows for output mode "update" or "complete": the id is the key of the window's last row."""
     return windows(rows)
 
 
@@ -195,7 +197,7 @@ class First(StatefulProcessor):
         self._seen.update((1,))
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 class Count(StatefulProcessor):
@@ -210,7 +212,7 @@ class Count(StatefulProcessor):
         yield pd.DataFrame({"id": [key[0]], "k": [key[0]], "v": [total * 1000 + n]})
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 def first_with_state(rows: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""A definition from a seed."""
+"""The generator of definitions from seeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tests.random_jobs.features import add_features
 from tests.random_jobs.functions import JOINS, KINDS
 
 DELAY = 20
-"""Seconds of a watermark. Rows of one file are up to 15 s apart and files 10 s: nothing is late that is not made so."""
+"""Seconds of a watermark.
+
+Rows of one file are up to 15 s apart, and files 10 s. So only rows that are made late on purpose are late.
+"""
 STATELESS = ("union", "map", "filter", "explode", "pandas")
 STATEFUL = tuple(name for name, kind in KINDS.items() if kind.stateful)
 BY_ID = ("dedup", "dedup_in_time", "dedup_within", "pandas_first", "state_first")
@@ -22,9 +25,12 @@ AFTER_LIMIT = ("map", "union", "explode", "pandas")
 
 @dataclass(frozen=True)
 class Node:
-    """What is known of an operator's output. ``watermarks``: "none", "some" or "all" of its sources have one.
-    ``sources``: those it is made of; a query can name a source only once. ``made``: rows were made of several, so
-    that the ids of one such operator mean something else than those of another. ``unique``: an id tells the row."""
+    """Properties of an operator's output.
+
+    ``watermarks``: "none", "some" or "all" of its sources have one. ``sources``: those the output is made of; a query
+    can name a source only once. ``made``: each row was made of several, so that ids of two such operators mean
+    different things. ``unique``: an id identifies a row.
+    """
 
     uid: str
     watermarks: str
@@ -46,7 +52,7 @@ def definition(seed: int) -> Definition:
         transforms.append(made[0])
         nodes.append(made[1])
         top = made[1]
-    side = random.Random(seed * 23 + 7)  # the rest of a seed's job stays as it was
+    side = random.Random(seed * 23 + 7)  # a separate generator keeps the rest of a seed's job the same
     if side.random() < 0.35:
         top = _diamond(side, nodes, transforms)
     if side.random() < 0.6:
@@ -91,7 +97,7 @@ def _sources(rng: random.Random) -> list[SourceDef]:
 
 
 def _unite_all(rng: random.Random, nodes: list[Node], transforms: list[TransformDef]) -> Node:
-    """A first operator that reads all sources: a job with several sources that never meet is the rarer one."""
+    """Add a first operator that reads all sources, because jobs whose sources never meet should be rarer."""
     kind = rng.choice([*STATELESS, *STATEFUL])
     if len(nodes) < 2 or kind in JOINS or not _fits(kind, "append", nodes):
         kind = "union"
@@ -118,9 +124,9 @@ def _transform(rng: random.Random, uid: str, base: Node, nodes: list[Node]) -> t
 
 
 def _diamond(rng: random.Random, nodes: list[Node], transforms: list[TransformDef]) -> Node:
-    """Two ways from one operator that meet again, one of them perhaps with nothing on it."""
+    """Add two paths from one operator that meet again. One path may be empty."""
     base = rng.choice([one for one in nodes if one.lineage == "rows"])
-    # event time does not come out of a query that unites several sources, and with two consumers it is one
+    # a query that unites several sources has no event time, and two consumers make it a query of its own
     apart = base if len(base.sources) == 1 else replace(base, watermarks="none")
     ways = [_add(rng, apart, nodes, transforms) for _ in range(rng.choice([1, 2, 2]))]
     if len(ways) == 1:
@@ -134,7 +140,7 @@ def _diamond(rng: random.Random, nodes: list[Node], transforms: list[TransformDe
 
 
 def _in_time(rng: random.Random, nodes: list[Node], transforms: list[TransformDef]) -> Node | None:
-    """An operator that drops late rows, where event time is known: behind what nobody else reads, or one source."""
+    """Add an operator that drops late rows, where event time is known: after an unread operator, or one source."""
     read = {uid for one in transforms for uid in (*one.inputs, *one.others)}
     among = [one for one in nodes if one.watermarks == "all" and (one.uid not in read or len(one.sources) == 1)]
     fits = [(one, kind) for one in among for kind in IN_TIME if _fits(kind, "append", [one])]
@@ -157,7 +163,7 @@ def _add(rng: random.Random, base: Node, nodes: list[Node], transforms: list[Tra
 
 
 def _fits(kind_name: str, mode: str, inputs: list[Node]) -> bool:
-    """Whether the plain batch says what the stream has to give."""
+    """Return whether the plain batch determines the output of the stream."""
     kind = KINDS[kind_name]
     lineages = {one.lineage for one in inputs}
     if "last" in lineages:
@@ -171,7 +177,10 @@ def _fits(kind_name: str, mode: str, inputs: list[Node]) -> bool:
 
 
 def _unique(inputs: list[Node]) -> bool:
-    """Rows of one source that come by two ways have the same ids, and perhaps not the same values."""
+    """Return whether ids stay unique.
+
+    Rows of one source that arrive on two paths have the same ids, and perhaps other values.
+    """
     apart = sum(len(one.sources) for one in inputs) == len(frozenset().union(*(one.sources for one in inputs)))
     made = len(inputs) > 1 and any(one.made for one in inputs)
     return apart and not made and all(one.unique for one in inputs)
@@ -197,7 +206,7 @@ def _make(rng: random.Random, uid: str, name: str, inputs: list[Node]) -> tuple[
     lineage: Lineage = "last" if kind.emits == "last" else "limited" if name == "limit" else "rows"
     if lineage == "rows":
         lineage = next((one.lineage for one in inputs if one.lineage != "rows"), "rows")
-    # what stateful Python and sessions give has no event time any more
+    # the output of stateful Python and of sessions no longer has event time
     marks = "none" if name in ("pandas_first", "state_first", "sessions", "pandas") else _watermarks(inputs)
     sources = frozenset(uid for one in inputs for uid in one.sources)
     made = name in ("windows", "sessions", "window_keys") or any(one.made for one in inputs)

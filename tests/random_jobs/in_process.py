@@ -1,4 +1,4 @@
-"""Runs a random job in this process: storages that vanish, stops, restores, and a drain at the end."""
+"""Random jobs in this process: storages that vanish, stops, restores, and a drain at the end."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from tests.spark.faults import Fault, FaultySink, FaultyStorage
 from tests.spark.harness import Line, World
 
 PATIENCE = 180.0
-"""Seconds a run may take before it is ended as one that hangs; one takes some ten."""
+"""Seconds after which a run counts as hanging and is ended; a run takes some ten."""
 MANY = 60
-"""Status lines after which a run whose fault is not coming is stopped."""
+"""Status lines after which a run is stopped if its fault does not happen."""
 LEFT = "the next start tries again"
-"""What a run says whose end stands, and which could not give back everything."""
+"""Message of a run that has ended but could not delete everything."""
 TALKING = frozenset({"started", "resumed", "running", "checkpoint", "released", "source_ended", "source_dropped"})
 
 
 @dataclass
 class Story:
-    """What became of a job; the text is for whoever reads a finding. ``refused``: by which error."""
+    """The story of a job, in text, for the reader of a finding. ``refused``: name of the error that refused the job."""
 
     told: list[str] = field(default_factory=list)
     refused: str | None = None
@@ -57,7 +57,7 @@ class InProcess:
     """One random job: its data, its runs, its end. Raises AssertionError for a finding."""
 
     options: Mapping[str, Any] = {}
-    """Of every run, beside those that were drawn."""
+    """Options of every run, in addition to the drawn ones."""
 
     def __init__(self, spark: SparkSession, definition: Definition, schedule: Schedule, base: Path) -> None:
         self.spark, self.definition, self.schedule = spark, definition, schedule
@@ -70,7 +70,7 @@ class InProcess:
         self._asked: list[str] = []
         self._told_left = False
         self.lost: list[str] = []
-        """Files of results, between the last two runs."""
+        """Result files lost between the last two runs."""
 
     def run(self) -> Story:
         for plan in self.schedule.runs:
@@ -88,7 +88,7 @@ class InProcess:
         return self.story
 
     def _start_again(self) -> None:
-        """The job is done, and its run said that the next start gives back what is left: a user starts it again."""
+        """Start the finished job again, as a user does if its run reported files that the next start deletes."""
         self.story.tell("started again, for what was left")
         status = self._attempt(RunPlan("finish"))
         assert status == "FINISHED", f"the start after the end: {status}"
@@ -118,7 +118,10 @@ class InProcess:
         return status
 
     def _began_anew(self, before: JobState | None, status: str) -> bool:
-        """Whether what had ended counts for nothing, or would have: it was changed before a checkpoint covered that."""
+        """Return whether the job restarted from scratch, or would have done so.
+
+        This happens if it was changed before a checkpoint covered its ends.
+        """
         if before is None or status != "REFUSED":
             return before is not None and self.world.state().anew_epoch > before.epoch
         return nothing_is_covered(before)
@@ -151,7 +154,7 @@ class InProcess:
         return run.status
 
     def _storage(self) -> Storage:
-        """The root's, before faults."""
+        """Return the root's storage, without faults."""
         return self.world.storage
 
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:
@@ -168,7 +171,7 @@ class InProcess:
         return "GONE"
 
     def _check_status(self, plan: RunPlan, status: str, cause: str | None, fault: Fault) -> None:
-        """A run's end says what it is."""
+        """Check that the run's end fits its plan and the journal."""
         allowed = {"FINISHED"}
         if "stop" in self._asked:
             allowed.add("STOPPED")
@@ -186,7 +189,7 @@ class InProcess:
         return lines >= plan.at if plan.end == "stop" else plan.end == "fault" and lines > MANY
 
     def _may_drain(self, plan: RunPlan, fault: Fault) -> bool:
-        """A run that survived its fault has to end, too."""
+        """Return whether to drain. A run that survived its fault must end, too."""
         return bool(self.definition.live) and not self.data.left() and (plan.drains or fault.happened)
 
     def _hear(self, plan: RunPlan, fault: Fault) -> Callable[[Line], None]:
@@ -213,7 +216,7 @@ class InProcess:
     def _request(self, kind: str) -> None:
         try:
             self.world.request(kind)
-        except StorageTransientError:  # a marker of a hang: the root is gone for good
+        except StorageTransientError:  # the marker of a hang: the root is gone for good
             self.story.tell(f"{kind} could not be asked for")
 
     def _give_up(self, fault: Fault, hung: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""What has to hold of every job, whatever it computes and whatever was done to it."""
+"""Invariants of every job, whatever it computes and whatever faults it meets."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ STAYS = (
     r"|{0}/vertices/\w+(/0(/log(/[^/.][^/]*\.json)?)?)?"
     r"|{0}/checkpoints/chk-\d+(/_metadata)?"
 )
-"""What a finished job leaves under its root."""
+"""Files that a finished job leaves under its root."""
 KEPT = r"_ckpt/(\w+/\w+/manifests|~turns)/([^/.]+\.json|\.tmp-\w+)|\.probe-\w+"
-"""What jobs leave in a folder beside what they release, and what killed writers leave there until it is old."""
+"""Files besides the output that jobs leave in a folder, and those of killed writers until they are old."""
 LEFT_YET = re.compile(r"\.(tmp|probe)-\w+")
-"""What killed writers leave in the root itself: it is collected by age, when nobody can be writing it any more."""
+"""Files of killed writers in the root itself. They are collected by age, when no writer can be active."""
 
 
 def finished_sources(state: JobState) -> set[str]:
-    """Those whose functions nobody needs any more: dropped, or in a vertex that has finished."""
+    """Return the sources whose functions are no longer needed: dropped ones, and those of finished vertices."""
     found = {uid for uids in state.dropped.values() for uid in uids}
     vertices = state.plan.graph.vertices if state.plan is not None else ()
     for vertex in vertices:
@@ -46,7 +46,7 @@ def check_calls(finished: Iterable[str], called: Iterable[str]) -> None:
 
 
 def check_any_time(definition: Definition, world: World) -> None:
-    """Also right after a crash: the journal replays, and manifests rise."""
+    """Check that the journal replays and manifests rise. This holds also right after a crash."""
     state = world.state()
     assert not state.damage, state.damage
     for sink in definition.sinks:
@@ -55,7 +55,7 @@ def check_any_time(definition: Definition, world: World) -> None:
 
 
 def check_siblings(definition: Definition, base: Path) -> None:
-    """Sinks of one query show the same rows checkpoint by checkpoint (R24), whatever was dropped as late."""
+    """Check that sinks of one query show the same rows at each checkpoint (R24), whatever was dropped as late."""
     for sinks in siblings(definition):
         every = [sink for sink in sinks if sink.release == "every_checkpoint"]
         shown = [_shown(base, sink, definition.job_id) for sink in every]
@@ -65,9 +65,11 @@ def check_siblings(definition: Definition, base: Path) -> None:
 
 
 def check_prefixes(uid: str, shown: Sequence[Mapping[int, Counter[Values]]]) -> None:
-    """``shown``: for each sink what it has released, by checkpoint. One whose release failed, or went on for long, gets
-    what it lacks together with what a later checkpoint covers (R9): so what each holds at a checkpoint that it has is
-    compared, which has to rise with the checkpoints of all of them, and be the same at the same one."""
+    """Check the rows that sinks of one query have released. ``shown``: checkpoint -> rows, for each sink.
+
+    A sink whose release failed or was slow gets the missing rows with a later checkpoint (R9). So the totals at each
+    checkpoint are compared. They must rise over the checkpoints of all sinks, and be equal at the same checkpoint.
+    """
     held: list[tuple[int, Counter[Values]]] = []
     for one in shown:
         total: Counter[Values] = Counter()
@@ -82,13 +84,13 @@ def check_prefixes(uid: str, shown: Sequence[Mapping[int, Counter[Values]]]) -> 
 
 
 def _shown(base: Path, sink: SinkDef, job_id: str) -> dict[int, Counter[Values]]:
-    """A sink that replaces the rows of another job does so even by none."""
+    """Return checkpoint -> rows, without empty releases: a sink may replace another job's rows by none."""
     rows = released_by_checkpoint(base, sink, job_id)
     return {checkpoint: Counter(of) for checkpoint, of in rows.items() if of}
 
 
 def check_end(definition: Definition, world: World, expected: Expected, evidence: Evidence) -> None:
-    """Of a job that has FINISHED."""
+    """Check a FINISHED job."""
     state = world.state()
     assert state.status == "FINISHED", state.status
     assert state.last_released == state.last_completed, (state.last_released, state.last_completed)
@@ -113,7 +115,10 @@ def check_nothing_left(definition: Definition, world: World) -> None:
 
 
 def check_folder(folder: Path, job_id: str) -> None:
-    """Who lists it finds what the manifests name, of whichever jobs. Others may have staged what they go on with."""
+    """Check that the folder holds exactly the files in the manifests of all jobs.
+
+    Other jobs may have staged files there.
+    """
     shown = {file.path for manifest in read_manifests(str(folder)) for file in manifest.files}
     there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     staged = rf"_ckpt/(?!{job_id}/)\w+/\w+/staging/.+"

@@ -1,4 +1,4 @@
-"""The file of a random job as a driver loads it: the definition lies beside its data."""
+"""The file of a random job as a driver loads it. The definition is stored with its data."""
 
 from __future__ import annotations
 

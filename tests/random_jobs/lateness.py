@@ -1,8 +1,8 @@
-"""What may become of late rows: who may drop them, and which rows nobody may.
+"""Late rows: operators that may drop them, and rows that no operator may drop.
 
-A stateful operator drops a row if event time has passed it by then. How far event time is when a row is read depends on
-the batches. Whatever these are, the batch of a row has been told of no more than the files of its source in front of
-it, and event time goes with the slowest source: so a row that is in time by all of them is never dropped.
+A stateful operator drops a row if event time has already passed it. Event time at the reading of a row depends on the
+batches. At most it reflects the files of the row's source in front of the row. It follows the slowest source. So a row
+that is in time by all these files is never dropped.
 """
 
 from __future__ import annotations
@@ -15,20 +15,23 @@ from tests.random_jobs.definition import Definition, SinkDef, SourceDef, Transfo
 from tests.random_jobs.functions import WINDOW_SECONDS
 
 KEEPS_TIME = frozenset({"union", "map", "filter", "explode", "dedup", "dedup_in_time", "dedup_within", "distinct"})
-"""Whose rows have the event time of what they are made of."""
+"""Kinds whose rows have the event time of their input."""
 WINDOWS = frozenset({"windows", "window_keys"})
 DROPS = frozenset({"dedup", "dedup_in_time", "dedup_within", "distinct", "join", *WINDOWS})
 FIRSTS = frozenset({"pandas_first", "state_first"})
-"""They look at no event time. From fewer rows they give fewer, as those that drop do."""
+"""Kinds that ignore event time. Fewer input rows give fewer output rows, as with kinds that drop rows."""
 BEHIND_DROPS = frozenset({"union", "map", "filter", "explode", "pandas"}) | DROPS | FIRSTS
 BEHIND_WINDOWS = frozenset({"union", "filter", "explode", "dedup", "dedup_in_time", "dedup_within", "distinct"})
-"""They leave the sum of a window as it is."""
+"""Kinds that leave the sum of a window unchanged."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """How rows come to an operator. ``marked``: the sources whose event time is known there. ``drops``: the same for
-    each operator on the way that may drop rows. ``windows``: the one on the way that counts rows, if any."""
+    """The path of rows to an operator.
+
+    ``marked``: the sources whose event time is known there. ``drops``: these sources for each operator on the path that
+    may drop rows. ``windows``: the operator on the path that counts rows, if any.
+    """
 
     marked: frozenset[str]
     drops: frozenset[frozenset[str]] = frozenset()
@@ -37,11 +40,11 @@ class Path:
 
 
 class Incomparable(Exception):
-    """What late rows do to the operator's output is not told by fewer or more rows in its input."""
+    """More input rows do not mean more output rows, so the effect of late rows has no bounds."""
 
 
 def paths(definition: Definition) -> Mapping[str, Path]:
-    """By operator. Raises Incomparable."""
+    """Return operator -> path. Raises Incomparable."""
     found = {one.uid: Path(frozenset([one.uid]) if one.watermark else frozenset()) for one in definition.sources}
     for transform in definition.transforms:
         found[transform.uid] = _behind(transform, [found[uid] for uid in (*transform.inputs, *transform.others)])
@@ -58,9 +61,9 @@ def _behind(transform: TransformDef, inputs: list[Path]) -> Path:
     if marked and kind in ("sessions", "left_join"):
         raise Incomparable
     by_window = all(one.by_window for one in inputs) and len(windows) in (0, len(inputs))
-    # in mode "complete" no state is given up, and so no row is late
+    # in mode "complete" no state is dropped, and so no row is late
     if marked and kind in DROPS and transform.output_mode != "complete":
-        # what a window gives has the window's time, and is in time where the rows were
+        # a window's row has the window's time, and is in time where its rows were
         drops |= {marked}
         by_window &= kind in WINDOWS or bool(windows)
     known = kind in KEEPS_TIME | WINDOWS | {"join"}
@@ -77,7 +80,7 @@ def is_comparable(definition: Definition) -> bool:
 
 
 def path_to(definition: Definition, sink: SinkDef) -> Path | None:
-    """None: every row counts, be it late or not."""
+    """Return the path to a sink; None if every row counts, late or not."""
     if definition.is_batch or not any(source.late for source in definition.sources):
         return None
     path = paths(definition)[sink.input]
@@ -85,7 +88,7 @@ def path_to(definition: Definition, sink: SinkDef) -> Path | None:
 
 
 def sure_files(definition: Definition, path: Path) -> Mapping[str, list[list[Row]]]:
-    """Source -> its files without the rows that one of the operators on the way may drop."""
+    """Return source -> its files without the rows that some operator on the path may drop."""
     files = {
         source.uid: files_of(definition.seed, number, source)
         for number, source in enumerate(sorted(definition.sources, key=lambda one: one.uid))
@@ -98,13 +101,16 @@ def sure_files(definition: Definition, path: Path) -> Mapping[str, list[list[Row
 
 
 def _slowest(source: SourceDef, live: list[SourceDef], files: Mapping[str, list[list[Row]]]) -> float:
-    """How far event time can get at the most: no farther than any live source that all who drop wait for. One that
-    ends is waited for until then only."""
+    """Return the latest event time that the other sources allow.
+
+    Event time never passes a live source that every dropping operator waits for. Operators wait for a bounded source
+    only until it ends.
+    """
     return min((_passed(one, files[one.uid]) for one in live if one != source), default=float("inf"))
 
 
 def _passed(source: SourceDef, files: list[list[Row]]) -> float:
-    """The event time up to which rows are late when these files were read."""
+    """Return the event time up to which rows are late after these files were read."""
     newest = max((row["second"] for rows in files for row in rows), default=None)
     return float("-inf") if newest is None else newest - (source.watermark or 0)
 
@@ -119,5 +125,5 @@ def _sure(source: SourceDef, files: list[list[Row]], slowest: float, by_window: 
 
 
 def _until(second: int, by_window: bool) -> int:
-    """When a row is late: with its window, where only windows drop rows."""
+    """Return the event time at which a row is late: the end of its window, if only windows drop rows."""
     return second if not by_window else second // WINDOW_SECONDS * WINDOW_SECONDS + WINDOW_SECONDS

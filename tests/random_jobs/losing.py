@@ -1,4 +1,4 @@
-"""Results of a job in batch mode that go away between two of its runs."""
+"""Lost results of a batch job between two runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from tests.spark.harness import World
 
 
 def lose_results(world: World, rng: random.Random, share: float = 0.3) -> list[str]:
-    """Delete or empty this share of the data files of its result partitions, if it may still make them again; their
-    names."""
+    """Delete or empty this share of the job's result files, if the job can make them again. Return their names."""
     state = world.state()
     is_batch = state.plan is not None and state.definition is not None and state.definition.mode == "batch"
     if not is_batch or not nothing_is_covered(state):

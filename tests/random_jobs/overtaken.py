@@ -1,4 +1,4 @@
-"""A job whose folders another one overwrites before it has finished."""
+"""Jobs whose folders another job overwrites before they have finished."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ WAYS_OUT = (OutputSupersededError, OutputTakenMeanwhileError, OutputNotEmptyErro
 
 
 class Overtaken(InProcess):
-    """``first``: how its run before the other job ends. Raises AssertionError unless what was replaced stays so, the
-    job says by whom, and each folder holds the rows of whole jobs in the end."""
+    """A job that another one overtakes. ``first``: its run before the other job.
+
+    Raises AssertionError unless three things hold. Replaced rows stay replaced, the job names the other one, and each
+    folder ends with the rows of whole jobs.
+    """
 
     def __init__(self, spark: SparkSession, definition: Definition, first: RunPlan, base: Path) -> None:
         super().__init__(spark, definition, Schedule((first,), 0.6, deletes=False), base)
@@ -31,7 +34,7 @@ class Overtaken(InProcess):
 
     def run(self) -> Story:
         if self._attempt(self.first) in ("FINISHED", "REFUSED") or not self.world.root.exists():
-            return self.story  # nothing to be overtaken
+            return self.story  # there is nothing to overtake
         self._between()
         other = self._other()
         other.run()
@@ -50,7 +53,10 @@ class Overtaken(InProcess):
         return InProcess(self.spark, definition, UNDISTURBED, self.world.base / "other")
 
     def _is_replaced(self, sink: SinkDef, other: InProcess) -> bool:
-        """The other job's first release says so, whether or not this job had any rows there."""
+        """Return whether the other job has replaced the sink's rows.
+
+        Its first release records that, even for no rows.
+        """
         found = manifests(other.world.base, self._of_other(sink, other), "other")
         return any(name.job_id == "job" and name.sink == sink.uid for one in found for name in one.supersedes)
 
@@ -59,7 +65,7 @@ class Overtaken(InProcess):
         return next(one for one in other.definition.sinks if one.uid == sink.uid)
 
     def _go_on(self, replaced: list[SinkDef]) -> None:
-        """It may find out when it starts, or at a release: then its run ends FAILED."""
+        """Continue the overtaken job. It notices at its start, or at a release, and then its run ends FAILED."""
         said = "'other'"
         try:
             status = self._attempt(RunPlan("finish", drains=True))
@@ -82,7 +88,7 @@ class Overtaken(InProcess):
             assert "'other'" in str(cause), cause
 
     def _check_folder(self, sink: SinkDef, other: InProcess) -> None:
-        """Rows of the one, the other, or both; all of a job that FINISHED; no file that the manifests do not name."""
+        """Check the rows of both jobs: complete for a FINISHED job, and only files that manifests name."""
         finished = self.world.state().status == "FINISHED"
         mine = released(self.world.base, sink)
         if self._is_replaced(sink, other):

@@ -1,4 +1,4 @@
-"""What happens to the drivers of a random job, from the seed."""
+"""Faults of a random job's drivers, drawn from the seed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ Deed = Literal["kill", "stop", "take over", "pause"]
 
 @dataclass(frozen=True)
 class Step:
-    """At the moment of ``kill`` the driver is killed; or asked to stop; or a second one is started beside it; or it
-    stands still on another host while a second one takes over, and wakes when that has completed a checkpoint.
-    ``restore``: the next driver goes back to the last completed checkpoint."""
+    """One step at the moment of ``kill``.
+
+    "kill": the driver is killed. "stop": it gets a stop request. "take over": a second driver starts next to it.
+    "pause": the driver pauses on another host while a second one takes over. It wakes after the second one has
+    completed a checkpoint. ``restore``: the next driver returns to the last completed checkpoint.
+    """
 
     deed: Deed
     kill: Kill

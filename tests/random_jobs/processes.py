@@ -1,4 +1,4 @@
-"""Runs a random job in real drivers that are killed, stopped, paused and taken over."""
+"""Random jobs in real drivers that are killed, stopped, paused and taken over."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FINISHED, FAILED, REFUSED, FENCED = ExitCode.FINISHED, ExitCode.FAILED, ExitCode
 HERE = Path(__file__).parent
 ELSEWHERE = HERE.parent / "chaos" / "elsewhere.py"
 LONGEST = 240.0
-"""Seconds in which a driver has to get where it is waited for; otherwise it hangs."""
+"""Seconds after which a driver counts as hanging."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class _Sinks:
 
 @dataclass
 class Folder(World):
-    """Laid out as the chaos tests know it."""
+    """A folder with the layout of the chaos tests."""
 
     variant: _Sinks = field(default_factory=lambda: _Sinks(()))
 
@@ -54,7 +54,7 @@ class Folder(World):
 
 
 class Processes:
-    """One random job. Raises AssertionError for a finding. Leave the context to end every driver."""
+    """One random job. Raises AssertionError for a finding. Leaving the context ends every driver."""
 
     def __init__(self, definition: Definition, schedule: tuple[Step, ...], base: Path) -> None:
         self.definition, self.schedule = definition, schedule
@@ -77,7 +77,7 @@ class Processes:
             driver.end()
 
     def run(self, spark: SparkSession) -> bool:
-        """False if the definition was refused."""
+        """Run the job. Return False if the definition was refused."""
         driver: Driver | None = None
         restore = False
         for step in self.schedule:
@@ -97,7 +97,7 @@ class Processes:
         self._finish(spark, driver or self._start(restore))
         return True
 
-    # ---- deeds: what is done to a driver; returns the one that lives then
+    # ---- deeds on a driver; each returns the driver that lives afterwards
 
     def _kill(self, step: Step, driver: Driver) -> Driver | None:
         if not driver.ended_within(step.kill.delay):
@@ -131,10 +131,10 @@ class Processes:
         return second
 
     def _pause(self, step: Step, driver: Driver) -> Driver | None:
-        """Only the fence holds a driver on another host."""
+        """Pause the driver on another host, where only the fence stops it."""
         paused = driver.session()
         driver.signal(signal.SIGSTOP, paused)
-        # of a host of its own, too: a second pause finds it out of reach of its successor
+        # on a host of its own, too, so that its successor cannot reach it during a second pause
         second = self._start(False, elsewhere=True)
         done = self.world.state().last_completed
         self._until(second, lambda: self.world.state().last_completed > done, LONGEST)
@@ -183,7 +183,7 @@ class Processes:
         return driver
 
     def _until(self, driver: Driver, look: Callable[[], bool], seconds: float) -> bool:
-        """Feed the job until ``look`` or, when it is not coming, for so long. False if the driver ended before."""
+        """Feed the job until ``look`` succeeds or the time is over. Return False if the driver ended before."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             ended = driver.exit_code is not None
@@ -196,7 +196,7 @@ class Processes:
         return True
 
     def _feed(self, driver: Driver) -> None:
-        """At every other status line."""
+        """Give the job a live file after some status lines."""
         lines, left = len(driver.lines()), self.data.left()
         if lines > self._lines:
             self._lines = lines
@@ -204,7 +204,7 @@ class Processes:
                 self.data.feed(self._rng.choice(left))
 
     def _ended(self, driver: Driver) -> bool:
-        """It ended before anything was done to it. False if it was refused."""
+        """Check a driver that ended before its step. Return False if it was refused."""
         code = driver.wait()
         if code == REFUSED:
             message = driver.lines("refused")[-1]["message"]
@@ -239,11 +239,12 @@ class Processes:
             self._ended(driver)
             return
         assert code == FINISHED, f"{driver} ended with {code}\n{driver.tail()}"
-        if self.world.state().status == "STOPPED":  # the stop of a driver that was taken over
+        if self.world.state().status == "STOPPED":  # by the stop request of a driver that was taken over
             self._finish(spark, self._start(False))
             return
         if self._woken or any(LEFT in line["message"] for line in driver.lines("warning")):
-            # what a driver wrote that woke behind the clean-up, or what that could not delete, the next start collects
+            # a driver that woke up may have written files after the clean-up, or the clean-up failed. The next start
+            # collects them
             assert self._start(False).wait(LONGEST) == FINISHED
         check_end(self.definition, self.world, Expected(spark, self.definition, self.world.base), self.evidence)
         for number, over in self._over.items():
@@ -252,5 +253,8 @@ class Processes:
 
 
 def _runs(driver: Driver) -> bool:
-    """A request is for one epoch: before the driver has claimed, it would be for the one before."""
+    """Return whether the driver runs.
+
+    A request is for one epoch, so before the claim it would be for the previous one.
+    """
     return bool(driver.lines("running"))

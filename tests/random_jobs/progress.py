@@ -1,4 +1,4 @@
-"""How far a random job is, told from its logs: a drain ends live sources where they stand, so all has to be read."""
+"""Progress of a random job, read from its logs. A drain ends live sources at once, so all input must be read before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.spark.harness import World
 
 
 def all_read(world: World, data: Data) -> bool:
-    """Whether every file of the live sources lies before a published entry of its vertex."""
+    """Return whether a published entry covers every file of the live sources."""
     state = world.state()
     if state.plan is None:
         return False
@@ -36,4 +36,4 @@ def _read(world: World, vertex: str, source: str) -> int:
         seen = SeenFiles(storage, f"{home}/spark/{attempt}/sources/{source}")
         return len(seen.advance(log_offset(batch.offsets.get(source))))
     except ObjectNotFoundError:
-        return 0  # looked at while it was compacted
+        return 0  # the log was read while it was compacted

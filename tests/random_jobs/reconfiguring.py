@@ -1,4 +1,4 @@
-"""A job whose queries are changed at random moments while it runs, beside the faults of its runs and of its queries."""
+"""Jobs whose queries are changed at random moments, in addition to the faults of their runs and queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spark.faults import Fault
 from tests.spark.harness import Line
 
 CHANCE = 0.25
-"""Of a status line, that somebody asks for a change then."""
+"""Probability of a change request at a status line."""
 AT_MOST = 12
 _VERSION = """
 from pathlib import Path
@@ -35,7 +35,7 @@ job = build(Definition.from_json((base / "definition.json").read_text()), base)
 
 
 class Changes:
-    """What somebody asks of a job, by chance: none of it changes what comes out."""
+    """Random change requests, none of which changes the output."""
 
     def __init__(self, rng: random.Random, base: Path) -> None:
         self._rng, self._base = rng, base
@@ -64,7 +64,7 @@ class Changes:
         found.assign_workload(vertex.uid, trigger_interval=self._rng.choice([0.0, 0.05, 0.2]))
 
     def _logic(self, found: Reconfiguration, vertex: JobVertex) -> None:
-        """Of another file, of one that is written anew, or the job's own again."""
+        """Assign a function: from another file, from a rewritten one, or the job's own again."""
         reference = None if self._rng.random() < 0.2 else f"{self._version()}:job"
         found.assign_execution_logic(self._rng.choice(vertex.operators), reference)
 
@@ -75,7 +75,10 @@ class Changes:
 
 
 class Reconfiguring(Restarting):
-    """Raises AssertionError unless the job comes out as if nobody had changed anything."""
+    """A job with changed queries.
+
+    Raises AssertionError unless its output is the same as without changes.
+    """
 
     def __init__(self, spark: SparkSession, definition: Definition, schedule: Schedule, base: Path) -> None:
         super().__init__(spark, definition, schedule, base)
@@ -110,7 +113,7 @@ class Reconfiguring(Restarting):
             self.outcomes[f"refused: {type(error).__name__}"] += 1
 
     def _look(self) -> None:
-        """Outcomes are remembered for a while only."""
+        """Count new outcomes, because the journal keeps them only for a while."""
         state = self.world.state() if self.asked else None
         for name in self.asked:
             outcome = None if state is None else state.outcomes.get(name)

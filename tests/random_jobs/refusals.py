@@ -1,5 +1,7 @@
-"""What may be said of a random definition instead of running it: refusals that are documented, by their error and a
-part of their message. Anything else that ends a job before its end is a finding."""
+"""Known refusals: documented errors of random definitions, each with a part of its message.
+
+Anything else that ends a job early is a finding.
+"""
 
 from __future__ import annotations
 
@@ -23,5 +25,5 @@ def known(error: InvalidInputError) -> bool:
 
 
 def known_message(message: str) -> bool:
-    """Of a driver in another process, which tells no class."""
+    """Return whether the refusal is known. Drivers in other processes report no error class."""
     return any(re.search(part, message) for _, part in KNOWN)

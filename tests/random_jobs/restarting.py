@@ -1,4 +1,4 @@
-"""A job whose queries fail now and then, and begin again alone, beside all the other faults of its runs."""
+"""Jobs whose queries fail at times and restart alone, in addition to the other faults of their runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.random_jobs.schedule import RunPlan, Schedule
 from tests.spark.faults import Fault
 
 AT_MOST = 8
-"""Failures of one job."""
+"""Most failures of one job."""
 CHANCE = 0.15
 _PREPARED = re.compile(r"/vertices/([^/]+/\d+)/prepared/")
 _LOG = re.compile(r"/vertices/([^/]+/\d+)/log/")
@@ -28,8 +28,10 @@ _LOG = re.compile(r"/vertices/([^/]+/\d+)/log/")
 
 @dataclass
 class Failures:
-    """Where queries fail, by chance. One that failed at its entry goes on failing there, whatever it tries, until its
-    next attempt has opened the log."""
+    """Random failures of queries.
+
+    A query that failed at its entry keeps failing there until its next attempt has opened the log.
+    """
 
     rng: random.Random
     count: int = 0
@@ -50,14 +52,14 @@ class FailingQueries(WrappedStorage):
         self.failures = failures
 
     def replace(self, path: str, data: bytes) -> None:
-        """Of a note: the batch is staged, and Spark does not commit it."""
+        """Fail the write of a note: the batch is staged, and Spark does not commit it."""
         found = _PREPARED.search(f"/{path}")
         if found is not None and self.failures.draw(found[1]):
             raise StorageTransientError(verb="replace", uri=path, reason="drawn")
         super().replace(path, data)
 
     def create(self, path: str, data: bytes) -> None:
-        """Of an entry: Spark has committed the batch, and whether the entry lands is open."""
+        """Fail the write of an entry: Spark has committed the batch, and the entry may or may not be written."""
         found = _LOG.search(f"/{path}")
         if found is not None:
             self._entry(found[1], path, data)
@@ -81,7 +83,10 @@ class FailingQueries(WrappedStorage):
 
 
 class Restarting(InProcess):
-    """Raises AssertionError unless the job comes out as if nothing had failed."""
+    """A job with failing queries.
+
+    Raises AssertionError unless its output is the same as without failures.
+    """
 
     options = {"restart_attempts": 100, "restart_delay": 0}
 
@@ -93,7 +98,7 @@ class Restarting(InProcess):
         return FailingQueries(self.world.storage, self.failures)
 
     def _gone(self, error: TransientError, plan: RunPlan, fault: Fault) -> str:
-        """A batch that the run before had committed is published while a run starts: where that fails it ends."""
+        """Retry a run that failed at its start, while it published a batch that the previous run had committed."""
         if not fault.happened and "drawn" in str(error):
             self.story.tell(f"failed while it started: {error}")
             return self._attempt(plan)
@@ -101,5 +106,5 @@ class Restarting(InProcess):
 
     def _check_status(self, plan: RunPlan, status: str, cause: str | None, fault: Fault) -> None:
         if status == "RESTARTING" and "stop" in self._asked and self.failures.count:
-            return  # it failed while the stop waited for its savepoint
+            return  # the query failed while the stop waited for its savepoint
         super()._check_status(plan, status, cause, fault)

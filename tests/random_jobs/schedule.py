@@ -1,4 +1,4 @@
-"""What happens to a random job, from the seed: a list of runs that end badly, before the one that may finish it."""
+"""Faults of a random job, drawn from the seed: runs that end badly, before the one that may finish it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ End = Literal["fault", "stop", "finish"]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """``end``: "fault": the storages are gone from verb ``at`` on (``once``: for that verb only); "stop": a stop is
-    asked for at the status line number ``at``; "finish": nothing happens. ``restore``: back to the last completed
-    checkpoint. ``drains``: the job may be drained as soon as everything was read."""
+    """One run. ``end`` "fault": the storages are gone from verb ``at`` on (``once``: for that verb only).
+
+    "stop": a stop is requested at status line number ``at``. "finish": no fault. ``restore``: return to the last
+    completed checkpoint. ``drains``: the job may be drained once everything was read.
+    """
 
     end: End
     at: int = 0
@@ -27,9 +29,11 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class Schedule:
-    """``feeding``: the chance that a live file is added at a status line. ``deletes``: folders of sources that are
-    over are deleted between two runs: nobody may look at them again. ``loses``: results of a job in batch mode go away
-    between two runs."""
+    """The runs of a job. ``feeding``: probability that a live file is added at a status line.
+
+    ``deletes``: folders of ended sources are deleted between two runs, because no run may read them again. ``loses``:
+    results of a batch job are lost between two runs.
+    """
 
     runs: tuple[RunPlan, ...]
     feeding: float

@@ -1,4 +1,4 @@
-"""A second job in the folders of one that has FINISHED."""
+"""Second jobs in the folders of a FINISHED one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from tests.random_jobs.schedule import RunPlan, Schedule
 
 
 class SecondJob(InProcess):
-    """Raises AssertionError unless it adds to, or replaces, or is refused, and the first job's rows are whole or gone,
-    at every moment. Has a root and data of its own, under ``second`` in the folder of the first."""
+    """A second job with its own root and data, under ``second`` in the folder of the first.
+
+    Raises AssertionError unless it adds rows, replaces rows, or is refused. At every moment the first job's rows must
+    be complete or gone.
+    """
 
     def __init__(self, first: InProcess, definition: Definition, schedule: Schedule) -> None:
         base = first.world.base / "second"
@@ -32,7 +35,7 @@ class SecondJob(InProcess):
     def run(self) -> Story:
         story = super().run()
         self._check_first()
-        # a job that FINISHED has nothing to do: what was replaced does not come back, and what was added stays
+        # a FINISHED job has nothing to do: replaced rows do not return, and added rows stay
         self.first._attempt(RunPlan("finish"))
         self._check_first()
         for mine, _ in self._pairs():

@@ -1,4 +1,4 @@
-"""Which seeds this run takes."""
+"""Seeds of this test run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 def seeds(variable: str, default: int) -> list[int]:
-    """So many as the environment's ``variable`` says, from ``CKPT_RANDOM_SEED`` on; or those it lists ("7,12")."""
+    """Return as many seeds as ``variable`` says, from ``CKPT_RANDOM_SEED`` on; or those it lists ("7,12")."""
     first, *others = (int(one) for one in os.environ.get("CKPT_RANDOM_SEED", "1").split(","))
     count = int(os.environ.get(variable, str(default)))
     return [first, *others][:count] if others else list(range(first, first + count))
@@ -16,7 +16,7 @@ def seeds(variable: str, default: int) -> list[int]:
 
 @contextmanager
 def telling(told: str) -> Iterator[None]:
-    """Print the job before it runs, and again with what was found."""
+    """Print the job before it runs, and again with a finding."""
     print(f"\n{told}")
     try:
         yield

@@ -1,4 +1,4 @@
-"""A job that fails, made smaller: features and runs are turned off as long as it goes on failing."""
+"""A shrinker for failing jobs: it turns features and runs off as long as the job still fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Failing = tuple[Definition, Schedule]
 
 
 def shrink(spark: SparkSession, failing: Failing, base: Path, tries: int = 40) -> Failing:
-    """The smallest job found in so many tries that still raises; what it raises may be another error."""
+    """Return the smallest job found in so many tries that still raises, perhaps another error."""
     for _ in range(tries):
         smaller = next((one for one in _smaller(failing) if _fails(spark, one, base)), None)
         if smaller is None:
@@ -39,7 +39,7 @@ def _fails(spark: SparkSession, candidate: Failing, base: Path) -> bool:
     here.mkdir(parents=True)
     try:
         InProcess(spark, *candidate, here).run()
-    except Exception as error:  # any end but a good one is what is looked for
+    except Exception as error:  # every failure counts
         print(f"{type(error).__name__}: {str(error)[:200]}")
         return True
     return False

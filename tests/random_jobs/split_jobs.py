@@ -1,5 +1,7 @@
-"""Random jobs with sources with splits, and what happens to them, from a seed. A generator of its own: what matters
-here is who reads which split, and not what queries do with the rows."""
+"""Random jobs with sources with splits, and their faults, drawn from a seed.
+
+This generator is separate, because here the readers of splits matter, and not the queries on their rows.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ LATE_WAITS: tuple[Waits, ...] = ("accepted", "accepted", "accepted", "no")
 
 @dataclass(frozen=True)
 class SplitSource:
-    """``rows``: of each split."""
+    """A source with splits. ``rows``: number of rows of each split."""
 
     uid: str
     rows: tuple[int, ...]
@@ -28,7 +30,7 @@ class SplitSource:
 
 @dataclass(frozen=True)
 class SplitSink:
-    """``inputs``: what a transform of the sink's own unites; of one source without a transform, if it is ``direct``."""
+    """A sink. ``inputs``: united by a transform of the sink's own. ``direct``: one source without a transform."""
 
     uid: str
     inputs: tuple[str, ...]
@@ -38,7 +40,7 @@ class SplitSink:
 
 @dataclass(frozen=True)
 class SplitJob:
-    """``files``: of the live feed, if a sink reads it; ``at_start``: of these, there from the start."""
+    """A job. ``files``: of the live feed, if a sink reads it; ``at_start``: those that exist at the start."""
 
     seed: int
     sources: tuple[SplitSource, ...]
@@ -61,8 +63,11 @@ class SplitJob:
 
 @dataclass(frozen=True)
 class Rescale:
-    """Asked for when so many splits of the source have been asked for in this run. ``waits``: splits are not read on
-    before it is accepted (old subtasks may come to their end before the new ones begin), or before the last word."""
+    """A rescale, requested once ``behind`` splits of the source were started in this run.
+
+    ``waits``: reading pauses until it is accepted (old subtasks may end before the new ones begin), or until it is
+    answered.
+    """
 
     uid: str
     parallelism: int
@@ -72,12 +77,15 @@ class Rescale:
 
 @dataclass(frozen=True)
 class SplitRun:
-    """``parallelism``: declared, by source. ``fault``: the storages are gone from this verb on (``when``; ``once``: for
-    that verb only). ``kill``: they are gone behind the first change of the graph, or when a new subtask's log is to be
-    opened. ``stop``: asked for at this status line. ``fails``: at these splits, counted as asked for, the function
-    raises. ``verbs_fail``: any write below the vertices may. ``restore``: back to the last completed checkpoint.
-    ``slow``: seconds that each batch of a query takes longer. ``most``: ``max_splits_per_batch`` of all sources.
-    ``stays_down``: a split that fails fails once more, so that it fails though it is read alone then."""
+    """One run.
+
+    ``parallelism``: declared, by source. ``fault``: the storages are gone from this verb on (``when``; ``once``: for
+    that verb only). ``kill``: they are gone after the first change of the graph, or when a new subtask's log is opened.
+    ``stop``: requested at this status line. ``fails``: the function raises at these splits, counted as started.
+    ``verbs_fail``: any write below the vertices may fail. ``restore``: return to the last completed checkpoint.
+    ``slow``: extra seconds of each batch. ``most``: ``max_splits_per_batch`` of all sources. ``stays_down``: a failed
+    split fails once more, when it is read alone.
+    """
 
     parallelism: Mapping[str, int]
     fault: int | None = None
@@ -98,9 +106,11 @@ class SplitRun:
 
 @dataclass(frozen=True)
 class SplitSchedule:
-    """``feeding``: the chance that a live file is added at a status line. ``anew``: no checkpoint is due in the first
-    run, and from the second on the splits have another column type: the job begins anew, beside logs of before.
-    ``loses``: results of a job in batch mode go away between two runs."""
+    """The runs of a job. ``feeding``: probability that a live file is added at a status line.
+
+    ``anew``: no checkpoint is due in the first run, and later runs have another column type. So the job restarts from
+    scratch next to old logs. ``loses``: results of a batch job are lost between two runs.
+    """
 
     runs: tuple[SplitRun, ...]
     feeding: float
@@ -119,7 +129,7 @@ def split_job(seed: int) -> SplitJob:
     uids = [one.uid for one in sources]
     live = rng.random() < 0.65
     sinks: list[SplitSink] = []
-    if rng.random() < 0.75:  # several in one query
+    if rng.random() < 0.75:  # several sources in one query
         sinks.append(SplitSink("out", (*uids, *([LIVE] if live else [])), direct=False))
     if live and (not sinks or rng.random() < 0.2):
         sinks.append(SplitSink("feed", (LIVE,), direct=True))
@@ -169,7 +179,10 @@ def _together(rng: random.Random, run: SplitRun) -> SplitRun:
 
 
 def _anew(rng: random.Random, job: SplitJob, drawn: SplitSchedule) -> SplitSchedule:
-    """Several subtasks have read when the first run dies; one begins anew, and is given others, which have logs."""
+    """Several subtasks have read when the first run dies.
+
+    The job restarts from scratch with one, and gets others whose logs exist.
+    """
     splits = [len(one.rows) for one in job.sources]
     many, one = ({source.uid: count for source in job.sources} for count in (rng.randint(2, 4), 1))
     first = SplitRun(many, fails=(rng.randint(1, sum(splits)),), slow=rng.choice(SLOW))
@@ -215,7 +228,7 @@ def _last(rng: random.Random, job: SplitJob, declared: Mapping[str, int]) -> Spl
 
 
 def _rescales(rng: random.Random, job: SplitJob, declared: Mapping[str, int], *, kills: bool) -> tuple[Rescale, ...]:
-    """``kills``: the first one is there to be killed in, and asks for more."""
+    """Draw rescales. ``kills``: the first one asks for more subtasks, and the run is killed during it."""
     found = []
     for number in range(rng.choice([1, 1, 2, 3] if kills else [0, 1, 1, 2, 3])):
         source = rng.choice(job.sources)
@@ -223,7 +236,7 @@ def _rescales(rng: random.Random, job: SplitJob, declared: Mapping[str, int], *,
         more = rng.random() < 0.7 or first_kills
         wanted = declared[source.uid] + rng.randint(1, 3) if more else rng.randint(1, 4)
         splits = len(source.rows)
-        if rng.random() < 0.35 and not first_kills:  # few are left, and those who read may come to their end first
+        if rng.random() < 0.35 and not first_kills:  # few splits are left, and their readers may end first
             behind, waits = rng.randint(max(1, splits - 6), max(1, splits - 1)), rng.choice(LATE_WAITS)
         else:
             behind, waits = rng.randint(1, max(1, splits // 4)), rng.choice(WAITS)

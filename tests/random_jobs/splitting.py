@@ -1,4 +1,4 @@
-"""Runs a random job with splits in this process: storages that vanish, splits that fail, rescales, stops, restores."""
+"""Random jobs with splits in this process: storages that vanish, failing splits, rescales, stops, restores."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from tests.spark.jobs import IDS
 from tests.support.waiting import wait_until
 
 EACH = 3
-"""Rows of a live file."""
+"""Rows of one live file."""
 APART = 1_000_000
-"""From the ids of one source to those of the next; those of the live feed are the first."""
+"""Distance between the ids of two sources. The live feed has the first ids."""
 STAYS_OF_SUBTASKS = STAYS.replace("(/0(/log", r"(/\d+(/log")
 ANSWERED = 60.0
 NEVER = 600.0
 ENOUGH = 15
-"""Status lines after which a run that nothing ends is stopped, but for the last one."""
+"""Status lines after which a run without an end is stopped, except for the last run."""
 PATIENCE = 90.0
-"""Seconds a run may take before it is ended as one that hangs; one takes two or three."""
+"""Seconds after which a run counts as hanging and is ended; a run takes two or three."""
 _LOG = re.compile(r"/vertices/([^/]+/\d+)/log/")
 _NOTE = re.compile(r"/vertices/of_[^/]+/0/prepared/")
 _RUNS = ("running", "checkpoint", "released")
@@ -64,7 +64,7 @@ REFUSALS = (
 
 
 class Asked:
-    """What the functions of the splits are asked for in one run, and what is done then: fail, or have it rescaled."""
+    """Calls of the splits' functions in one run, and their faults: failures and rescale requests."""
 
     def __init__(self, job: SplitJob, run: SplitRun, world: World, fault: Fault, story: Story) -> None:
         self._job, self._run, self._world, self._fault, self._story = job, run, world, fault, story
@@ -80,7 +80,7 @@ class Asked:
         self.problems: list[str] = []
 
     def __call__(self, uid: str, split: Mapping[str, Any]) -> None:
-        if not self.is_on:  # the plan asks, too
+        if not self.is_on:  # planning calls the function, too
             return
         with self._lock:
             self.count += 1
@@ -98,7 +98,7 @@ class Asked:
             raise ConnectionError(f"{uid}: {split['id']} is down")
 
     def over(self) -> None:
-        """The run has ended."""
+        """End the run: join the threads of requests and check their problems."""
         self.is_over = True
         for thread in self._threads:
             thread.join(ANSWERED)
@@ -124,7 +124,7 @@ class Asked:
             goes_on()
 
     def _go_on(self, rescale: Rescale) -> None:
-        """Splits are read on as soon as nobody waits any more."""
+        """Let the splits be read on once no rescale waits."""
         with self._lock:
             self._waiting -= rescale.waits != "no"
             if not self._waiting:
@@ -164,13 +164,15 @@ class Asked:
 
 
 def _may_be_asked(state: JobState) -> bool:
-    """Or is over."""
+    """Return whether a request can be made, or the run is over."""
     return state.status == "RUNNING" or not state.is_held
 
 
 class Killing(WrappedStorage):
-    """The storages are gone behind the first change of the graph, or when a log is opened that nobody had before.
-    ``slow``: seconds for each batch of a query."""
+    """A storage that is gone after the first change of the graph, or when a new subtask's log is opened.
+
+    ``slow``: seconds for each batch of a query.
+    """
 
     def __init__(self, inner: Storage, kill: Kill | None, slow: float, fault: Fault, known: set[str]) -> None:
         super().__init__(inner)
@@ -202,7 +204,7 @@ class Killing(WrappedStorage):
 
 
 class Splitting:
-    """One such job: its data, its runs, its end. Raises AssertionError for a finding."""
+    """One random job with splits: its data, its runs, its end. Raises AssertionError for a finding."""
 
     def __init__(self, spark: SparkSession, job: SplitJob, schedule: SplitSchedule, base: Path) -> None:
         self.spark, self.job, self.schedule = spark, job, schedule
@@ -233,7 +235,7 @@ class Splitting:
         return self.story
 
     def _begin_anew(self, run: SplitRun) -> None:
-        """What the first run has read counts for nothing, if no checkpoint covers it."""
+        """Discard the evidence of the first run, if no checkpoint covers it."""
         if not self.schedule.anew or run is not self.schedule.runs[0] or not self.world.root.exists():
             return
         if nothing_is_covered(self.world.state()):
@@ -359,7 +361,7 @@ class Splitting:
         if fault.happened or (asked.failed and not run.restarts):
             allowed.add("RESTARTING")
         if self._requested and run.restarts and (asked.failed or self.failures.count):
-            allowed.add("RESTARTING")  # it failed while a stop waited for its savepoint
+            allowed.add("RESTARTING")  # a split failed while a stop waited for its savepoint
         state = self.world.state()
         assert status in allowed, f"a run ended {status} ({cause}), of {run}"
         if status == "STOPPED":
@@ -397,7 +399,7 @@ class Splitting:
         return self.job.has_live and self._fed == self.job.files and (run.drains or fault.happened)
 
     def _has_released_feed(self) -> bool:
-        """A drain ends the feed where it stands: all of it is to be read. What is left of the splits is read anyway."""
+        """Return whether the feed is released. A drain ends the feed at once, but reads all remaining splits."""
         fed = set(self._ids(LIVE))
         return all(fed <= set(self.world.released_ids(sink.uid)) for sink in self.job.sinks if LIVE in sink.inputs)
 
@@ -412,7 +414,7 @@ class Splitting:
         hung.set()
         fault.at, fault.once = 0, False
 
-    # ---- what has to hold
+    # ---- invariants
 
     def _between(self) -> None:
         for query in self.spark.streams.active:
@@ -431,7 +433,7 @@ class Splitting:
             self.story.tell(f"lost {len(lost)} files of results")
 
     def _published(self, state: JobState, uid: str) -> set[str]:
-        """Splits with an entry that counts; each has one."""
+        """Return the splits with a valid entry, and check that each has only one."""
         if state.plan is None:
             return set()
         found: list[tuple[str, int]] = []
@@ -440,7 +442,7 @@ class Splitting:
             log.load()
             records = [one for _, one in log.records()]
             if max((one.epoch for one in records if isinstance(one, Open)), default=0) < state.since(uid):
-                continue  # of before the job began anew
+                continue  # from before the restart from scratch
             found += [(name, number) for one in records if isinstance(one, Batch) for name in one.completes]
         twice = [split for split, count in Counter(split for split, _ in found).items() if count > 1]
         assert not twice, f"{uid}: {twice} were completed more than once: {found}"
@@ -469,7 +471,7 @@ class Splitting:
             check_folder(self.world.base / sink.uid, self.world.job_id)
         self._check_nothing_left()
         self.evidence.gather()
-        if not self._is_anew:  # else sources are frozen twice
+        if not self._is_anew:  # otherwise sources are frozen twice
             self.evidence.check()
 
     def _check_nothing_left(self) -> None:
@@ -478,7 +480,7 @@ class Splitting:
         assert not left, f"left under the root: {left[:10]}"
 
     def changes(self) -> int:
-        """Of the graph, while the job ran."""
+        """Return the number of changes of the graph during runs."""
         return sum(event["type"] == "GraphChanged" for event in journal_events(self.world))
 
     def begun_anew(self) -> int:

@@ -1,4 +1,4 @@
-"""The comparison of jobs with late rows: what it must let pass, and what it must not."""
+"""The comparison of jobs with late rows: output it must accept, and output it must reject."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def test_a_window_counts_all_rows_in_time_and_some_late_ones(values: list[int]) 
     [
         [],
         [window([5])],
-        [window([5, 7])],  # one in time is missing, and a late one is there instead
+        [window([5, 7])],  # a row in time is missing, and a late one is counted instead
         [window([5, 6, 6])],
         [window([5, 6, 7, 7, 9])],
         [window([5, 6]), window([5, 6])],
-        [window([5, 6]), window([7])],  # once more, for a late row
+        [window([5, 6]), window([7])],  # the window is repeated for a late row
         [window([5, 6]), window([3, 3], 30_001)],
         [window([5, 6]), window([1], 40_001)],
     ],

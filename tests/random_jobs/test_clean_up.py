@@ -1,4 +1,4 @@
-"""The storages vanish when the job is done and its clean-up has begun: the end stands, and the next start cleans up."""
+"""Storages that vanish during the clean-up of a finished job. The job stays finished, and the next start cleans up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOB = Definition(
 
 
 class Trees(Verbs):
-    """``fault`` begins with the deletion of the ``number``-th tree that only the end of a job deletes."""
+    """A count of verbs whose ``fault`` begins with the ``number``-th tree deletion at the end of a job."""
 
     def __init__(self, fault: Fault, number: int) -> None:
         super().__init__()

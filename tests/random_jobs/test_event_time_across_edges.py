@@ -1,4 +1,4 @@
-"""What the generator found: where a query is cut must not change what comes out of it.
+"""Regressions found by the generator: cutting a job into queries must not change its output.
 
 ``apart``: the second operator runs in a query of its own and reads the first one's result partition.
 """
@@ -21,7 +21,7 @@ UNDISTURBED = Schedule((RunPlan("finish", drains=True),), feeding=1.0, deletes=F
 
 
 def behind_a_union(kind: str, apart: bool) -> Definition:
-    """A live feed 500 seconds ahead of a history that is read file by file."""
+    """Return a job with a live feed 500 seconds ahead of a history that is read file by file."""
     return Definition(
         seed=7,
         sources=(
@@ -38,7 +38,7 @@ def behind_a_union(kind: str, apart: bool) -> Definition:
 
 
 def behind_a_join(kind: str, apart: bool) -> Definition:
-    """Rows that match nothing come out of an outer join when the watermark has passed them."""
+    """Return a job with a join. Unmatched rows leave an outer join when the watermark has passed them."""
     return Definition(
         seed=7,
         sources=tuple(
@@ -65,5 +65,5 @@ def behind_a_join(kind: str, apart: bool) -> Definition:
     ],
 )
 def test_a_query_of_its_own_gives_the_same_rows(job: Definition, spark: SparkSession, tmp_path: Path) -> None:
-    """R13, and no fault at all. Where event time cannot be carried across the edge, the job is refused by name."""
+    """Run without faults (R13). The job is refused by name if event time cannot be carried across the edge."""
     InProcess(spark, job, UNDISTURBED, tmp_path).run()

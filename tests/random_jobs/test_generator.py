@@ -1,9 +1,11 @@
-"""The generator itself: the same jobs from the same seed, all of them whole, nothing that is never drawn."""
+"""The generator: a seed always gives the same job, every job is whole, and every feature is drawn."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from tests.random_jobs.build import build
 from tests.random_jobs.changes import CHANGES, change
@@ -31,6 +33,7 @@ def test_a_definition_survives_its_text() -> None:
         assert Definition.from_json(definition(seed).to_json()) == definition(seed)
 
 
+@pytest.mark.slow
 def test_every_job_is_whole_and_so_are_the_simpler_ones(tmp_path: Path) -> None:
     for seed in SEEDS:
         drawn = definition(seed)
@@ -68,7 +71,7 @@ def test_every_change_is_drawn_and_leaves_a_whole_job(tmp_path: Path) -> None:
 
 
 def test_no_row_is_later_than_the_delay_of_its_source() -> None:
-    """A file's rows are compared with everything that may have been read before it."""
+    """The rows of a file are compared with everything that may have been read before."""
     for seed in SEEDS:
         for number, source in enumerate(definition(seed).sources):
             assert late_rows(seed, number, replace(source, late=False)) == 0
@@ -94,7 +97,7 @@ def late_rows(seed: int, number: int, source: SourceDef) -> int:
 
 
 def test_rows_that_are_surely_counted_are_some_of_the_late_ones_and_all_of_the_others() -> None:
-    """The oracle itself: what no operator may drop."""
+    """Check the oracle's rows that no operator may drop."""
     for seed in SEEDS:
         drawn = definition(seed)
         for sink in drawn.sinks:
@@ -109,7 +112,7 @@ def test_rows_that_are_surely_counted_are_some_of_the_late_ones_and_all_of_the_o
 
 
 def test_ways_that_part_and_meet_again_are_drawn() -> None:
-    """Diamonds: united and joined, with something on both ways and with nothing on one."""
+    """Draw diamonds: united and joined, with operators on both paths and on only one."""
     found = set()
     for seed in SEEDS:
         drawn = definition(seed)

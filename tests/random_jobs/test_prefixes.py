@@ -1,4 +1,4 @@
-"""What is compared of sinks of one query, of which some get with a later checkpoint what they lack (R9, R24)."""
+"""The comparison of sinks of one query when some get missing rows with a later checkpoint (R9, R24)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.random_jobs.invariants import check_prefixes
 
 Shown = Mapping[int, str]
-"""A letter for each row, by checkpoint."""
+"""Checkpoint -> a letter for each row."""
 
 
 def check(*shown: Shown) -> None:

@@ -1,7 +1,7 @@
-"""The definition changes between two runs: the job goes on with the right rows, or is refused by name before anything
-is written. Rows are never lost or repeated.
+"""Changes of a definition between two runs.
 
-``CKPT_RANDOM_CHANGES`` changes are tried (default 6) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
+The job continues with the right rows, or is refused by name before anything is written. Rows are never lost or
+repeated. ``CKPT_RANDOM_CHANGES`` changes are tried (default 6) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 def test_a_changed_job_goes_on_with_the_right_rows_or_is_refused(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    before = in_time(definition(seed))  # a change of the delay is one of who is late
+    before = in_time(definition(seed))  # a change of the delay changes which rows are late
     name, after = change(seed, before)
     rng = random.Random(seed)
     first = RunPlan("stop", rng.randint(2, 8)) if rng.random() < 0.4 else RunPlan("fault", rng.randint(25, 110))

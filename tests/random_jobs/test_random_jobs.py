@@ -1,7 +1,8 @@
 """Random definitions under random faults: every row is released exactly once, or the definition is refused by name.
 
-``CKPT_RANDOM_JOBS`` jobs are run (default 10) from seed ``CKPT_RANDOM_SEED`` (default 1) on. To run one again:
-``CKPT_RANDOM_SEED=<seed> CKPT_RANDOM_JOBS=1``; with ``CKPT_RANDOM_SHRINK=1`` it is made smaller as long as it fails.
+``CKPT_RANDOM_JOBS`` jobs run (default 10) from seed ``CKPT_RANDOM_SEED`` (default 1) on. To repeat one:
+``CKPT_RANDOM_SEED=<seed> CKPT_RANDOM_JOBS=1``. With ``CKPT_RANDOM_SHRINK=1`` a failing job is shrunk as long as it
+fails.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(72
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_JOBS", 10))
 def test_a_random_job_releases_what_a_plain_batch_gives(seed: int, spark: SparkSession, tmp_path: Path) -> None:
-    """R1, R2, R4, R5, R9, R10, R11, R12, R13, R23, R24."""
+    """Check R1, R2, R4, R5, R9, R10, R11, R12, R13, R23, R24."""
     drawn, schedule = definition(seed), plan(seed)
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_JOBS=1\n{drawn}\n  {schedule}"):
         try:

@@ -1,4 +1,4 @@
-"""Another job overwrites the folders of one that was stopped or has crashed, and then that one goes on.
+"""Jobs that are stopped or crash, and continue after another job has overwritten their folders.
 
 ``CKPT_RANDOM_OVERTAKEN`` jobs are tried (default 2) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """

@@ -1,6 +1,6 @@
 """Random definitions in real drivers that are killed, stopped, paused and taken over at random moments.
 
-``CKPT_RANDOM_PROCESSES`` jobs are run (default 2) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
+``CKPT_RANDOM_PROCESSES`` jobs run (default 2) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(18
 def test_a_random_job_in_drivers_that_are_killed_releases_what_a_plain_batch_gives(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """R1 to R13, R22 to R24."""
+    """Check R1 to R13, R22 to R24."""
     drawn, schedule = definition(seed), steps(seed)
     told = f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_PROCESSES=1\n{drawn}\n  " + "; ".join(map(str, schedule))
     with telling(told), Processes(drawn, schedule, tmp_path) as job:

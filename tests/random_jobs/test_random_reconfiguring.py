@@ -1,4 +1,4 @@
-"""Random jobs whose queries are changed while they run: limits, cuts of state, functions, shares, pace.
+"""Random jobs whose queries are changed while they run: limits, state partitions, functions, weights, triggers.
 
 ``CKPT_RANDOM_RECONFIGURING`` jobs are tried (default 2) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """

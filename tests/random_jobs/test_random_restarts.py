@@ -1,4 +1,4 @@
-"""Random jobs whose queries fail in a batch, at its entry or at any write, and begin again alone: the others go on.
+"""Random jobs whose queries fail in a batch, at its entry or at any write, and restart alone.
 
 ``CKPT_RANDOM_RESTARTS`` jobs are tried (default 3) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """

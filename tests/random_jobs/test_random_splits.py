@@ -1,7 +1,7 @@
-"""Random jobs with sources with splits, which are rescaled, fail, are killed and stopped: each row of each split and of
-the live feed is released exactly once in every sink, and each split has one entry.
+"""Random jobs with sources with splits, which are rescaled, fail, are killed and stopped.
 
-``CKPT_RANDOM_SPLITS`` jobs are run (default 10) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
+Every sink releases each row of the splits and of the live feed exactly once. Each split has one entry.
+``CKPT_RANDOM_SPLITS`` jobs run (default 10) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_SPLITS", 10))
 def test_a_job_with_splits_releases_each_row_once(seed: int, spark: SparkSession, tmp_path: Path) -> None:
-    """R1, R2, R11, R14, R21, R23."""
+    """Check R1, R2, R11, R14, R21, R23."""
     drawn = split_job(seed)
     schedule = split_schedule(drawn)
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_SPLITS=1\n{drawn}\n{schedule}"):
@@ -41,8 +41,10 @@ def test_a_job_with_splits_releases_each_row_once(seed: int, spark: SparkSession
 def test_a_job_begun_anew_and_killed_in_a_rescale_goes_on_behind_what_it_has_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Found by seed 6. The logs of the new subtasks are of before it was begun anew, and nobody has opened them since:
-    it looked like a restore that was interrupted, and all that was read was read again."""
+    """The new subtasks' logs predate the restart from scratch and were not opened since.
+
+    This looked like an interrupted restore, so that everything was read again. Found by seed 6.
+    """
     sources = (SplitSource("parts0", (1,) * 24), SplitSource("parts1", (3,)))
     sinks = tuple(SplitSink(f"raw_{one.uid}", (one.uid,), direct=True) for one in sources)
     many, one = {"parts0": 3, "parts1": 1}, {"parts0": 1, "parts1": 1}

@@ -1,4 +1,4 @@
-"""Random jobs that go on as other versions of themselves while they run, and whose queries are changed.
+"""Random jobs that are upgraded to other versions while they run, and whose queries are changed.
 
 ``CKPT_RANDOM_UPGRADES`` jobs are tried (default 2) from seed ``CKPT_RANDOM_SEED`` (default 1) on.
 """

@@ -1,4 +1,4 @@
-"""A job that goes on as another version of itself at random moments, beside changes of its queries and all faults."""
+"""Jobs that are upgraded to other versions at random moments, in addition to changes of queries and all faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.spark.faults import Fault, FaultySink
 from tests.spark.harness import Line
 
 UPGRADES = 0.6
-"""Of what is asked for."""
+"""Share of upgrades among the requests."""
 _VERSION = """
 from pathlib import Path
 
@@ -27,17 +27,20 @@ NUMBER = {number}
 job = built(Path({base!r}))
 """
 _FAULTS: dict[Path, Fault] = {}
-"""By job: that of its run of now, through which the sinks of its versions are reached, too."""
+"""Job folder -> fault of its current run, which the sinks of its versions use, too."""
 
 
 def built(base: Path) -> Job:
-    """For the file of a version."""
+    """Build the job for the file of a version."""
     definition = Definition.from_json((base / "definition.json").read_text())
     return build(definition, base, functools.partial(FaultySink, fault=_FAULTS[base]))
 
 
 class Upgrading(Reconfiguring):
-    """Raises AssertionError unless the job comes out as if nobody had changed anything."""
+    """A job with upgrades.
+
+    Raises AssertionError unless its output is the same as without changes.
+    """
 
     def _hear(self, plan: RunPlan, fault: Fault) -> Callable[[Line], None]:
         _FAULTS[self.world.base] = fault
@@ -50,7 +53,7 @@ class Upgrading(Reconfiguring):
     def _ask(self) -> None:
         client = JobClient(str(self.world.root), self.world.job_id)
         if client.look().status != "RUNNING" or client.changes_in_progress():
-            return  # one is tried for seconds, and all others would be refused for it
+            return  # an upgrade is tried for seconds, and would block all other requests
         if self._when.random() >= UPGRADES:
             super()._ask()
             return

@@ -1,4 +1,4 @@
-"""Somebody who asks for other numbers of subtasks of a job's sources with splits, again and again."""
+"""Rescale requests of a simulated user."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MOST = 6
 
 
 def rescale(storage: Storage, state: JobState, uid: str, parallelism: int) -> str | None:
-    """Ask for it; None: nobody is there to be asked."""
+    """Write a rescale request. Return its name, or None if the job has no deployment."""
     if not state.deployment:
         return None
     return write_request(storage, JOB, "rescale", state.epoch, rescale=RescaleRequest(uid, parallelism))
 
 
 def ask_for_another_number(storage: Storage, state: JobState, random: Random) -> None:
-    """Of one source, or of several at once."""
+    """Request other parallelisms for one source with splits, or for several at once."""
     uids = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
     if len(uids) < 2 or random.random() < 0.5:
         rescale(storage, state, random.choice(uids or [""]), random.randint(1, MOST))

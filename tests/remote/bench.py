@@ -1,4 +1,4 @@
-"""One worker over a gateway that only records, and the JobMasters that come: the tests say what its tasks say."""
+"""A bench: one worker, a recording gateway and a sequence of JobMasters. The tests post what the tasks report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PAUSE = cm.PauseSubtask(*WORLD, DropSource("h"))
 
 
 class Recorder:
-    """The gateway: what it was told."""
+    """A gateway that records the commands it gets."""
 
     def __init__(self) -> None:
         self.sent: list[cm.Command] = []
@@ -57,12 +57,12 @@ class Recorder:
 
 
 class Bench:
-    """One worker of deployment 1, and the JobMasters that come; ``master`` is the one of now."""
+    """One worker of deployment 1 and its JobMasters; ``master`` is the current one."""
 
     def __init__(
         self, folder: Path, *, by_split: bool = False, restarts: bool = True, reads: Mapping[str, int] | None = None
     ) -> None:
-        """``reads``: the sources with splits that v reads, and how many subtasks each has."""
+        """Create the bench. ``reads``: source with splits that v reads → number of its subtasks."""
         self.storage, self.clock, self.gateway = open_storage(folder), FakeClock(), Recorder()
         self.state = JobState("job")
         self.fenced_by: AttemptId | None = None
@@ -99,14 +99,17 @@ class Bench:
             event.apply(self.state)
 
     def claim(self) -> list[Message]:
-        """Another JobMaster comes; what it hears first."""
+        """Let another JobMaster claim the job. Return the first messages that it gets from the worker."""
         self.epoch += 1
         self.happened(EpochClaimed(self.epoch, "t", Place("m"), 1.0, deployment=1))
         self.master = self._correspondence(master_name(self.epoch))
         return self.turn()
 
     def turn(self, *given: Message) -> list[Message]:
-        """The worker hears these, of its tasks and of the JobMaster; what it says."""
+        """Pass these messages to the worker: reports from its tasks, commands from the JobMaster.
+
+        Return what the worker posts.
+        """
         for one in given:
             if isinstance(one, rp.TaskReport):
                 self.worker.post(one)
@@ -119,6 +122,6 @@ class Bench:
         return self.master.receive(self.says.name)[1] if self.epoch > 1 else []
 
     def told(self) -> list[cm.Command]:
-        """What the tasks were told since this was asked last."""
+        """Return the commands to the tasks since the last call."""
         told, self.gateway.sent = self.gateway.sent, []
         return told

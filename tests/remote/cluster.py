@@ -1,7 +1,8 @@
-"""A job over its storage alone: a planner, JobMasters and workers, each in a process of its own, one step at a time.
+"""A simulated deployment: a planner, JobMasters and workers that share only the storage.
 
-Everything follows from the seed: who goes on when, also between two verbs of another one's step; who is killed, at any
-verb; who stands still, and wakes up beside its successor; who comes twice. No thread runs, and nobody waits.
+Each is a process of its own, and one of them takes a step at a time. No thread runs, and no process blocks. The seed
+decides everything: which process runs next, also between two storage verbs of another process's step; which process is
+killed, at any verb; which process pauses and wakes up next to its successor; which process is started twice.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from tests.simulation.world import JOB
 from tests.task.synthetic import RowSink
 
 NESTED = 0.04
-"""How likely another process takes a step between two verbs of one."""
+"""Probability that another process takes a step between two verbs of one step."""
 
 
 class KeptRowSink(RowSink):
-    """What a job that has FINISHED has staged stays, to be compared with."""
+    """A sink that keeps its staged rows when the job is FINISHED, so that the test can compare them."""
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         if Journal(self._world.storage, JOB).replay().status is JobStatus.FINISHED:
@@ -48,7 +49,7 @@ class KeptRowSink(RowSink):
 
 
 class NotOverError(AssertionError):
-    """The job has not come to its end, though nothing goes wrong any more."""
+    """The job did not finish although no more faults were injected."""
 
 
 class FakeClock:
@@ -59,7 +60,10 @@ class FakeClock:
 
 
 class Cluster:
-    """``groups``: of subtasks, of which each is a worker's. ``faults``: how likely one is at a step."""
+    """A simulated deployment of one job.
+
+    ``groups``: for each worker its subtasks. ``faults``: probability of a fault at each step.
+    """
 
     timing = Timing(poll=0.05, lost_after=6.0, silence=40.0)
     checkpoint_interval = 0.3
@@ -83,31 +87,37 @@ class Cluster:
             uid: KeptRowSink(self.world, uid) for vertex in graph.vertices for uid in vertex.sinks
         }
         self.operators: tuple[SinkOperator, ...] = ()
-        """The sinks as the job declares them, where a test is about that."""
+        """The sinks as the job declares them, in tests that need them."""
         self.controllers: tuple[Controller, ...] = ()
-        """Of the job; each JobMaster asks the same ones."""
+        """The job's controllers. Every JobMaster uses the same objects."""
         self.restart_attempts, self.patience = 10_000, 60.0
         self.restarts = True
-        """A worker has what fails begun again; else it leaves, and whoever supervises begins another one."""
+        """True: a worker restarts its failed subtask.
+
+        False: the worker leaves, and the supervisor starts another one.
+        """
         self.before_step: Callable[[Runner], bool] = lambda runner: True
         self.streaming_runner: type[Runner] = StreamingRunner
         self.processes: list[Process] = []
         self.supervises = True
         self.standbys, self.took_over = 0, 0
-        """So many stand by; how often one of them took something over."""
+        """Number of standby workers; number of times that a standby worker took subtasks over."""
         self.replaces = True
-        """Whoever supervises begins workers anew; else only the first time, and what is lost is for who stands by."""
+        """True: the supervisor restarts lost workers.
+
+        False: it starts each worker once, and standby workers take over.
+        """
         self.rescales = 0.0
-        """How likely somebody asks for another number of subtasks of sources with splits, at a step."""
+        """Probability of a rescale request for sources with splits, at each step."""
         self.by_vertex = False
-        """Whoever supervises the workers names vertices, all of whose subtasks one runs."""
+        """True: the supervisor assigns whole vertices; one worker runs all subtasks of its vertices."""
         self.room: int | None = None
-        """For so many workers at a time; None: for all of them."""
+        """Number of workers that may run at a time; None: no limit."""
         self.steps = 0
         self.left: dict[str, list[str]] = {}
-        """What was in partitions when the job had FINISHED, and all processes had gone."""
+        """The files in partitions after the job had FINISHED and all processes had ended."""
         self.counts_tries = seed % 2 == 0
-        """Whoever supervises the workers says which try each is (W14)."""
+        """True: the supervisor passes each worker the number of its try (W14)."""
         self._tries: dict[tuple[SubtaskId, ...], int] = {}
         self._names = 0
         self._depth = 0
@@ -117,10 +127,13 @@ class Cluster:
     def state(self) -> JobState:
         return self._watched.state
 
-    # -- time goes by
+    # -- steps
 
     def run(self, until: Callable[[], bool], limit: int = 20_000) -> None:
-        """Raises NotOverError after ``limit`` steps."""
+        """Take steps until ``until()`` is true.
+
+        Raises NotOverError after ``limit`` steps.
+        """
         for _ in range(limit):
             if until():
                 return
@@ -136,7 +149,7 @@ class Cluster:
             self._fault()
         if self.rescales and self.random.random() < self.rescales:
             ask_for_another_number(self.world.live, self.state, self.random)
-        if self.steps % 4 == 0:  # each look costs more than a step does
+        if self.steps % 4 == 0:  # checking costs more than a step does
             self._watched.refresh()
             self.world.look()
             if self.supervises:
@@ -150,7 +163,7 @@ class Cluster:
             self.random.choice(ready).run()
 
     def at_verb(self, process: Process, when: str, verb: str, path: str) -> None:
-        """``process`` is about to do this, or has done it."""
+        """Crash, fail or run another process, right before or after a verb of ``process``."""
         if self.random.random() < self.faults / 20:
             process.is_over = True
             raise SimulatedCrash(f"{process.name} {when} {verb} {path}")
@@ -167,7 +180,7 @@ class Cluster:
         if self.random.random() < self.faults * 4:
             raise OSError(f"{process.name}: {what}")
 
-    # -- who is there
+    # -- processes
 
     def add(self, process: Process) -> Process:
         self.processes.append(process)
@@ -200,7 +213,7 @@ class Cluster:
         return self.clock.now >= process.wakes_at
 
     def _supervise(self) -> None:
-        """Whoever is missing comes again, some time."""
+        """Start missing processes, with a probability of 0.3 at each call."""
         state = self.state
         if state.status is JobStatus.FINISHED or self.random.random() > 0.3:
             return
@@ -225,7 +238,7 @@ class Cluster:
             return False
         return not any(isinstance(one, WorkerProcess) and one.subtasks == group for one in workers)
 
-    # -- what goes wrong
+    # -- faults
 
     def _fault(self) -> None:
         alive = [process for process in self.processes if not process.is_over]
@@ -255,10 +268,10 @@ class Cluster:
     def rescale(self, uid: str, parallelism: int) -> str | None:
         return rescale(self.world.live, self.state, uid, parallelism)
 
-    # -- whole lives
+    # -- the end
 
     def finish(self, limit: int = 20_000) -> None:
-        """From here on nothing goes wrong: the job comes to its end, and so does every process."""
+        """Stop injecting faults, and run until the job is FINISHED and every process has ended."""
         self.faults = 0.0
         for process in self.processes:
             process.wakes_at = 0.0
@@ -267,14 +280,14 @@ class Cluster:
         self.left = self.world.partitions()
         clean_up(
             self.world.live, JOB, self.state.graph(), {}
-        )  # as the next start: who was overtaken may have written yet
+        )  # the next start does the same, because an overtaken process may have written late files
         if self.world.partitions():
             raise AssertionError(f"seed {self.seed}: partitions outlive their job: {self.world.partitions()}")
         self.world.check_the_end()
 
 
 def groups_of(graph: JobGraph, random: Random) -> Iterable[tuple[SubtaskId, ...]]:
-    """Some workers run one subtask, some several."""
+    """Yield groups of one to three subtasks, in random order."""
     left = list(graph.subtasks)
     random.shuffle(left)
     while left:

@@ -1,4 +1,4 @@
-"""A real JobMaster beside the steps of a simulated deployment."""
+"""A real JobMaster next to the steps of a simulated deployment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.simulation.world import JOB
 
 @dataclass
 class Hosted:
-    """A JobMaster in a thread of this process. ``ends``: how it has ended."""
+    """A JobMaster in a thread of this process. ``ends``: its exit code, once it has ended."""
 
     cluster: Cluster
     stop_after: float | None = None

@@ -1,4 +1,4 @@
-"""The jobs that the tests of this folder run."""
+"""Jobs that the tests of this folder run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBERS = itertools.count()
 
 
 def two_sources(random: Random) -> JobGraph:
-    """a (with two sources), parts (by split) -> b (with one source of its own, and a sink)."""
+    """Return a graph: a (with two sources), parts (by split) -> b (with one source of its own, and a sink)."""
     raw, first = (("raw",), ()) if random.random() < 0.5 else ((), ("first",))
     a = JobVertex("a", ("a", "g"), ("a", "g"), ("a", "g"), first, bounded=True, parallelism=random.randint(1, 3))
     parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), raw, True, random.randint(1, 3), splits=True)
@@ -25,8 +25,10 @@ def two_sources(random: Random) -> JobGraph:
 
 
 def two_by_split(random: Random) -> JobGraph:
-    """a, parts and more (by split, parts may have a sink) -> b (with one source of its own, and a sink).
-    more -> c (with a sink)."""
+    """Return a graph with two vertices that read by split: parts and more.
+
+    a, parts (may have a sink), more -> b (with one source of its own, and a sink). more -> c (with a sink).
+    """
     raw = ("raw",) if random.random() < 0.5 else ()
     a = JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True)
     parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), raw, True, random.randint(1, 3), splits=True)
@@ -67,8 +69,11 @@ def random_cluster(
 
 
 def one_worker(mode: RuntimeMode = "streaming", *, rows: int = 6, splits: int = 0, workers: int = 1) -> Cluster:
-    """src/0 -> b/0, or, with splits, parts/0 .. parts/2 -> b/0; nobody is there yet, and nothing goes wrong. One worker
-    runs all of it, or each subtask has its own."""
+    """Return a cluster without faults that has not started: src/0 -> b/0.
+
+    With ``splits``, the graph is src/0 .. src/2 -> b/0. With ``workers=1`` one worker runs all subtasks, else each
+    subtask has its own worker.
+    """
     parallelism = 3 if splits else 1
     src = JobVertex("src", ("src",), ("src",), ("src",), (), True, parallelism, splits=bool(splits))
     b = JobVertex("b", ("b",), (), (), ("out",), bounded=True)
@@ -82,7 +87,7 @@ def one_worker(mode: RuntimeMode = "streaming", *, rows: int = 6, splits: int = 
 
 
 def endless() -> Cluster:
-    """live/0, live/1 (they never end by themselves) -> b/0, each in a worker of its own; nobody is there yet."""
+    """Return a cluster that has not started: live/0, live/1 (unbounded) -> b/0, each in its own worker."""
     live = JobVertex("live", ("live",), ("live",), (), ("raw",), bounded=False, parallelism=2)
     b = JobVertex("b", ("b",), (), (), ("out",), bounded=False)
     graph = JobGraph((live, b), (JobEdge("live__b", "live", "b", "b", "all_to_all"),))

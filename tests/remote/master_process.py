@@ -1,4 +1,4 @@
-"""The real planner's order of things, and the real JobMaster, a step at a time."""
+"""The planner and the real JobMaster as simulated processes that advance step by step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Planner(Process):
-    """What ``ckpt plan`` does, but for Spark: in one step, in which it may die at any verb."""
+    """A process that does the work of ``ckpt plan`` without Spark, in one step. It may die at any verb."""
 
     def step(self) -> None:
         cluster, storage = self.cluster, self.storage
@@ -113,7 +113,7 @@ class MasterProcess(Process):
         return self._simulated(self.master.make(self.owned))
 
     def _simulated(self, job: Any) -> JobMaster:
-        """Without threads of its own, and by the simulation's clock."""
+        """Replace the JobMaster's threads by steps and its clocks by the simulation's clock."""
         clock = self.cluster.clock
         inbox = NoWait()
         job._inbox, job._gateway._post, job._releaser._post = inbox, inbox.put, inbox.put
@@ -127,7 +127,7 @@ class MasterProcess(Process):
         return found
 
     def _turn(self, job: JobMaster) -> None:
-        """As :meth:`JobMaster.run`."""
+        """Do one turn of :meth:`JobMaster.run`."""
         try:
             job._step()
         except CkptError:

@@ -1,4 +1,4 @@
-"""A process of the simulation: it takes a step when the schedule says so, and may die, or stand still, at any verb."""
+"""A simulated process: it takes a step when the schedule chooses it, and may die or pause at any verb."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Process(ABC):
-    """``error``: what it has ended with."""
+    """A simulated process. ``error``: the exception that ended it."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster, self.name = cluster, name
@@ -26,7 +26,7 @@ class Process(ABC):
         self.wakes_at = 0.0
         self.error: BaseException | None = None
         self.crashes_at: tuple[int, str] | None = None
-        """Number of the mutating verb at which it dies, and whether before or after that has taken effect."""
+        """Number of the mutating verb at which the process dies, and whether before or after its effect."""
         self.verbs = 0
 
     @property
@@ -34,11 +34,11 @@ class Process(ABC):
         return not (self.is_over or self.is_busy) and self.cluster.clock.now >= self.wakes_at
 
     def kill(self) -> None:
-        """As ``kill -9``: nothing is done on the way out, and what it had in memory is gone."""
+        """Kill the process as ``kill -9`` does: no cleanup runs, and its memory is lost."""
         self.is_over = True
 
     def run(self) -> None:
-        """One step. What it fails with ends it."""
+        """Take one step. An exception ends the process."""
         self.is_busy = True
         try:
             self.step()
@@ -54,7 +54,7 @@ class Process(ABC):
 
 
 class ProcessStorage(WrappedStorage):
-    """The shared storage in the hands of one process. Others may go on between any two of its verbs."""
+    """The shared storage as one process uses it. Other processes may run between any two of its verbs."""
 
     def __init__(self, inner: Storage, process: Process) -> None:
         super().__init__(inner)
@@ -91,14 +91,14 @@ class ProcessStorage(WrappedStorage):
 
 
 class NoWait(queue.Queue[Any]):
-    """Nobody waits in a simulation: time goes by between two steps."""
+    """A queue that never blocks. In the simulation time passes only between two steps."""
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         return super().get(block=False)
 
 
 class LaterThread:
-    """In the place of an executor: what is handed in is done at some later step, in order."""
+    """A replacement for an executor: submitted functions run in order at later steps."""
 
     def __init__(self) -> None:
         self.work: deque[Callable[[], None]] = deque()

@@ -1,4 +1,4 @@
-"""The real worker that stands by, in the simulation: one look at a step, and then a worker like any other."""
+"""The real standby worker in the simulation: it polls once a step, and works once it has taken subtasks over."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 
 class StandbyProcess(WorkerProcess):
-    """For any subtask of the job. As ``WorkerRun._stand_by``: it stands by again when what it ran has finished, or was
-    taken by another one. ``sees_processes``: it is on the machine of the others, and sees that one is gone."""
+    """A standby worker for any subtask of the job.
+
+    Like ``WorkerRun._stand_by``, it stands by again when its subtasks have finished or another worker took them.
+    ``sees_processes``: it runs on the same machine as the other workers, and sees that a process is gone.
+    """
 
     def __init__(self, cluster: Cluster, name: str, seed: str) -> None:
         super().__init__(cluster, name, (), seed, None)
@@ -28,7 +31,7 @@ class StandbyProcess(WorkerProcess):
         self.sees_processes = Random(seed).random() < 0.5
         self._standby: Standby | None = None
         self.serves = 0
-        """The epoch of the deployment that it has planned for."""
+        """Epoch of the deployment that this worker stands by for; 0: still unknown."""
 
     def step(self) -> None:
         if self._begun or self.subtasks:

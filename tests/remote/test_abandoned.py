@@ -1,4 +1,7 @@
-"""A JobMaster whose process goes on without it: it leaves as if it were killed, and says nothing of the job's end."""
+"""Abandoned JobMasters: the process lives on.
+
+The JobMaster leaves as if it were killed, and reports no end of the job.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controllers of a job that workers run: the JobMaster asks them, and is told how micro-batches went."""
+"""Controllers of a job with workers. The JobMaster calls them and gets the workers' batch measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.remote.master_process import MasterProcess
 
 
 class More(Controller):
-    """Wants five to read src."""
+    """A controller that requests parallelism 5 for src."""
 
     def __init__(self) -> None:
         super().__init__(every=0.2, cool_down=1.0)
@@ -34,6 +34,7 @@ class More(Controller):
         return Reconfiguration("it is slow").rescale("src", parallelism=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True], ids=["one JobMaster", "another one"])
 def test_a_controller_has_a_source_read_by_more_while_workers_run_the_job(killed: bool) -> None:
     cluster, more = one_worker(splits=60, workers=3), More()
@@ -55,7 +56,7 @@ def bench(tmp_path: Path) -> Bench:
     bench.claim()
     bench.turn(OPENED)
     bench.turn(cm.DeploySubtask(*WORLD, PLAN), RUNNING)
-    bench.turn()  # that is heard
+    bench.turn()  # the worker reads the command
     return bench
 
 
@@ -67,7 +68,7 @@ def test_a_worker_says_how_its_micro_batches_went(bench: Bench) -> None:
 
 
 def test_a_jobmaster_that_does_not_look_is_told_no_more_of_them_than_it_may_want(bench: Bench) -> None:
-    """What it has to know it is told all the same."""
+    """Measurements beyond the limit are dropped; other reports are not."""
     for _ in range(MOST_WAITING + 50):
         bench.worker.post(MEASURED)
     bench.worker.post(rp.SubtaskAtEndOfData(*WORLD))
@@ -76,7 +77,7 @@ def test_a_jobmaster_that_does_not_look_is_told_no_more_of_them_than_it_may_want
     told = bench.master.receive(bench.says.name)[1]
     assert len(told) == MOST_WAITING + 1
     assert told[-1] == rp.SubtaskAtEndOfData(*WORLD)
-    bench.master.deliver()  # it has read them
+    bench.master.deliver()  # this acknowledges the messages
     assert bench.turn() == []
     assert bench.turn(MEASURED) == [MEASURED]
 

@@ -1,4 +1,4 @@
-"""Messages between two processes: in order, each read once, and kept until that is known."""
+"""Messages between two processes: delivered in order, read once, kept until the receiver acknowledges them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.remote.cluster import FakeClock
 
 
 class Failing(WrappedStorage):
-    """``fails``: "before" or "after" a change takes effect."""
+    """A storage whose next change fails. ``fails``: "before" or "after" the change takes effect."""
 
     fails: str | None = None
 
@@ -68,7 +68,7 @@ def test_messages_are_read_once_and_in_order(pair: Pair) -> None:
 def test_a_message_stays_until_its_receiver_says_that_it_was_read(pair: Pair) -> None:
     pair.one.post("other", message(1))
     pair.one.deliver()
-    assert pair.heard(pair.again("other"), "one") == [1]  # who dies before it has said so has read nothing
+    assert pair.heard(pair.again("other"), "one") == [1]  # a reader that dies before it acknowledges has read nothing
     assert pair.heard(pair.other, "one") == [1]
     pair.one.post("other", message(2))
     pair.one.receive("other")
@@ -120,7 +120,7 @@ def test_an_outbox_is_written_when_it_says_something_new_and_with_each_beat(pair
 def test_w26_only_close_looks_count() -> None:
     liveness = Liveness(10.0, 2.0)
     liveness.see(1, 100.0)
-    liveness.see(1, 108.0)  # this process stood still, or the storage did: who knows what the other one did
+    liveness.see(1, 108.0)  # this process or the storage was paused, so the gap says nothing about the other process
     assert liveness.silent == 2.0
     for now in range(109, 117):
         assert not liveness.is_lost

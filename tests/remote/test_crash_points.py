@@ -1,5 +1,7 @@
-"""A process dies before or after each verb that changes something; a new one of its kind takes its place, and the job
-comes to its end with each row once."""
+"""Crash points: a process dies before or after each verb that changes the storage.
+
+A new process of its kind takes its place. The job finishes, and each row arrives once.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ Kind = Literal["planner", "master", "worker"]
 
 
 def life(kind: Kind, dies: tuple[int, When] | None) -> int:
-    """Of a small job whose first process of the kind dies there. Returns how many verbs that one came to."""
+    """Run a small job whose first process of the kind dies at that verb.
+
+    Return how many verbs this process executed.
+    """
     cluster = one_worker(rows=3, splits=3)
     try:
         cluster.groups = (cluster.graph.subtasks[:2], cluster.graph.subtasks[2:])
@@ -49,7 +54,7 @@ def _life(cluster: Cluster, kind: Kind, dies: tuple[int, When] | None) -> int:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("kind", ["planner", "master", "worker"])
 def test_a_process_dies_at_any_verb(kind: Kind, when: When) -> None:
-    """The first ones are all of its beginning; of its life, with its outboxes, barriers, releases and ends, some."""
+    """Cover the first 12 verbs completely, and then every ninth: outboxes, barriers, releases and ends."""
     verbs = life(kind, None)
     assert verbs > 10
     for number in (*range(1, min(verbs, 13)), *range(13, verbs, 9)):

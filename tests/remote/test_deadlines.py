@@ -1,4 +1,4 @@
-"""How long a job has run does not begin anew with the process that holds its JobMaster."""
+"""Deadlines of a run: they do not restart when another process becomes the JobMaster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOUR = 3600.0
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """Of which the workers are there; they take a step whenever somebody looks at the job."""
+    """A cluster whose workers have been added. They take steps when the test reads the job's state."""
     made = endless()
     made.supervises = False
     open_root(made.world.live)
@@ -34,7 +34,7 @@ def cluster() -> Iterator[Cluster]:
     for group in made.groups:
         made.add(made.worker(group))
     sinks = mock.patch("airflow_provider_ckpt.remote.master.bind_sinks", return_value=made.sinks)
-    with sinks, mock.patch.object(made.world, "look"):  # it would look while a thread writes
+    with sinks, mock.patch.object(made.world, "look"):  # the check would read the storage while a thread writes
         yield made
     made.world.delete()
 
@@ -45,6 +45,7 @@ def look(cluster: Cluster) -> JobState:
     return Journal(cluster.world.live, JOB).refresh()
 
 
+@pytest.mark.slow
 def test_stop_after_counts_on_under_the_next_jobmaster(cluster: Cluster) -> None:
     first = Hosted(cluster, stop_after=HOUR / 2)
     first.host.start()

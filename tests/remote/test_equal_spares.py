@@ -1,5 +1,7 @@
-"""Two workers that stand by for the same subtasks find at once that nobody runs them: one of them does, and the other
-goes back to its place, whoever is first at what."""
+"""Two standby workers that find the same subtasks abandoned at the same time.
+
+Whatever the order of their steps, one of them runs the subtasks and the other one stands by again.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ LOG = SubtaskId("b/0")
 
 
 class Does(Random):
-    """Has a worker do one thing. ``at``: which log it opens next, of several at once."""
+    """A random generator that fixes a worker's choices. ``at``: which of several logs the worker opens next."""
 
     chance, at = 0.0, 0
 
@@ -36,8 +38,10 @@ class Does(Random):
 
 
 class Spares:
-    """A job whose only worker was killed. ``both`` have stood by for its three subtasks, have found that nobody runs
-    them, and have done nothing about it yet."""
+    """A job whose only worker was killed.
+
+    The two standby workers ``both`` have seen that no worker runs its three subtasks. They have not acted on it.
+    """
 
     def __init__(self) -> None:
         cluster = self.cluster = endless()
@@ -62,7 +66,7 @@ class Spares:
 
     @staticmethod
     def opens(spare: StandbyProcess, at: int = 0) -> bool:
-        """A log that it is about to open, if there is any."""
+        """Open the worker's log number ``at``. Return whether there was one to open."""
         if not spare._begun:
             spare.run()
         if not spare.subtasks or not spare.restarts.waiting:
@@ -73,7 +77,7 @@ class Spares:
         return True
 
     def hears(self, spare: StandbyProcess) -> None:
-        """What has come of that, and whether its logs are its own still."""
+        """Let the worker read its reports and check whether it still owns its logs."""
         if spare._begun:
             spare.random = Does()
             spare.random.chance = 1.0
@@ -81,7 +85,7 @@ class Spares:
             spare.run()
 
     def opens_all(self, spare: StandbyProcess) -> None:
-        """As many as it gets."""
+        """Let the worker open logs until it has all of them or none of the subtasks."""
         for _ in range(10):
             while self.opens(spare):
                 pass
@@ -90,7 +94,7 @@ class Spares:
             self.hears(spare)
 
     def at_work(self) -> list[StandbyProcess]:
-        """They have opened all of their logs, and know of nobody who has since."""
+        """Return the workers that have opened all their logs and still believe that they own them."""
         return [one for one in self.both if one.subtasks and one.logs.keys() == set(one.subtasks)]
 
     def stands_by(self, spare: StandbyProcess) -> bool:
@@ -101,7 +105,7 @@ class Spares:
         return [one.attempt for one in self.cluster.world.logs[LOG] if isinstance(one, Open)]
 
     def settles(self) -> StandbyProcess:
-        """Who runs them, when the other one has found that it does not."""
+        """Run both workers until one of them stands by again. Return the other one, which runs the subtasks."""
         for _ in range(20):
             for one in self.both:
                 self.opens_all(one)
@@ -112,7 +116,7 @@ class Spares:
         return winner
 
     def finish(self, winner: StandbyProcess) -> None:
-        """The winner is killed in its turn, and the other one takes over; each row arrives once."""
+        """Kill the winner and check that the other worker takes over. Each row arrives once."""
         cluster = self.cluster
         for one in self.both:
             one.random = Random(1)
@@ -143,9 +147,10 @@ def ordered(spares: Spares, *, is_swapped: bool) -> tuple[StandbyProcess, Standb
 both_orders = pytest.mark.parametrize("is_swapped", [False, True], ids=["one first", "the other first"])
 
 
+@pytest.mark.slow
 @both_orders
 def test_w14_who_opens_the_logs_first_runs_them(spares: Spares, is_swapped: bool) -> None:
-    """Both follow the same attempt, and neither comes after the other: the later one opens nothing."""
+    """The second worker has read the same last attempts, but opens its logs later: it opens none."""
     first, second = ordered(spares, is_swapped=is_swapped)
     first.run()
     second.run()
@@ -158,9 +163,10 @@ def test_w14_who_opens_the_logs_first_runs_them(spares: Spares, is_swapped: bool
     spares.finish(first)
 
 
+@pytest.mark.slow
 @both_orders
 def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: Spares, is_swapped: bool) -> None:
-    """It has read the log, and is about to write into it."""
+    """The second worker has read the log and is about to write to it."""
     first, second = ordered(spares, is_swapped=is_swapped)
     first.run()
     second.run()
@@ -179,12 +185,15 @@ def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: 
     spares.finish(first)
 
 
+@pytest.mark.slow
 @both_orders
 def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_them(
     spares: Spares, is_swapped: bool
 ) -> None:
-    """It had found before that nobody runs them, and has slept since. The first one, which runs them by now, writes
-    nothing any more, and goes back to its place."""
+    """The second worker found the subtasks abandoned, and then slept.
+
+    The first one, which runs them now, loses its logs. It writes nothing more and stands by again.
+    """
     first, second = ordered(spares, is_swapped=is_swapped)
     cluster, released = spares.cluster, spares.state.last_released
     cluster.add(first)
@@ -209,11 +218,12 @@ def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_th
     spares.finish(second)
 
 
+@pytest.mark.slow
 @both_orders
 def test_w14_each_of_two_that_opens_another_log_first_leaves_one_of_them_at_work(
     spares: Spares, is_swapped: bool
 ) -> None:
-    """Step by step together, and in different orders: what each has the other one lacks."""
+    """Both workers open logs in turn, in different orders. Each one opens a log that the other one still needs."""
     first, second = ordered(spares, is_swapped=is_swapped)
     for _ in range(20):
         for one in (first, second):

@@ -1,4 +1,4 @@
-"""Who may begin, and for whom: planners, JobMasters and workers that come at the wrong moment."""
+"""Fences: planners, JobMasters and workers that start at the wrong moment."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def planned(cluster: Cluster) -> Cluster:
 
 
 def live(cluster: Cluster) -> tuple[Process, list[Process]]:
-    """A JobMaster, and the workers of all groups."""
+    """Add a JobMaster and one worker for each group."""
     return cluster.add(cluster.master()), [cluster.add(cluster.worker(group)) for group in cluster.groups]
 
 
 def test_w19_nobody_begins_before_the_job_is_prepared(make: Callable[..., Cluster]) -> None:
-    """A planner that has died half-way is followed by another planner."""
+    """A planner that dies half-way must be followed by another planner."""
     cluster = make()
     planner = cluster.planner()
     planner.run()
     writes = planner.verbs
     cluster = make()
     planner = cluster.planner()
-    planner.crashes_at = (writes, "before")  # the very last: that it is prepared
+    planner.crashes_at = (writes, "before")  # the last verb writes that the job is prepared
     planner.run()
     master = cluster.master()
     master.run()
@@ -91,7 +91,7 @@ def claims(cluster: Cluster) -> list[EpochClaimed]:
 
 
 def test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_one(make: Callable[..., Cluster]) -> None:
-    """It has read the plan, and takes its time: Spark starts."""
+    """The worker has read the plan, and then waits for Spark to start."""
     cluster = planned(make())
     worker = cluster.worker(cluster.groups[0])
     state = worker._journal.refresh()
@@ -101,7 +101,7 @@ def test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_one(make: Callable[
 
 
 def test_a_worker_leaves_for_another_one_of_the_same_subtasks(make: Callable[..., Cluster]) -> None:
-    """One that came later: it has fenced the first one."""
+    """The later worker fences the first one."""
     cluster = planned(make())
     _, (first,) = live(cluster)
     cluster.run(lambda: len(claims(cluster)) == 2 and cluster.state.status is JobStatus.RUNNING)
@@ -114,14 +114,14 @@ def test_a_worker_leaves_for_another_one_of_the_same_subtasks(make: Callable[...
 
 
 def test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one(make: Callable[..., Cluster]) -> None:
-    """Its worker had slept while Spark started: nothing was opened by it yet, and a later try runs by now."""
+    """The earlier worker slept while Spark started and opened no log. A later try runs now."""
     cluster = planned(make())
     cluster.counts_tries, cluster.supervises = True, False
     cluster.add(cluster.master())
     for group in cluster.groups[1:]:
         cluster.add(cluster.worker(group))
     late, later = (cluster.worker(cluster.groups[0]) for _ in range(2))
-    late._start()  # it has read whose the subtasks are
+    late._start()  # it has read the owners of its subtasks
     cluster.add(later)
     cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
     attempts = {task.attempt for task in later.tasks}
@@ -138,7 +138,7 @@ def test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one(make: C
 def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_again(
     make: Callable[..., Cluster],
 ) -> None:
-    """A worker is killed, and the next one, which comes at once, does not come to begin at its first try."""
+    """A worker is killed. The first try of the next worker, which starts at once, fails."""
     cluster = planned(make())
     _, (first,) = live(cluster)
     cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
@@ -160,7 +160,7 @@ def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_aga
 def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
     make: Callable[..., Cluster], seed: int
 ) -> None:
-    """The one before has had the subtasks finish, and is gone; the workers do not go before the journal says so."""
+    """The previous JobMaster finished the subtasks and is gone. The workers stay until the journal has the end."""
     cluster = planned(make())
     cluster.random.seed(seed)
     master, workers = live(cluster)
@@ -171,7 +171,7 @@ def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
                   for one in worker.worker._hosting._hosted.values()]  # fmt: skip
         if not second and isinstance(master, MasterProcess) and any("Finish" in f"{q}" for q in queued(master)):
             second.append(cluster.add(cluster.master()))
-            second[0].run()  # it has claimed, and read the logs
+            second[0].run()  # it has claimed the epoch and read the logs
             master.wakes_at = cluster.clock.now + 1e6
         return bool(second) and all(one.is_done for one in hosted)
 
@@ -191,7 +191,7 @@ def queued(master: MasterProcess) -> list[object]:
 def test_w13_splits_that_went_back_under_one_jobmaster_go_back_once_under_the_next(
     make: Callable[..., Cluster],
 ) -> None:
-    """The first reader fails with some, another one gets them; then the JobMaster is killed."""
+    """The first reader fails with some splits, another reader gets them, and then the JobMaster is killed."""
     cluster = planned(make(splits=12, workers=3))
     held: set[str] = set()
 
@@ -203,7 +203,7 @@ def test_w13_splits_that_went_back_under_one_jobmaster_go_back_once_under_the_ne
     master, workers = live(cluster)
     victim = next(one for one in workers if isinstance(one, WorkerProcess) and one.subtasks == ("src/0",))
     others = [one for one in workers if one is not victim]
-    for one in others:  # who comes first is handed two, of which its next attempt gets one back first
+    for one in others:  # the first reader gets two splits; its next attempt gets one of them back first
         one.wakes_at = math.inf
     cluster.run(lambda: bool(assigned(cluster)))
     for one in others:
@@ -228,7 +228,7 @@ def assigned(cluster: Cluster) -> set[SubtaskId]:
 
 
 def overlap(cluster: Cluster) -> bool:
-    """Something was handed out to src/0, and to src/1 after that."""
+    """Return whether a split was assigned to src/0 and later to src/1."""
     mine = {range_ for event in events(cluster) if event.subtask == "src/0" for range_ in places(event)}
     others = {range_ for event in events(cluster) if event.subtask == "src/1" for range_ in places(event)}
     return bool(mine & others)
@@ -254,7 +254,7 @@ def test_w20_a_stop_that_a_jobmaster_has_taken_and_died_of_is_taken_by_the_next(
 def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attempt_may_live(
     make: Callable[..., Cluster],
 ) -> None:
-    """A worker stands still with splits, while another JobMaster comes and all others go on; then it reads them."""
+    """A worker is paused with splits while another JobMaster takes over. It reads them after it wakes up."""
     cluster = planned(make(splits=12, workers=3))
     may_read: set[str] = set()
     cluster.before_step = lambda runner: (

@@ -1,4 +1,4 @@
-"""A worker whose subtask fails: it begins again there, or leaves it to whoever starts another worker."""
+"""Workers whose subtask fails: they restart it, or leave it to another worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ FIRST = AttemptId(DEPLOYMENT, 0, "a")
 
 
 class FailingGateway:
-    """Each attempt that is begun fails at once; ``begun`` of them, then the worker is told to leave."""
+    """A gateway whose attempts fail at once. Then the worker is asked to leave.
+
+    It counts the ``restarts``.
+    """
 
     def __init__(self, *, jvm_is_gone: bool) -> None:
         self.worker: Worker | None = None
@@ -52,7 +55,7 @@ class FailingGateway:
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None: ...
 
     def look_around(self) -> None:
-        """A second goes by, and nobody restarts it."""
+        """Ask the worker to leave: a second has passed, and its subtask was not restarted."""
         assert self.worker is not None
         self.worker.leave()
 

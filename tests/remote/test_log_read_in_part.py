@@ -1,5 +1,8 @@
-"""A JobMaster elsewhere reads a subtask's log by its tail. One read of it fails, behind entries that could be read: a
-part of the log is no answer."""
+"""Failed reads of a subtask's log.
+
+A JobMaster on another host reads the log by its tail, and one read fails after some entries were read. The JobMaster
+must not act on a part of the log.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ class Job:
         self.writer.open(AttemptId(1, 0, "1"))
         self.flaky = Flaky(storage)
         self.logs = {V: TailingLogReader(self.flaky, self.path)}
-        assert len(self.logs[V].records()) == 1  # the JobMaster has come, and has read it
+        assert len(self.logs[V].records()) == 1  # the JobMaster has started and read it
 
     def publish(self, number: int) -> int:
         return self.writer.publish(Batch(number, {"s": f"{number}"}, handles={"s": {"id": f"h{number}", "rows": 1}}))
@@ -88,7 +91,7 @@ def test_r9_a_release_has_all_that_its_checkpoint_covers_or_fails(storage: Stora
     job.flaky.fails = "00000002.json"
     try:
         releases.carry_out("s", first, {})
-    except StorageTransientError:  # it would be asked for again
+    except StorageTransientError:  # the coordinator would ask again
         releases.carry_out("s", first, {})
     job.publish(4)
     releases.carry_out("s", job.complete(2), {"s": SinkProgress(first)})
@@ -96,19 +99,19 @@ def test_r9_a_release_has_all_that_its_checkpoint_covers_or_fails(storage: Stora
 
 
 def test_r7_what_could_not_be_read_holds_the_log(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same when the log is truncated: batches whose handles are not released are deleted."""
+    """The log must not be truncated either, because batches without released handles would be deleted."""
     monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
     job = Job(storage)
     for number in range(1, 3):
         job.complete(number)
         job.journal.write(CheckpointReleased(number, 1.0, {}))
     assert job.logs[V].records()[-1][0] == 2
-    job.complete(3)  # 3: idle
+    job.complete(3)  # checkpoint 3 covers no batch
     first = job.publish(1)
     for number in range(2, 5):
         job.publish(number)
     master = Retention(job.storage, "job", lambda: GRAPH, job.journal, job.logs, retained=1, final_only=frozenset())
-    job.complete(4)  # none of 3 and 4 is released: its gate is closed
+    job.complete(4)  # the gate is closed, so neither 3 nor 4 is released
     job.flaky.fails = f"{first:08d}.json"
     master.completed(4)
     master.close()

@@ -1,4 +1,4 @@
-"""Whether a JobMaster that has overtaken another one of its name lives."""
+"""Liveness of a JobMaster that has overtaken another one of the same name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST = Outbox(Worker("here"), 7)
 
 
 class Twin:
-    """The JobMaster that has the job. ``now``: the time that the watch reads."""
+    """The JobMaster that owns the job. ``now``: the clock of the watch."""
 
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage, self.journal, self.now = storage, Journal(storage, "orders"), 0.0
@@ -39,7 +39,7 @@ class Twin:
         return MasterWatch(self.storage, "orders", NAME.__eq__, 30.0, 5.0, lambda: self.now)
 
     def seen(self, watch: MasterWatch, seconds: float) -> list[Owner]:
-        """Looking every five seconds."""
+        """Poll every five seconds. Return the owners that the watch saw."""
         found = []
         for _ in range(int(seconds / 5)):
             self.now += 5.0

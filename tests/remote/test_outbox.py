@@ -1,4 +1,4 @@
-"""What one process has to say to others survives the storage; what cannot be understood is refused by name."""
+"""Outboxes: messages survive the storage, and an outbox that cannot be understood is refused by name."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_golden_an_outbox_still_reads_and_writes_the_same(storage: Storage) -> N
 
 
 def test_golden_one_that_tells_what_its_worker_runs(storage: Storage) -> None:
-    """The one above is of before."""
+    """The outbox of the test above predates this field."""
     golden = GOLDEN.with_name("outbox-v1-subtasks.json").read_bytes()
     sample = replace(SAMPLE, subtasks=frozenset(map(SubtaskId, ("v/0", "v/1"))))
     storage.create("golden.json", golden)

@@ -1,5 +1,7 @@
-"""A JobMaster that was stopped, and overtaken meanwhile, goes on: what it deletes yet, its successor and the workers of
-that do not need."""
+"""A JobMaster that was paused, overtaken and resumed.
+
+It deletes nothing that its successor and the successor's workers still need.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,10 @@ FOR_EVER = 1e9
 
 
 class Succession:
-    """A job that runs: JobMaster ``old`` of epoch 2, and a worker for each subtask. ``at_deletion``: happens when
-    ``old`` is about to delete something that a worker has written."""
+    """A running job with JobMaster ``old`` of epoch 2 and one worker for each subtask.
+
+    ``at_deletion``: called when ``old`` is about to delete a worker's outbox.
+    """
 
     def __init__(self) -> None:
         cluster = self.cluster = endless()
@@ -47,8 +51,10 @@ class Succession:
             act()
 
     def succeeds(self) -> MasterProcess:
-        """Another JobMaster has the job, and the workers that are awake know it. It has read nothing of theirs yet, and
-        is asleep."""
+        """Let another JobMaster claim the job, and let the awake workers notice it. Return the new JobMaster.
+
+        It is asleep, and has read none of the workers' messages.
+        """
         cluster, new = self.cluster, self.cluster.master()
         cluster.add(new)
         cluster.run(lambda: cluster._watched.refresh().epoch == 3, 2000)
@@ -74,7 +80,7 @@ class Succession:
         return {name: said for name, said in self.written().items() if b'"master-0003"' in said}
 
     def finish(self) -> None:
-        """With another worker for each one that has left; each row arrives once."""
+        """Replace the workers that left, drain the job, and check that each row arrives once."""
         cluster = self.cluster
         cluster.supervises = True
         write_request(cluster.world.live, JOB, "drain", 3)
@@ -89,7 +95,7 @@ def job() -> Iterator[Succession]:
 
 
 def test_w27_the_last_word_of_a_worker_to_its_successor_stays(job: Succession) -> None:
-    """The worker speaks to the one that has the job, and leaves; the one that was stopped reads it first."""
+    """The worker leaves, and reports it to the successor. The paused JobMaster reads the outbox first."""
     cluster, leaves = job.cluster, job.workers[0]
     job.old.wakes_at = FOR_EVER
     new = job.succeeds()
@@ -108,18 +114,22 @@ def test_w27_the_last_word_of_a_worker_to_its_successor_stays(job: Succession) -
     job.finish()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_left", [True, False], ids=["it has left", "it gave no sign of life"])
 def test_w27_stopped_right_before_a_deletion_it_deletes_nothing_of_its_successor_s(
     job: Succession, has_left: bool
 ) -> None:
-    """A look at the journal is behind it. The worker, or another one in its place, works for the successor then."""
+    """The old JobMaster has checked the journal already.
+
+    This worker, or its replacement, then works for the successor.
+    """
     cluster, gone = job.cluster, job.workers[0]
     seen: list[dict[str, bytes]] = []
     news: list[MasterProcess] = []
 
     def meanwhile() -> None:
         news.append(job.succeeds())
-        gone.wakes_at, gone.tasks = 0.0, []  # what it finds first is that there is another JobMaster
+        gone.wakes_at, gone.tasks = 0.0, []  # it first finds that there is another JobMaster
         cluster.run(lambda: gone.is_over, 2000)
         cluster.run(lambda: len(job.for_successor()) == len(at_work), 2000)
         seen.append(job.for_successor())

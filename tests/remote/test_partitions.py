@@ -1,5 +1,7 @@
-"""What becomes of result partitions while the processes of a job come and go, and when it ends: they lie in the storage
-and are nobody's but the job's."""
+"""Result partitions while the processes of a job start and end, and when the job ends.
+
+The partitions belong to the job, not to a process.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ LIVE = SubtaskId("live/0")
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A job that runs, and of which each producer has published something."""
+    """A running job whose producers have all published something."""
     made = endless()
     made.run(lambda: made.state.status is JobStatus.RUNNING)
     made.run(lambda: {"live/0", "live/1"} <= made.world.partitions().keys())
@@ -65,18 +67,20 @@ def is_stopped(cluster: Cluster) -> Callable[[], bool]:
 
 
 def unread(cluster: Cluster, subtask: SubtaskId) -> set[str]:
-    """Files of batches that a consumer has not read by the last completed checkpoint, or not as a whole."""
+    """Return the files of batches that some consumer had not read completely by the last completed checkpoint."""
     state = cluster._watched.refresh()
     done = state.checkpoints.get(state.last_completed)
     snapshots = [
         (done.subtasks.get(one) if done else None, channel) for one, channel in readers(cluster.graph, subtask)
     ]
     lowest = min(0 if one is None else one.inputs.get(channel.key, 0) for one, channel in snapshots)
-    records = list(enumerate(cluster.world.logs[subtask]))  # of the archive, in which no entry is ever deleted
+    # these are the archive's records: no entry is ever deleted from it
+    records = list(enumerate(cluster.world.logs[subtask]))
     batches = [one for number, one in records if isinstance(one, Batch) and number >= lowest - 1]
     return {file.path for batch in batches for file in batch.files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("happens", [loses_its_jobmaster, loses_a_worker, has_a_worker_leave, is_stopped])
 def test_what_is_published_and_not_read_stays_whatever_happens(
     cluster: Cluster, happens: Callable[[Cluster], Callable[[], bool]]
@@ -91,10 +95,11 @@ def test_what_is_published_and_not_read_stays_whatever_happens(
     assert cluster.left == {}
 
 
+@pytest.mark.slow
 def test_r7_what_all_have_read_is_given_back_while_the_job_runs_and_what_they_have_not_is_not(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After each checkpoint. Who has not read a file that is gone never gets on, and the job comes to no end."""
+    """Partitions are cleaned up after each checkpoint. A reader that misses a file would block the job forever."""
     monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
     first = {subtask: set(files) for subtask, files in cluster.world.partitions().items()}
     cluster.run(

@@ -1,4 +1,4 @@
-"""What the next plan of a job keeps of what was changed while it ran (R21)."""
+"""Settings that the next plan keeps of the changes in a run (R21)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NOTHING = JobDefinition("streaming", {}, {}, {})
 
 
 def of(*operators: str) -> JobGraph:
-    """One query, named by the last of its operators."""
+    """Return a graph of one query, named by its last operator."""
     return JobGraph((JobVertex(operators[-1], operators, ("live",), (), (), bounded=False),), ())
 
 
 def test_r21_an_operator_that_was_left_out_leaves_what_it_was_given_behind(tmp_path: Path) -> None:
-    """There again it is a new one, and has the function that the job declares."""
+    """When the operator returns it is new, and has the function that the job declares."""
     made = Journal(open_root(open_storage(tmp_path)), "job")
     made.claim("a", Worker(), 1.0)
     journal = OwnedJournal(made)

@@ -1,4 +1,4 @@
-"""The JobMaster's side: whom a command goes to, what is heard, and when a worker counts as lost."""
+"""The JobMaster's gateway: receivers of commands, reports it accepts, and workers it counts as lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Unreachable(WrappedStorage):
 
 
 class Bench:
-    """The JobMaster of epoch 5, in deployment 1, whose workers lose it after 10 s."""
+    """The JobMaster of epoch 5 in deployment 1. Its workers count as lost after 10 s."""
 
     def __init__(self, folder: Path, previous_after: float | None = None) -> None:
         self.storage, self.clock = Unreachable(open_storage(folder)), FakeClock()
@@ -150,7 +150,7 @@ def test_what_a_worker_runs_that_gives_no_sign_of_life_has_failed_once(bench: Be
 
 
 def test_workers_of_the_jobmaster_before_have_a_time_of_their_own_for_the_first_sign(tmp_path: Path) -> None:
-    """``execution.batch.job-recovery.previous-worker.recovery.timeout``."""
+    """The timeout is Flink's ``execution.batch.job-recovery.previous-worker.recovery.timeout``."""
     bench = Bench(tmp_path, previous_after=4.0)
     bench.worker("gone", opened())
     living = bench.worker("living", opened(TWIN))
@@ -175,7 +175,7 @@ def test_a_worker_that_lives_after_all_hears_what_it_was_told_meanwhile(bench: B
     worker.deliver()
     assert bench.look() == [opened(SECOND, epoch=5)]
     heard = [one for _ in range(12) for one in bench.look()]
-    assert [attempt for attempt, _ in causes(heard)] == [SECOND]  # and may be lost again
+    assert [attempt for attempt, _ in causes(heard)] == [SECOND]  # the worker may count as lost again
 
 
 def test_a_worker_that_leaves_is_not_waited_for(bench: Bench) -> None:
@@ -188,7 +188,7 @@ def test_a_worker_that_leaves_is_not_waited_for(bench: Bench) -> None:
     ]
     bench.gateway.send(cm.FinishSubtask(5, V, FIRST))
     assert bench.look() == []
-    assert bench.told(worker) == []  # nothing piles up for who is gone
+    assert bench.told(worker) == []  # no command is queued for a worker that is gone
 
 
 def test_what_is_done_does_not_fail_with_its_worker(bench: Bench) -> None:
@@ -225,7 +225,10 @@ def test_workers_hear_that_the_run_is_over(bench: Bench) -> None:
 
 
 class Pauses:
-    """In place of the event that wakes the gateway's thread. ``between``: what happens in each pause; then it ends."""
+    """A replacement for the event that wakes the gateway's thread.
+
+    ``between``: called one by one, one in each pause. After the last one the gateway ends.
+    """
 
     def __init__(self, gateway: RemoteGateway, *between: Callable[[], object]) -> None:
         self.gateway, self.between, self.asked = gateway, list(between), list[float]()
@@ -238,7 +241,7 @@ class Pauses:
         return False
 
     def clear(self) -> None:
-        """Nobody has set it."""
+        """Do nothing: the event is never set."""
 
 
 def test_it_looks_ever_less_often_while_nothing_is_said(bench: Bench) -> None:
@@ -277,7 +280,10 @@ def test_it_lists_seldom_while_each_subtask_has_a_worker(bench: Bench, monkeypat
 
 
 def test_a_last_word_that_an_overtaken_jobmaster_has_buried_leaves_no_subtask_running_for_ever(bench: Bench) -> None:
-    """It reads "left" first, and deletes what it takes for read: so the one that has the job never hears of it."""
+    """The overtaken JobMaster reads first that the worker left, and deletes the outbox.
+
+    The owner of the job never reads it.
+    """
     worker = bench.worker("w", opened())
     bench.look()
     worker.leave("it was told to")

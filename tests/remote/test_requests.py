@@ -1,4 +1,4 @@
-"""Stop and drain, while JobMasters and workers come and go."""
+"""Stop, drain and change requests while JobMasters and workers come and go."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.simulation.world import JOB
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """Of which every process is there, and the job runs."""
+    """A cluster whose job runs, with all processes alive."""
     made = endless()
     made.run(lambda: made.state.status is JobStatus.RUNNING)
     yield made
@@ -47,7 +47,7 @@ def test_a_drain_goes_on_under_the_next_jobmaster(cluster: Cluster, early: bool)
 
 
 def test_a_stop_while_a_worker_is_missing_waits_for_it(cluster: Cluster) -> None:
-    """Its savepoint is of all subtasks."""
+    """The savepoint must cover all subtasks."""
     victim = cluster.awake(WorkerProcess)[0]
     victim.kill()
     cluster.supervises = False
@@ -60,11 +60,12 @@ def test_a_stop_while_a_worker_is_missing_waits_for_it(cluster: Cluster) -> None
     assert cluster.state.outcomes[name].took_place
     cluster.run(lambda: not cluster.processes)
     cluster.supervises = True
-    cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)  # somebody plans again, and all of them come again
+    cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)  # a planner, a JobMaster and workers start again
     ask(cluster, "drain")
     cluster.finish()
 
 
+@pytest.mark.slow
 def test_a_worker_that_never_comes_back_ends_the_run(cluster: Cluster) -> None:
     cluster.awake(WorkerProcess)[0].kill()
     cluster.supervises = False
@@ -77,12 +78,13 @@ def test_workers_are_not_rescaled(cluster: Cluster) -> None:
     name = ask(cluster, "rescale", RescaleRequest("live", 3))
     cluster.run(lambda: is_answered(cluster, name))
     assert cluster.state.outcomes[name].result is RequestResult.REFUSED
-    cluster.run(lambda: not cluster.world.live.list(requests_path(JOB)))  # nobody has to read it any more
+    cluster.run(lambda: not cluster.world.live.list(requests_path(JOB)))  # the request is deleted once it is answered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rescale", "reconfigure"])
 def test_w20_what_a_jobmaster_has_decided_before_it_died_took_place(kind: str) -> None:
-    """The next one takes the request again, and has nothing left to decide."""
+    """The next JobMaster takes the request again, and has nothing left to decide."""
     cluster = one_worker(splits=60, workers=3)
     cluster.supervises = True
     cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)
@@ -100,9 +102,10 @@ def test_w20_what_a_jobmaster_has_decided_before_it_died_took_place(kind: str) -
     cluster.world.delete()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rescale", "reconfigure"])
 def test_what_is_so_already_is_answered_as_done_though_it_could_not_be_decided_again(kind: str) -> None:
-    """A task that is tried again asks again, and all splits may be handed out by then."""
+    """A retried Airflow task repeats its request. By then all splits may be assigned."""
     cluster = one_worker(splits=60, workers=3)
     cluster.supervises = True
     cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)
@@ -123,13 +126,16 @@ def test_what_is_so_already_is_answered_as_done_though_it_could_not_be_decided_a
 CUT, LOGIC = VertexSettings(state_partitions=5), VertexSettings(logic={"b": "v2.py:job"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [CUT, LOGIC], ids=["cut", "logic"])
 @pytest.mark.parametrize("moment", ["asked", "taken", "decided"])
 def test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked(
     cluster: Cluster, change: VertexSettings, moment: str
 ) -> None:
-    """What it has decided the next one does not decide again, and what it has not it does, as soon as the job runs. A
-    file is told from none of the same name: the journal says which request has decided."""
+    """The next JobMaster does not repeat a decided change. It applies an undecided one as soon as the job runs.
+
+    The journal's decision names its request.
+    """
     name = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": change})
 
     def has_come_so_far() -> bool:
@@ -147,12 +153,15 @@ def test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked(
     assert state.outcomes[name].detail.startswith("it was decided before" if before else "b stood still"), moment
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["asked", "taken", "decided"])
 @pytest.mark.parametrize("back", ["logic", "weight"])
 def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Cluster, back: str, moment: str) -> None:
-    """Whoever finds that a version is bad asks for the one before, while the job waits for a worker: the JobMaster that
-    was asked for the bad one has died. What is left of that comes first, and the newer change is told of it, or
-    takes its place."""
+    """A user reverts a bad version while the job waits for a worker.
+
+    The JobMaster that took the request for the bad version has died. The older request is completed first. The newer
+    one is then refused, or it takes effect after a decided older one.
+    """
     one = LOGIC if back == "logic" else VertexSettings(pool_weight=2)
     two = VertexSettings(logic={"b": ""}) if back == "logic" else VertexSettings(pool_weight=3)
     first = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": one})
@@ -171,7 +180,7 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
     cluster.add(cluster.master())
     cluster.run(lambda: cluster._watched.refresh().epoch > epoch)
     here = cluster.clock.now + 3
-    cluster.run(lambda: cluster.clock.now > here)  # all but one have come
+    cluster.run(lambda: cluster.clock.now > here)  # all workers but one have started
     second = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": two})
     if moment == "decided":
         cluster.run(lambda: second in cluster._watched.refresh().outcomes)

@@ -1,5 +1,7 @@
-"""A job that was rescaled, begins anew with fewer subtasks of a source, and is rescaled again (R21): the logs of those
-that come back are there, and nothing in them counts any more."""
+"""A rescaled job that restarts from scratch with fewer subtasks of a source, and is rescaled again (R21).
+
+The logs of the returning subtasks still exist, but their entries no longer count.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ HOST, GUEST = SubtaskId("src/0"), SubtaskId("src/1")
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """src/1 has published some of its splits, and no checkpoint has completed, when everybody dies."""
+    """A cluster whose processes all died. src/1 has published some splits, and no checkpoint has completed."""
     cluster = one_worker("streaming", splits=8)
     cluster.checkpoint_interval = 1e9
     cluster.planner().run()
@@ -51,7 +53,7 @@ def published(cluster: Cluster) -> list[Batch]:
 
 
 def begins_anew(cluster: Cluster) -> OwnedJournal:
-    """As a planner would, with one subtask instead of three."""
+    """Restart the job from scratch as a planner does, with one subtask instead of three."""
     replayed = Journal(cluster.world.live, JOB, clock=cluster.clock)
     replayed.refresh()
     epoch = takeover.claim(replayed, "anew", Place("p")).epoch
@@ -71,8 +73,11 @@ def begins_anew(cluster: Cluster) -> OwnedJournal:
 
 
 def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: Cluster) -> None:
-    """Whoever reads the source reads the log before the subtask begins; and a JobMaster that comes in between would
-    take its splits for done, and nobody would read them, as its next attempt voids them."""
+    """The log must be voided before a JobMaster reads it, also before the subtask begins.
+
+    Otherwise that JobMaster would count the old splits as done. The next attempt voids them, so no subtask would read
+    them.
+    """
     journal = begins_anew(cluster)
     assert published(cluster) == []
     wider = journal.state.graph().rescaled({"src": 2})
@@ -84,7 +89,7 @@ def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: C
 
 
 def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
-    """The next planner voids nothing of this deployment."""
+    """The next planner voids no entries of this deployment."""
     journal = begins_anew(cluster)
     log = subtask_log_path(JOB, GUEST.vertex, GUEST.number)
     before = TailingLogReader(cluster.world.live, log).position
@@ -93,7 +98,7 @@ def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
 
 
 def test_a_subtask_beside_another_that_no_worker_runs_is_told_by_the_name_of_that(cluster: Cluster) -> None:
-    """By its own no worker can be asked for it."""
+    """No worker can be requested by the name of a hosted subtask."""
     journal = begins_anew(cluster)
     wider = journal.state.graph().rescaled({"src": 2})
     journal.write(GraphChanged(1, wider, {"src": 2}, time.time(), {GUEST: HOST}))

@@ -1,4 +1,4 @@
-"""What the next plan of a job makes of the subtasks that a rescale has put beside others (R21)."""
+"""Hosts of the subtasks that a rescale added, in the next plan of the job (R21)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of(source: SourceDefinition) -> JobDefinition:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> OwnedJournal:
-    """Of a job that workers run, in the midst of a rescale from one to two subtasks."""
+    """The journal of a job with workers, in the middle of a rescale from one to two subtasks."""
     made = Journal(open_root(open_storage(tmp_path)), "job")
     made.claim("a", Worker(), 1.0)
     owned = OwnedJournal(made)
@@ -49,7 +49,7 @@ def hosts_of_the_next(journal: OwnedJournal, source: SourceDefinition, paralleli
 
 @pytest.mark.parametrize("paths", [("/in/a",), ("/in/b",), ()], ids=["the same", "read elsewhere", "over"])
 def test_whoever_ran_it_beside_another_does_so_again(journal: OwnedJournal, paths: tuple[str, ...]) -> None:
-    """A retry begins the tasks that there were, whatever else of the source has changed."""
+    """A retry starts the same Airflow tasks, whatever else of the source has changed."""
     assert hosts_of_the_next(journal, replace(SOURCE, paths=paths), 2) == HOSTS
 
 

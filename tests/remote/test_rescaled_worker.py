@@ -1,4 +1,4 @@
-"""A worker of a job that is rescaled (R21): what it takes in beside its own, and when it begins again to read more."""
+"""A worker of a rescaled job (R21): the subtasks it takes in, and its restarts to read more channels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WIDER = replace(PLAN, parallelism={"parts": 3})
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    """Of v/0; the job has v/1, too, and v is read split by split."""
+    """The worker of v/0. The job also has v/1, and v reads by split."""
     bench = Bench(tmp_path, by_split=True)
     bench.happened(PlanRecorded(GRAPH, {}, 1.0))
     bench.claim()
@@ -81,7 +81,7 @@ def test_it_says_what_becomes_of_both_and_stays_for_both(bench: Bench) -> None:
 
 
 def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: Bench) -> None:
-    """The change is in the journal before the end of what it read: nobody ends while it is being rescaled."""
+    """The journal has the change before the end of its data, because no subtask ends during a rescale."""
     bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     bench.turn(DONE)
     assert bench.worker._end is None
@@ -89,7 +89,10 @@ def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: Bench) -> No
 
 
 def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subtasks_by_now(bench: Bench) -> None:
-    """Its successor begins the new one. Two that begin it would each have one of the two, and both would leave."""
+    """Its successor begins the new subtask.
+
+    If both workers began it, each would own one of the two logs, and both would leave.
+    """
     bench.happened(CHANGED, ADDED)
     bench.fenced_by = AttemptId(1, 2, "other")
     with pytest.raises(SubtaskTakenError):
@@ -98,7 +101,7 @@ def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subta
 
 
 def test_w14_of_two_that_are_given_the_same_who_has_the_log_of_one_that_reads_goes_on(bench: Bench) -> None:
-    """v/0 has finished, and nobody opens its log any more: it says nothing of who is first."""
+    """v/0 has finished and its log is no longer opened, so this log does not show which worker was first."""
     gateway = Recorder()
     bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     part = WorkerPart.of(bench.storage, finished_log(bench), [V, GUEST])
@@ -131,12 +134,12 @@ def test_what_an_earlier_deployment_did_with_it_is_not_gone_on_with(bench: Bench
     assert WorkerPart.of(bench.storage, bench.state, [GUEST]).attempts == {GUEST: AttemptId.vacant(5)}
 
 
-# -- one that reads the results of the source
+# -- a subtask that reads the results of the source
 
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Bench:
-    """v/0 reads parts, which had two subtasks when it was begun."""
+    """The worker of v/0. v/0 reads parts, which had two subtasks when v/0 was begun."""
     bench = Bench(tmp_path, reads={"parts": 2})
     bench.claim()
     bench.turn(OPENED)
@@ -150,7 +153,7 @@ def test_r21_one_that_was_begun_for_fewer_begins_again_before_it_is_deployed(rea
 
 
 def test_r21_one_that_runs_for_fewer_begins_again_for_the_next_jobmaster(reader: Bench) -> None:
-    """The one before has died before it had told of the new subtask."""
+    """The previous JobMaster died before it announced the new subtask."""
     reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
     reader.told()
     assert reader.claim() == [OPENED]

@@ -1,4 +1,4 @@
-"""Jobs in batch mode with room for fewer workers than they have subtasks, over the storage alone."""
+"""Batch jobs with room for fewer workers than subtasks, over the storage alone."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def test_w7_a_producer_that_takes_its_time_does_not_end_the_run_of_those_that_wa
         cluster.world.delete()
 
 
+@pytest.mark.slow
 def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
-    """There are as many places as subtasks, and not as many as there were when the JobMaster came."""
+    """The number of places grows with the number of subtasks. It is not fixed when the JobMaster starts."""
     cluster = random_cluster(1, 0.0, "batch", rescales=0.0, splits=60, make_graph=two_by_split)
     states: dict[SubtaskId, SubtaskStatus] = {}
 
@@ -58,7 +59,10 @@ def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_killed_and_begun_again_with_room_for_some(seed: int) -> None:
-    """Whoever comes first has it. Those with a sink keep it to the end, the others one after the other the rest."""
+    """Workers get the places in the order in which they start.
+
+    A worker with a sink keeps its place to the end. The others use the remaining place one after the other.
+    """
     cluster = random_cluster(seed, 0.02, "batch")
     to_the_end = {one for vertex in cluster.graph.vertices if vertex.sinks for one in vertex.subtasks}
     cluster.room = sum(not to_the_end.isdisjoint(group) for group in cluster.groups) + 1

@@ -1,4 +1,4 @@
-"""One that stands by: when it takes a subtask for one that nobody runs, and when not."""
+"""A standby worker: when it takes a subtask as abandoned, and when it does not."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ LOST_AFTER = 30.0
 
 
 class FarStorage(WrappedStorage):
-    """``fails``: the next reads."""
+    """A storage whose next ``fails`` reads fail."""
 
     fails, lists = 0, 0
     on_list: Callable[[], object] = staticmethod(lambda: None)
-    """What happens meanwhile."""
+    """Called during each list of the deployment's folder."""
 
     def read(self, path: str) -> bytes:
         if self.fails:
@@ -59,7 +59,10 @@ class FarStorage(WrappedStorage):
 
 
 class Room:
-    """Time goes by while it waits: what ``then`` holds happens at these seconds."""
+    """A deployment with a clock that advances while the standby worker sleeps.
+
+    ``then``: times in seconds, and the functions to call at them.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.storage, self.clock = FarStorage(open_storage(folder)), FakeClock()
@@ -153,7 +156,10 @@ def test_only_what_is_left_behind_is_taken(room: Room) -> None:
 
 
 def test_one_that_has_come_in_its_place_is_left_alone(room: Room) -> None:
-    """It may have come between two looks: nothing is taken before a look for those that are new."""
+    """The replacement may start between two polls.
+
+    So the standby worker polls for new workers before it takes a subtask.
+    """
     room.worker("x", A)
     room.then = [
         (50.0, lambda: room.worker("y", A)),
@@ -165,7 +171,7 @@ def test_one_that_has_come_in_its_place_is_left_alone(room: Room) -> None:
 
 
 def test_one_that_does_not_tell_what_it_runs_may_run_anything(room: Room) -> None:
-    """Of a version before."""
+    """Outboxes of earlier versions do not list subtasks."""
     room.worker("old", tells=False)
     room.then = [(50.0, lambda: room.gone.add("old"))]
     room.standby(A).wait()
@@ -181,7 +187,7 @@ def test_one_that_the_jobmaster_has_buried_runs_nothing(room: Room) -> None:
 
 
 def test_what_has_finished_is_not_taken(room: Room) -> None:
-    """Who ran it has left, and that the others run on is no reason to look for new ones again and again."""
+    """Its worker has left. The other subtasks still run, which is no reason to list new workers again and again."""
     one = room.worker("x", A)
     two = room.worker("y", B)
     SubtaskFinished(A, "0001-01-n", 1.0).apply(room.state)
@@ -193,7 +199,7 @@ def test_what_has_finished_is_not_taken(room: Room) -> None:
 
 
 def test_who_leaves_because_it_has_finished_leaves_nothing_behind(room: Room) -> None:
-    """The journal knew it before it left; the last look at the journal may be older."""
+    """The journal had the end before the worker left. The standby worker may have polled the journal earlier."""
     one = room.worker("x", A)
 
     def finishes() -> None:
@@ -229,7 +235,7 @@ def test_another_jobmaster_does_not(room: Room) -> None:
 
 
 def test_one_that_could_run_nothing_takes_nothing(room: Room) -> None:
-    """Its JVM is gone: whoever supervises it begins it again."""
+    """The standby worker's JVM is gone, so the supervisor restarts it."""
     room.worker("x", A)
     room.then = [(50.0, lambda: setattr(room, "is_well", False)), (50.0, lambda: room.gone.add("x"))]
     assert room.standby(A).wait() is WorkerEnd.SPARK_LOST
@@ -243,7 +249,10 @@ def test_it_leaves_when_it_is_told_to(room: Room) -> None:
 
 
 def test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost(room: Room) -> None:
-    """To neither of them: when it does again, the worker has not shown for long that it lives."""
+    """The storage answers neither process.
+
+    When it answers again, the worker's last beat is old, but the worker is alive.
+    """
     one = room.worker("x", A)
 
     def fails() -> None:
@@ -262,7 +271,7 @@ def test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost(room: Room
 def test_a_worker_that_cannot_be_understood_ends_nobody_who_stands_by(
     room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It may run anything, so nothing is taken while it writes; once it does not it is lost like any other."""
+    """The worker may run any subtask, so nothing is taken while it writes. Once it stops writing, it counts as lost."""
     room.worker("x", A)
     path, written = "job/deployments/0001/worker-z.json", iter(range(1000))
     room.storage.replace(path, b"")
@@ -278,12 +287,12 @@ WIDER = JobGraph((JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True, paral
 
 
 def rescaled(room: Room) -> None:
-    """A job of a/0, beside which a/1 runs by now."""
+    """Rescale a: a/1 runs in the worker of a/0."""
     PlanRecorded(WIDER, {}, 1.0, hosts={GUEST: A}).apply(room.state)
 
 
 def test_r21_what_was_put_beside_a_subtask_is_run_by_whoever_runs_that(room: Room) -> None:
-    """Who was there before says nothing of it."""
+    """The worker that started before the rescale does not list the new subtask."""
     one = room.worker("x", A)
     rescaled(room)
     room.then = [(200.0, lambda: room.silent(one))]
@@ -298,7 +307,10 @@ def test_one_that_waits_while_it_comes_takes_it_too(room: Room) -> None:
 
 
 def test_what_is_left_beside_a_subtask_that_has_finished_is_taken_with_that(room: Room) -> None:
-    """What a later rescale puts beside the finished one, as the root of both, is for whoever runs the other."""
+    """A later rescale may name the finished subtask as host, because it is the root of both.
+
+    The worker of the other one runs it.
+    """
     one = room.worker("x", A)
     rescaled(room)
     SubtaskFinished(A, "0001-a", 1.0).apply(room.state)
@@ -318,7 +330,7 @@ def begun(room: Room, subtask: SubtaskId, number: int) -> None:
 
 
 def test_what_somebody_is_to_begin_yet_is_left_to_him(room: Room) -> None:
-    """Whoever has prepared the job has opened all logs."""
+    """The planner has opened all logs with attempt 0. A worker begins only with attempt 1."""
     for subtask, number in ((A, 0), (B, 0), (B, 1)):
         begun(room, subtask, number)
     standby = room.standby(A, B, C, only_begun=True)
@@ -332,8 +344,10 @@ def test_what_somebody_is_to_begin_yet_is_left_to_him(room: Room) -> None:
 
 
 def test_what_is_begun_while_it_looks_for_others_is_left_to_him_who_has(room: Room) -> None:
-    """A worker shows itself before it begins anything: what was begun before the look for others has one that is seen
-    by it, or has none any more."""
+    """A worker writes its outbox before it begins an attempt.
+
+    So the list of workers shows the worker of every attempt begun before it. If it does not, that worker is gone.
+    """
     begun(room, A, 0)
     room.storage.on_list = lambda: begun(room, A, 1)
     begun(room, B, 1)

@@ -1,4 +1,4 @@
-"""What a JobMaster looks at before it goes on with a job that is prepared, and for whom it waits."""
+"""A JobMaster that takes over a prepared job: its checks, and the workers it waits for."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def all_die(cluster: Cluster) -> None:
 
 
 def comes(cluster: Cluster) -> MasterProcess:
-    """And takes the job over, if nothing is wrong."""
+    """Start a JobMaster, which takes the job over if nothing is wrong."""
     master = cluster.master()
     master.run()
     return master
@@ -61,7 +61,7 @@ def journal(cluster: Cluster) -> Journal:
 
 
 def test_r9_of_an_older_copy_of_the_root_it_releases_nothing_once_more(made: Callable[[Cluster], Cluster]) -> None:
-    """The journal is put back as it was some releases ago, while the job is prepared: no planner comes between."""
+    """The journal is restored to an older copy while the job is prepared, so no planner runs in between."""
     cluster = made(endless())
     cluster.run(lambda: cluster.state.last_released >= 1)
     before = set(cluster.world.live.list(journal_path(JOB)))
@@ -89,7 +89,7 @@ def test_r16_a_log_that_is_shorter_than_what_was_completed_is_gone_on_with_by_no
 
 
 def test_a_job_whose_sinks_are_not_all_given_is_not_taken_over(made: Callable[[Cluster], Cluster]) -> None:
-    """What the others release would count as all of it."""
+    """Releases of the other sinks would count as complete."""
     cluster = made(endless())
     cluster.run(lambda: cluster.state.last_released >= 1)
     all_die(cluster)
@@ -114,7 +114,7 @@ def test_r9_a_job_whose_output_was_taken_away_is_not_gone_on_with_as_if_nothing_
 def test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_then(
     made: Callable[[Cluster], Cluster],
 ) -> None:
-    """Whoever is the JobMaster: what it has staged has to be kept from the start, and the others release meanwhile."""
+    """Output staged under one JobMaster must be kept by the next. The other sinks release meanwhile."""
     cluster = made(endless())
     cluster.operators = tuple(
         RecordedSink(uid, FileSink(f"/nowhere/{uid}"), release)
@@ -135,7 +135,7 @@ def test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_
 def test_r11_what_is_closed_in_its_log_has_finished_though_nobody_is_left_who_could_say_so(
     made: Callable[[Cluster], Cluster],
 ) -> None:
-    """Its worker and the JobMaster die before the journal has it."""
+    """The worker and the JobMaster die before the journal has the end."""
     cluster = made(one_worker(rows=6))
     cluster.planner().run()
     cluster.add(cluster.master())
@@ -156,7 +156,7 @@ def test_r11_what_is_closed_in_its_log_has_finished_though_nobody_is_left_who_co
 def test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own(
     made: Callable[[Cluster], Cluster], mode: RuntimeMode, seconds: float
 ) -> None:
-    """``previous_worker_timeout``, FLIP-383's: until the first sign of life."""
+    """``previous_worker_timeout`` (FLIP-383) applies until the first sign of life."""
     cluster = made(one_worker(mode, splits=6))
     cluster.planner().run()
     cluster.add(cluster.master())
@@ -178,7 +178,7 @@ def claims(cluster: Cluster) -> list[EpochClaimed]:
 
 
 def test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end(made: Callable[[Cluster], Cluster]) -> None:
-    """Nobody has begun any attempt: that is what it waits for, and the run ends so that somebody hears of it."""
+    """No attempt was ever begun. The run ends with an error, so that the user learns of the missing workers."""
     cluster = made(endless())
     cluster.patience = 20.0
     cluster.supervises = False
@@ -191,7 +191,7 @@ def test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end(made: Call
 def test_a_job_that_is_being_deleted_is_not_gone_on_with_and_the_error_says_so(
     made: Callable[[Cluster], Cluster],
 ) -> None:
-    """Not that somebody is to prepare it again."""
+    """The error must not ask the user to prepare the job again."""
     cluster = made(endless())
     cluster.run(lambda: cluster.state.last_released >= 1)
     all_die(cluster)

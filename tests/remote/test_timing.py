@@ -1,4 +1,4 @@
-"""How often processes look at each other, and what cannot be said of it."""
+"""Polling intervals and timeouts of a deployment, and the values that are refused."""
 
 from __future__ import annotations
 

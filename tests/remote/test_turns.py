@@ -1,4 +1,4 @@
-"""Of many JobMasters few work at once, and none waits for one that hangs."""
+"""Turns of many JobMasters: few work at once, and none waits for one that hangs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_whoever_comes_next_works_beside_one_that_hangs(working: Callable[[Turns
 
 
 def test_who_has_waited_longer_than_a_turn_may_take_goes_no_sooner_for_it(working: Callable[[Turns], Work]) -> None:
-    """Nothing hangs, each is short, and there are many: so it is when a triggerer begins."""
+    """No work hangs and each turn is short, but many JobMasters wait, as when a triggerer starts."""
     clock = FakeClock()
     turns = Turns(1, patience=1.0, clock=clock)
     first = working(turns)
@@ -70,7 +70,7 @@ def test_who_has_waited_longer_than_a_turn_may_take_goes_no_sooner_for_it(workin
     first.end()
     wait_until(lambda: second.begun.is_set() or third.begun.is_set(), "the next one")
     now, later = (second, third) if second.begun.is_set() else (third, second)
-    clock.now += 0.9  # the last one has waited for 1.8 s, and the one of now works for 0.9
+    clock.now += 0.9  # the last one has waited for 1.8 s, and the current one has worked for 0.9 s
     assert not later.begun.wait(0.3)
     clock.now += 0.2
     wait_until(later.begun.is_set, "the last one, beside one that hangs", seconds=10)

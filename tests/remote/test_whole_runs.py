@@ -1,6 +1,8 @@
-"""Whole jobs over the storage alone, under everything that can happen to the processes that run them: each row arrives
-once, and once nothing goes wrong any more the job comes to its end. So nothing of a result partition is deleted before
-it was read: its reader would never get on. ``CKPT_REMOTE_SEEDS``: how many, default 8."""
+"""Whole jobs over the storage alone, under all faults that can happen to their processes.
+
+Each row arrives once. When the faults stop, the job finishes. So no file of a result partition is deleted before it was
+read: its reader would never finish. ``CKPT_REMOTE_SEEDS``: number of seeds, default 8.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ SEEDS = int(os.environ.get("CKPT_REMOTE_SEEDS", "8"))
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs are truncated, and the journal is compacted, every now and then."""
+    """Truncate logs and compact the journal often."""
     monkeypatch.setattr(retention, "TRUNCATE_AT", 3)
     monkeypatch.setattr(retention, "WORTH_A_SNAPSHOT", 7)
 
@@ -43,6 +45,7 @@ def run(cluster: Cluster, steps: int) -> None:
         cluster.world.delete()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(2))
 def test_when_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:
@@ -60,6 +63,7 @@ def test_killed_paused_doubled_and_begun_again_at_any_moment(mode: RuntimeMode, 
     run(random_cluster(seed, 0.025, mode), steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_begun_anew_again_and_again_though_nothing_fails(seed: int) -> None:
     cluster = random_cluster(seed, 0.0, "streaming")
@@ -84,8 +88,10 @@ def test_begun_anew_at_any_moment_while_processes_come_and_go(seed: int) -> None
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_with_workers_that_stand_by(mode: RuntimeMode, seed: int) -> None:
-    """They take over from the dead, from those that only stand still, and from each other; with half of the seeds
-    nobody else ever begins a worker again."""
+    """Standby workers take over from killed workers, from paused ones and from each other.
+
+    In half of the seeds the supervisor never restarts a worker.
+    """
     cluster = random_cluster(seed, 0.025, mode)
     cluster.standbys, cluster.replaces = 1 + seed % 2, seed % 4 < 2
     run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))
@@ -124,7 +130,7 @@ def test_rescaled_at_any_moment_while_processes_come_and_go(mode: RuntimeMode, s
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_rescaled_several_sources_at_once_by_workers_that_stand_by(mode: RuntimeMode, seed: int) -> None:
-    """One vertex reads two of them, and two read one of them; one has a sink of its own."""
+    """One vertex reads two of the sources, and two vertices read one of them. One source has a sink of its own."""
     cluster = random_cluster(seed, 0.02, mode, rescales=0.02, make_graph=two_by_split)
     cluster.standbys, cluster.replaces = seed % 3, seed % 3 == 0 or seed % 4 < 2
     run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))
@@ -134,8 +140,11 @@ def test_rescaled_several_sources_at_once_by_workers_that_stand_by(mode: Runtime
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_rescaled_while_each_worker_is_asked_for_a_vertex(mode: RuntimeMode, seed: int) -> None:
-    """It is begun at any moment of a rescale, and begins nothing that is to wait: a checkpoint would have read of it,
-    and not have it, or the JobMaster would wait for it in vain."""
+    """A worker may start at any moment of a rescale. It must not begin a subtask that has to wait.
+
+    Otherwise a checkpoint could cover input from that subtask without the subtask itself. Or the JobMaster would wait
+    for it in vain.
+    """
     cluster = random_cluster(seed, 0.02, mode, rescales=0.02, make_graph=two_by_split)
     cluster.by_vertex, cluster.groups = True, tuple(one.subtasks for one in cluster.graph.vertices)
     run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))

@@ -1,5 +1,7 @@
-"""What a worker tells one JobMaster after the other, and when it leaves. Its tasks are those of nobody: the tests say
-what they say."""
+"""A worker's reports to one JobMaster after the other, and the moment it leaves.
+
+The tests post the reports of its tasks.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,7 @@ def test_one_that_stands_still_goes_on_with_the_plan_of_now(bench: Bench) -> Non
 
 
 def test_one_that_is_about_to_stand_still_goes_on_when_it_does(bench: Bench) -> None:
-    """Nobody asks for that pause any more, and nobody is told of it."""
+    """The JobMaster that requested the pause is gone, so the pause is not reported."""
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
     bench.claim()
@@ -120,7 +122,10 @@ def test_one_that_is_about_to_stand_still_goes_on_when_it_does(bench: Bench) -> 
 
 
 def test_one_that_was_at_its_end_when_it_was_told_to_stand_still_says_that_it_is(bench: Bench) -> None:
-    """It does not answer a pause then: who waited for an answer would wait for ever."""
+    """A subtask at its end of data does not answer a pause.
+
+    A JobMaster that waited for the answer would wait forever.
+    """
     deployed(bench, RUNNING, AT_END)
     bench.turn(PAUSE)
     bench.claim()
@@ -134,7 +139,7 @@ def test_one_that_is_over_says_so(bench: Bench, state: rp.TaskReport) -> None:
 
 
 def test_one_that_is_being_begun_again_says_nothing_until_it_has_begun(bench: Bench) -> None:
-    """Were the attempt before said to be there, nobody would take note when the next one fails."""
+    """If the worker announced the previous attempt, the JobMaster would ignore the failure of the next one."""
     deployed(bench, RUNNING, FAILED)
     restart = cm.RestartSubtask(*WORLD, 5.0, PLAN)
     bench.turn(restart)
@@ -160,7 +165,7 @@ def test_w13_what_reads_splits_begins_again_for_the_next_jobmaster(tmp_path: Pat
     assert bench.claim() == []
     assert bench.told() == [restart]
     assert bench.claim() == []
-    assert bench.told() == []  # it is under way
+    assert bench.told() == []  # the restart is already in progress
     opened = rp.SubtaskOpened(1, V, SECOND)
     assert bench.turn(opened) == [opened]
 
@@ -181,7 +186,7 @@ def test_what_an_attempt_before_says_yet_is_of_no_interest(bench: Bench) -> None
 
 
 def test_it_stays_until_the_journal_says_that_its_subtasks_have_finished(bench: Bench) -> None:
-    """A JobMaster that is taking over has read the logs before, and waits to be told."""
+    """A JobMaster that takes over may have read the logs too early. It waits for the report."""
     deployed(bench, RUNNING, AT_END, DONE)
     bench.master.deliver()
     for _ in range(3):
@@ -262,7 +267,7 @@ def test_it_leaves_when_it_is_asked_to_and_says_so(bench: Bench) -> None:
 
 
 def test_one_that_fails_is_for_the_supervisor_to_begin_again(tmp_path: Path) -> None:
-    """Without restarts of its own: the JobMaster is told that it waits for another worker, and this one leaves."""
+    """A worker without restarts reports that its subtask waits for another worker, and leaves."""
     bench = Bench(tmp_path, restarts=False)
     bench.told()
     deployed(bench, RUNNING)
@@ -272,7 +277,7 @@ def test_one_that_fails_is_for_the_supervisor_to_begin_again(tmp_path: Path) -> 
 
 
 def test_who_leaves_before_the_first_has_begun_opens_no_log_of_the_others(tmp_path: Path) -> None:
-    """They are for whoever comes in its place."""
+    """The other logs are left to the worker that replaces it."""
     bench = Bench(tmp_path, restarts=False)
     bench.told()
     hosting, other = bench.worker._hosting, SubtaskId("w/0")
@@ -294,7 +299,7 @@ def test_one_that_cannot_be_mended_ends_the_run_for_all(tmp_path: Path) -> None:
 
 
 def test_what_is_stopped_with_it_has_not_failed(bench: Bench) -> None:
-    """It would end the run for all of them."""
+    """A report of the interruption as a failure would end the run."""
     deployed(bench, RUNNING)
     end = rp.SubtaskAtEndOfData(*WORLD)
     bench.worker.post(rp.SubtaskFailed(*WORLD, "interrupted"))
@@ -306,7 +311,7 @@ def test_what_is_stopped_with_it_has_not_failed(bench: Bench) -> None:
     assert outbox.left == "it was told to"
 
 
-# -- another cut of the state: made by the attempt that begins with it, and by no other (R21)
+# -- repartitioning: only the attempt that begins with the new number of partitions does it (R21)
 
 CUT = replace(PLAN, settings=VertexSettings(state_partitions=4))
 
@@ -330,7 +335,7 @@ def test_r21_one_that_stands_still_for_another_cut_begins_again_for_it(bench: Be
 
 
 def test_r21_another_jobmaster_finds_it_standing_still_for_a_cut_that_was_decided(bench: Bench) -> None:
-    """The one before had not told it to begin again."""
+    """The previous JobMaster had not sent the restart."""
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
     bench.turn(PAUSED)
@@ -359,7 +364,7 @@ def test_another_change_than_of_the_cut_needs_no_other_attempt(bench: Bench) -> 
 
 
 def test_it_shows_itself_before_it_begins_anything(tmp_path: Path) -> None:
-    """Who stands by takes what somebody has begun, and has nobody to show for it."""
+    """A standby worker takes attempts that were begun and that no outbox lists."""
     shown: list[object] = []
 
     class Looking(Recorder):

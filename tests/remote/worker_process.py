@@ -1,4 +1,4 @@
-"""The real worker, over a gateway whose tasks are those of the simulation."""
+"""The real worker over a gateway with simulated tasks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class SteppedTask(SyntheticTask):
-    """Without a thread: it takes a step when its process does."""
+    """A task without a thread: it takes a step when its process does."""
 
     is_deployed = False
 
@@ -55,7 +55,7 @@ class SteppedTask(SyntheticTask):
             self._do(self._runner.poll_barriers)
 
     def close(self) -> None:
-        """Nothing runs beside a step."""
+        """Do nothing, because nothing runs between two steps."""
 
     @property
     def can_run(self) -> bool:
@@ -70,7 +70,7 @@ class SteppedTask(SyntheticTask):
 
 
 class LaterRestarts(Restarts):
-    """In no thread: one after the other, at some later step."""
+    """Restarts without a thread: they run one after the other at later steps."""
 
     waiting: list[tuple[RestartSubtask, tuple[Task, ...]]]
 
@@ -82,7 +82,10 @@ class LaterRestarts(Restarts):
 
 
 class WorkerProcess(Process):
-    """``subtasks``: what it runs. ``supervised``: None if nobody counts its tries."""
+    """A simulated worker.
+
+    ``subtasks``: those it runs. ``supervised``: None if the supervisor does not count its tries.
+    """
 
     def __init__(
         self, cluster: Cluster, name: str, subtasks: tuple[SubtaskId, ...], seed: str, supervised: SupervisedTry | None
@@ -90,9 +93,10 @@ class WorkerProcess(Process):
         super().__init__(cluster, name)
         self.supervised = supervised
         self.shown_as = name
-        """What others know it by."""
+        """The name under which other processes see this one."""
         self.subtasks, self.random = subtasks, Random(seed)
-        self._nonces = itertools.count(1)  # of its own: a task's seed has one in it, and follows from nothing else
+        # one counter per process: a task's seed contains the nonce and must depend on nothing else
+        self._nonces = itertools.count(1)
         self.end: WorkerEnd | None = None
         self.tasks: list[SteppedTask] = []
         self.logs: dict[SubtaskId, SubtaskLog] = {}
@@ -100,7 +104,7 @@ class WorkerProcess(Process):
         self._journal = Journal(self.storage, JOB, clock=cluster.clock)
         self._begun = False
 
-    # -- its life
+    # -- steps
 
     def step(self) -> None:
         if not self._begun:
@@ -154,14 +158,14 @@ class WorkerProcess(Process):
         self._begun = True
 
     def _chosen(self, state: JobState) -> tuple[SubtaskId, ...]:
-        """As ``spark.worker_run.chosen``, which needs Spark."""
+        """Choose subtasks like ``spark.worker_run.chosen``, which needs Spark."""
         if not self.cluster.by_vertex:
             return state.together(self.subtasks)
         names = dict.fromkeys(one.vertex for one in self.subtasks)
         return tuple(one for name in names for one in state.named(name))
 
     def _turn(self) -> None:
-        """As :meth:`Worker.run`."""
+        """Do one turn of :meth:`Worker.run`."""
         worker = self.worker
         try:
             worker._step(self.gateway)
@@ -174,7 +178,7 @@ class WorkerProcess(Process):
             worker._close(self.gateway, worker._end.value)
             self.is_over = True
 
-    # -- its tasks
+    # -- tasks
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SteppedTask | None:
         world, graph = self.cluster.world, self._graph
@@ -204,7 +208,10 @@ class WorkerProcess(Process):
         self.failed(task.subtask, task.attempt, error)
 
     def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
-        """As the real one reports it. Where the process dies nobody is left to do so."""
+        """Report the failure as the real worker does.
+
+        Raise a simulated crash instead, because a dead process reports nothing.
+        """
         if not isinstance(error, Exception):
             raise error
         world = (self.deployment, subtask, attempt)

@@ -1,5 +1,7 @@
-"""The world of the simulation for processes that have nothing between them but the storage: it sees what each of them
-has made durable, in order, and looks at nothing else."""
+"""The simulated world for processes that share only the storage.
+
+It sees the objects that each process has written, in order, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,11 @@ from tests.simulation.world import JOB, BrokenError, Row, World
 
 
 class RemoteWorld(World):
-    """``live``: what the processes share. ``storage``: a copy of every entry that was ever in a log there: nothing is
-    truncated in it."""
+    """A world that follows the entries of a shared storage.
+
+    ``live``: the storage that the processes share. ``storage``: a copy of every log entry ever written there. Entries
+    in the copy are never truncated.
+    """
 
     def __init__(
         self, graph: JobGraph, rows: dict[tuple[str, str], int], *, name: str, splits: dict[str, dict[str, int]]
@@ -30,18 +35,20 @@ class RemoteWorld(World):
         super().__init__(graph, rows, name=f"{name}-archive", aligned=False, splits=splits)
         self.live = MemoryStorage(f"simulation/{name}")
         self.rescaled = 0
-        """How often the graph has changed while it ran."""
+        """Number of changes of the graph during runs."""
         self._entries = AppendLog(self.storage, journal_path(JOB), format="journal", parse=decode_all)
         self._epoch = 0
         self._files: dict[tuple[SubtaskId, str], tuple[Row, ...]] = {}
         self._deployments: dict[int, int] = {}
-        """Epoch -> that of the barriers of its JobMaster."""
+        """Epoch -> the epoch that its JobMaster writes into barriers, which is that of the deployment."""
         self._grown: dict[int, list[set[SubtaskId]]] = {}
-        """Epoch -> the subtasks that it begins with, and those after each change of the graph in it. Which of these a
-        checkpoint is of is decided by its JobMaster, and told by nobody; it never goes back."""
+        """Epoch -> sets of subtasks: first the initial set, then the set after each change of the graph.
+
+        Only the JobMaster decides which set a checkpoint covers. A later checkpoint never covers an earlier set.
+        """
 
     def write(self, subtask: SubtaskId, path: str) -> str:
-        """As the real ones lie there, under the names by which they are collected."""
+        """Write a partition file with the folder and file names that the real clean-up expects."""
         folder = f"{self.graph.data_folder(subtask.vertex)}/{path.removeprefix(f'{subtask}-')}"
         for name in ("part-0", "_SUCCESS"):
             self.live.create(f"{partition_path(JOB, subtask.vertex, subtask.number)}/{folder}/{name}", b"rows")
@@ -49,23 +56,27 @@ class RemoteWorld(World):
         return f"{folder}/part-0"
 
     def read(self, producer: SubtaskId, path: str) -> tuple[Row, ...]:
-        """Raises ObjectNotFoundError if it is gone. Who was overtaken may find that; anybody else never gets on."""
+        """Return the rows of a partition file.
+
+        Raises ObjectNotFoundError if the file was deleted. Only an overtaken process may meet this; any other would
+        never finish.
+        """
         self.live.read(f"{partition_path(JOB, producer.vertex, producer.number)}/{path}")
         return self._files[producer, path]
 
     def partitions(self) -> dict[str, list[str]]:
-        """Subtask -> the files in its partition."""
+        """Return subtask -> files in its partition."""
         found = {one: self.live.files(partition_path(JOB, one.vertex, one.number)) for one in self.graph.subtasks}
         return {str(one): [path for path, _ in files] for one, files in found.items() if files}
 
     def created(self, path: str, data: bytes) -> None:
-        """An object was created in the storage that the processes share."""
+        """Copy journal and log entries that a process has created in the shared storage."""
         folder, _, name = path.rpartition("/")
         if folder.endswith(("/journal", "/log")) and not name.startswith("head-"):
             self.storage.create(path, data)
 
     def look(self) -> None:
-        """Hold all that is new against the rules. Raises BrokenError."""
+        """Check all new entries against the rules. Raises BrokenError."""
         for entry in self._entries.tail():
             for event in entry.value:
                 self._note(event)
@@ -100,7 +111,7 @@ class RemoteWorld(World):
         return self._deployments[epoch]
 
     def check_the_end(self) -> None:
-        """Of a job that has FINISHED."""
+        """Check the rows and the last checkpoint of a FINISHED job."""
         self.look()
         self.check_all_rows()
         for _, event in self.journal:

@@ -1,4 +1,4 @@
-"""How a process ends, and what whoever started it makes of that."""
+"""Exit codes of a process, and how its supervisor interprets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Status lines: what a driver prints, its reader reads; and nothing else is taken for one."""
+"""Status lines: a reader reads every line that a driver prints, and takes no other text for a status line."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def redact(text: str) -> str:
 
 
 def test_a_secret_is_hidden_wherever_it_stands_and_the_line_stays_one() -> None:
-    """A secret of digits is in numbers, too, which it does not come from."""
+    """A secret made of digits may also occur in unrelated numbers."""
     data: dict[str, Any] = {"epoch": 1234567, "traceback": f"in {SECRET}", "paths": [{"a": SECRET}, ("x", SECRET)]}
     told = parse_line(format_line(StatusLine(LineKind.FAILED, f"no access with {SECRET}", data)))
     assert told is not None

@@ -1,4 +1,4 @@
-"""What a person reads of a run, and what programs read. Needs no Spark."""
+"""Reports of a run, as people and programs read them. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_ckpt.report.status_reporter import IDLE_SECONDS, StatusRep
 
 
 class Run:
-    """A reporter that is told of checkpoints, one every 30 seconds."""
+    """Reporter that is notified of a checkpoint every 30 seconds."""
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
-"""What a job whose input, root and output are in an object store is charged for, counted on a server here.
+"""Bill of a job whose input, root and output are in an object store, counted with a local server.
 
-``python -m tests.s3.bills`` counts anew and writes the table of docs/object-store.md, which stands between
-``<!-- bills -->`` and ``<!-- end of bills -->``.
+``python -m tests.s3.bills`` counts again and writes the table of docs/object-store.md between ``<!-- bills -->`` and
+``<!-- end of bills -->``.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ PAGE = ROOT / "docs" / "object-store.md"
 JOB = Path(__file__).parent / "jobs" / "live.py"
 JOB_ID = "bill"
 NEVER = 86_400.0
-"""Seconds between checkpoints: there is none."""
+"""Checkpoint interval in seconds that no run reaches."""
 LOOKS = 20
-"""A driver looks for requests to stop or drain each second: so many of its looks are how long something is watched."""
+"""Number of the driver's polls for stop and drain requests, one per second. It is the duration of a measurement."""
 HOUR = 3600.0
 FILES = 10
-"""Micro-batches that are counted: each tenth is a dearer one."""
+"""Number of measured micro-batches. Every tenth one is more expensive."""
 
 START = "the start of a new job, until RUNNING"
 RESTART = "a start behind a kill, until RUNNING"
@@ -46,7 +46,7 @@ _TABLE = re.compile(r"(<!-- bills -->\n).*?(<!-- end of bills -->)", re.DOTALL)
 
 @dataclass
 class Account:
-    """Of one job on ``server``, and what it is charged for. Leaving the context kills its drivers."""
+    """Account of one job's requests to ``server``. Leaving the context kills the job's drivers."""
 
     server: Server
     jars: Path
@@ -67,7 +67,7 @@ class Account:
             driver.end()
 
     def put(self) -> None:
-        """It is one request of ours."""
+        """Upload an input file. This adds one request of the test itself."""
         self.bucket.put(f"data/live/{self.files:04d}.parquet", range(self.files * 20, self.files * 20 + 20))
         self.files += 1
 
@@ -91,7 +91,7 @@ class Account:
         return driver
 
     def watched(self, looks: int = LOOKS) -> list[Request]:
-        """What comes in so many seconds of the driver."""
+        """Return the requests of as many seconds, measured by the driver's polls."""
         seen: list[Request] = []
 
         def look() -> bool:
@@ -108,14 +108,14 @@ class Account:
         return cost(self.log.taken())
 
     def until_quiet(self) -> list[Request]:
-        """All that comes until nothing is written any more."""
+        """Return all requests until the job no longer writes."""
         seen = last = self.watched(5)
         while any(one.verb == "PUT" for one in last):
             seen += (last := self.watched(5))
         return seen
 
     def released(self) -> list[Request]:
-        """All that comes until FILES more are released, one by one."""
+        """Return all requests until FILES further batches are released, one by one."""
         seen: list[Request] = []
         for _ in range(FILES):
             before = self.releases()
@@ -128,7 +128,7 @@ class Account:
         return sum(" rows" in line["message"] for line in self.drivers[-1].lines("released"))
 
     def with_checkpoints(self, second: Cost, watch: Callable[[], list[Request]]) -> tuple[Cost, int]:
-        """What is watched costs, but for what an idle job does, and how many checkpoints there were."""
+        """Return the cost of ``watch`` without an idle job's cost, and the number of checkpoints meanwhile."""
         lines = self.drivers[-1].lines
         before = len(lines("checkpoint"))
         seen = watch()
@@ -144,13 +144,13 @@ def looks(requests: Sequence[Request]) -> int:
 
 
 def idle(account: Account) -> Cost:
-    """A second of it."""
+    """Return the cost of one second of an idle job."""
     seen = account.watched()
     return cost(seen) * (1 / looks(seen))
 
 
 def bills(server: Server, jars: Path, folder: Path) -> dict[str, Cost]:
-    """Each counted; of what takes its time, what an idle job costs meanwhile is taken off."""
+    """Return the measured costs. The cost of an idle job is subtracted from everything that takes time."""
     found: dict[str, Cost] = {}
     with Account(server, jars, folder) as account:
         found[START] = account.started(NEVER)
@@ -186,7 +186,7 @@ def table(found: Mapping[str, Cost]) -> str:
 
 
 def shown(page: str) -> dict[str, Cost]:
-    """What the table of a page says."""
+    """Return the costs shown in a page's table."""
     rows = [line.strip("| ").split(" | ") for line in _TABLE.search(page)[0].splitlines() if line.startswith("| ")]  # type: ignore[index]
     return {name: Cost(float(gets.replace(",", "")), float(puts.replace(",", ""))) for name, gets, puts, _ in rows[2:]}
 

@@ -1,4 +1,4 @@
-"""Spark's S3 file system, at the version of the Hadoop that Spark brings, and Delta's, from Maven Central."""
+"""Spark's S3 file system in the version of Spark's Hadoop, and Delta's jars, from Maven Central."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def hadoop_version() -> str:
 
 
 def hadoop_aws() -> Path:
-    """The folder with hadoop-aws and what it needs (0.7 GB, downloaded once). ``CKPT_S3_JARS`` is the cache."""
+    """Return the folder of hadoop-aws and its dependencies (0.7 GB, downloaded once). ``CKPT_S3_JARS`` is the cache."""
     return _jars("org.apache.hadoop", "hadoop-aws", hadoop_version())
 
 
 def delta_spark() -> list[Path]:
-    """Delta for Spark 4.2, without what Spark has itself (90 MB, downloaded once)."""
+    """Return Delta's jars for Spark 4.2, without jars that Spark has itself (90 MB, downloaded once)."""
     folder = _jars("io.delta", "delta-spark_4.2_2.13", "4.4.0")
     return sorted(path for path in folder.glob("*.jar") if path.name.startswith(("delta-", "unitycatalog-")))
 

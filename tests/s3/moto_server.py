@@ -11,8 +11,10 @@ from tests.support.s3_server import hold_conditions
 
 
 def say_nothing(handler: BaseHTTPRequestHandler) -> bool:
-    """Werkzeug says "100 Continue" itself. Said twice, it is the end of the request to the AWS SDK that S3A uses, and
-    uploads of a state store's files fail or hang."""
+    """Leave the answer "100 Continue" to Werkzeug.
+
+    A second answer ends the request for the AWS SDK that S3A uses. Then uploads of state store files fail or hang.
+    """
     return True
 
 

@@ -1,4 +1,4 @@
-"""What an S3 server on this machine was asked for, by what S3 takes for it."""
+"""Requests to a local S3 server, classified and priced as S3 does."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _PREFIX = re.compile(r"(?:^|&)prefix=([^&]*)")
 @dataclass(frozen=True)
 class Request:
     verb: str
-    """LIST where S3 calls it so; DELETE of many, too."""
+    """S3's name, for example LIST. DELETE also for several objects."""
     path: str
-    """Of a LIST, the prefix."""
+    """Path of the object; the prefix for a LIST."""
 
     @property
     def cost(self) -> Cost:
-        """A deletion costs nothing, of one or of many."""
+        """Return the price class. Deletions are free, for one object or many."""
         if self.verb == "DELETE":
             return Cost(0, 0)
         return Cost(1, 0) if self.verb in {"GET", "HEAD"} else Cost(0, 1)
 
 
 def parsed(lines: str) -> Iterator[Request]:
-    """Of a log as werkzeug writes it, answers other than 200 in colours."""
+    """Parse a log of werkzeug, which colours answers other than 200."""
     for line in _LINE.finditer(lines):
         verb, path, query = line["verb"], line["path"], line["query"] or ""
         if verb == "GET" and (found := _PREFIX.search(query)):
@@ -45,16 +45,16 @@ def cost(requests: Iterable[Request]) -> Cost:
 
 
 class RequestLog:
-    """Of a running server, read on from where it was read last."""
+    """Log of a running server. Each read continues after the previous one."""
 
     def __init__(self, log: Path) -> None:
         self._log, self._read = log, 0
 
     def taken(self) -> list[Request]:
-        """What has come since this was asked last."""
+        """Return the requests since the previous call."""
         with self._log.open() as file:
             file.seek(self._read)
             lines = file.read()
-        lines = lines[: lines.rfind("\n") + 1]  # the last one may be written by half yet
+        lines = lines[: lines.rfind("\n") + 1]  # the last line may be half written
         self._read += len(lines)
         return list(parsed(lines))

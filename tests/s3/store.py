@@ -1,4 +1,4 @@
-"""An S3 server on loopback, in a process of its own, and a bucket in it."""
+"""S3 server on the loopback interface, in its own process, and a bucket in it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Server(Process):
         return endpoint
 
     def options(self) -> dict[str, Any]:
-        """What a user gives as storage options."""
+        """Return the storage options that a user would pass."""
         return {
             "key": KEY,
             "secret": SECRET,
@@ -71,7 +71,7 @@ class Bucket:
         return open_storage(Location(f"s3://{self.name}", self.options))
 
     def put(self, path: str, ids: Iterable[int]) -> None:
-        """A Parquet file of rows {"id", "k"}; appears whole, as every object does."""
+        """Upload a Parquet file of rows {"id", "k"}. Like every object it appears whole."""
         numbers = list(ids)
         body = io.BytesIO()
         parquet.write_table(pa.table({"id": numbers, "k": [number % 7 for number in numbers]}), body)

@@ -1,4 +1,4 @@
-"""What a job in an object store is charged for is what docs/object-store.md says."""
+"""docs/object-store.md shows the measured costs of a job in an object store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_server_s_log_is_read_as_s3_charges_for_it() -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_the_requests_of_a_job_are_those_that_the_page_tells(server: Server, jars: Path, tmp_path: Path) -> None:
-    """A request each second more is seen; one or two of a start, which waits for the JVM, are not."""
+    """The tolerance notices one more request per second, but not one or two of a start, which waits for the JVM."""
     counted, told = bills.bills(server, jars, tmp_path), bills.shown(bills.PAGE.read_text("utf-8"))
     assert counted.keys() == told.keys()
     for name, one in counted.items():

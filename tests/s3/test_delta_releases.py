@@ -1,4 +1,4 @@
-"""Releases to a Delta table on S3: several at once, beside a foreign writer. Without Spark."""
+"""Concurrent releases to a Delta table on S3, next to a foreign writer. Without Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.s3
 
 
 class Uploaded(Frame):
-    """Its writer puts the file into a bucket."""
+    """Frame whose writer puts the file into a bucket."""
 
     bucket: Bucket
 

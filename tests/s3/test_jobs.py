@@ -1,4 +1,4 @@
-"""Whole jobs whose input, checkpoint root and outputs are in an object store, which Spark reaches through S3A."""
+"""Whole jobs whose input, checkpoint root and outputs are in an object store. Spark uses S3A."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_job_on_s3_releases_every_row_once_and_tells_no_secret(
 def test_a_driver_killed_in_the_middle_changes_nothing_in_the_output(
     variant: Variant, bucket: Bucket, jars: Path, tmp_path: Path
 ) -> None:
-    """R1, R5, R8, R9: the folder of the dead attempt is copied, object by object, and the job goes on."""
+    """R1, R5, R8, R9: the next driver copies the dead attempt's folder, object by object, and the job resumes."""
     with World(tmp_path, bucket, variant, jars) as world:
         world.add_history(6)
         world.add_live()

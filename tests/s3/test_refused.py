@@ -1,4 +1,4 @@
-"""What is missing or does not fit is told before the job exists."""
+"""Missing or unsuitable requirements are reported before the job exists."""
 
 from __future__ import annotations
 

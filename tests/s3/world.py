@@ -1,4 +1,4 @@
-"""A job whose input, root and outputs are all in one bucket, and its drivers."""
+"""Job whose input, root and outputs are all in one bucket, and its drivers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 class World:
-    """``folder``: for the drivers' logs. Leaving the context kills every driver that was started in it."""
+    """World of that job. ``folder``: for the drivers' logs. Leaving the context kills every driver started in it."""
 
     def __init__(self, folder: Path, bucket: Bucket, variant: Variant, jars: Path | None) -> None:
         self.folder, self.bucket, self.variant = folder, bucket, variant
@@ -91,7 +91,7 @@ class World:
         return read_manifests(f"s3://{self.bucket.name}/data/{sink}", storage_options=self.bucket.options)
 
     def released(self, sink: str) -> list[Row]:
-        """In the order of checkpoints, batches and files."""
+        """Return the released rows in the order of checkpoints, batches and files."""
         return [
             row for manifest in self.manifests(sink) for file in manifest.files for row in self._rows(sink, file.path)
         ]
@@ -103,7 +103,7 @@ class World:
         return [json.loads(line) for line in data.decode().splitlines()]
 
     def missing(self) -> int:
-        """How many input rows have not come out of every sink."""
+        """Return the number of input rows that at least one sink lacks."""
         return max(len(self.ids) - self._covered(sink) for sink in self.variant.sinks)
 
     def _covered(self, sink: str) -> int:
@@ -124,13 +124,13 @@ class World:
             self._check_visible(sink)
 
     def _check_visible(self, sink: str) -> None:
-        """What a reader sees that knows nothing of manifests is what was released."""
+        """Assert that a reader without manifests sees exactly the released files."""
         files = [path for path, _ in self.bucket.storage.child(f"data/{sink}").files("")]
         visible = {path for path in files if not any(part.startswith("_") for part in path.split("/"))}
         assert visible == {file.path for manifest in self.manifests(sink) for file in manifest.files}
 
     def check_nothing_tells(self, *secrets: str) -> None:
-        """No secret is in an object of the bucket or in what a driver has printed."""
+        """Assert that no secret is in an object of the bucket or in a driver's output."""
         storage = self.bucket.storage
         for path, _ in storage.files(""):
             data = storage.read(path)

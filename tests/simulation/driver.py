@@ -1,4 +1,4 @@
-"""One driver process in the simulation: a coordinator, the runners, a releaser, their messages."""
+"""A simulated driver process: a coordinator, the runners, a releaser, and their messages."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ from tests.simulation.world import JOB, BrokenError, FencedError, World
 
 
 class CrashError(Exception):
-    """The driver dies here (a fault, as data)."""
+    """A fault that kills the driver."""
 
 
 def replayed(world: World) -> JobState:
-    """What a replay of the journal finds."""
+    """Return the job's state by a replay of the journal."""
     state = JobState(JOB)
     for _, event in world.journal:
         event.apply(state)
@@ -79,7 +79,7 @@ def replayed(world: World) -> JobState:
 
 @dataclass(frozen=True)
 class Planned:
-    """What a driver plans when it has claimed the job. ``readers``: of each source with splits."""
+    """The plan of a driver that has claimed the job. ``readers``: for each source with splits."""
 
     graph: JobGraph
     readers: dict[str, int]
@@ -87,8 +87,10 @@ class Planned:
 
 
 def planned(world: World, mode: str, random: Random) -> Planned:
-    """Some drivers declare another parallelism than the one before. What was asked for while that ran holds for those
-    that do not."""
+    """Plan the job. Some drivers declare another parallelism than the previous one.
+
+    The others keep the parallelism that was requested during the previous run.
+    """
     state = replayed(world)
     graph = world.graph if state.plan is None else state.graph()
     sources, widths, wanted, rescaled = {}, {}, {}, {}
@@ -111,9 +113,10 @@ def planned(world: World, mode: str, random: Random) -> Planned:
 
 
 class Driver:
-    """Take-over in steps (claim, open every log, start), so that an older driver acts in between.
+    """A simulated driver.
 
-    ``faulty``: whether answers get lost or repeated, releases fail, barriers are declined.
+    It takes over in steps (claim, open every log, start), so that an older driver may act in between. ``faulty``:
+    answers get lost or repeated, releases fail, barriers are declined.
     """
 
     def __init__(
@@ -131,7 +134,7 @@ class Driver:
         self.slots = random.choice((1, 2, 100))
         self.faulty = True
         self.replaces = True
-        """Whether subtasks go on under their next attempts."""
+        """True: running subtasks are replaced by their next attempts."""
         self.crash_in_effects = False
         self.dead = False
         self.over: str | None = None
@@ -139,25 +142,25 @@ class Driver:
         self.late: list[SubtaskId] = []
         self.coordinator: Coordinator | None = None
         self.releases: dict[str, int] = {}
-        """Under way: sink -> checkpoint."""
+        """Releases in progress: sink -> checkpoint."""
         self.inbox: list[Message] = []
         self.asked: set[str] = set()
-        """Requests that reached the coordinator."""
+        """Requests that have reached the coordinator."""
         self.epoch = world.claim()
         self.plan = planned(world, options.mode, random)
         self.graph = self.plan.graph
-        """As the epoch begins."""
+        """The graph at the beginning of the epoch."""
         self.attempts = first_attempts(self.epoch, self.graph.subtasks)
         self.logs: dict[SubtaskId, SubtaskLog] = {}
         self.replaced: list[Runner] = []
-        """Of attempts that the next one of this epoch has fenced. They go on as long as they can."""
+        """Runners of attempts that the next one of this epoch has fenced. They run on as long as they can."""
         self.restarting: dict[SubtaskId, RestartSubtask] = {}
-        """Failed ones, whose next attempts are about to begin."""
+        """Failed subtasks whose next attempts are about to begin."""
         self.plans: dict[str, VertexPlan] = {}
-        """Of subtasks that were to be deployed, and are not opened yet."""
+        """Plans of subtasks that should be deployed but are not opened."""
         self.written = len(world.journal)
         self.waiting: list[ev.Event] = []
-        """What decides nothing, not yet in the journal. Lost when the driver dies."""
+        """Events that decide nothing and are not yet in the journal. They are lost when the driver dies."""
         self._starting = self._take_over()
 
     # -- start
@@ -173,11 +176,11 @@ class Driver:
                 self.late.append(subtask)
                 continue
             self._open(subtask)
-            if log.state.closed and subtask not in finished:  # R11: the log's tail decides
+            if log.state.closed and subtask not in finished:  # the log's tail decides (R11)
                 self._append(ev.SubtaskFinished(subtask, str(self.attempts[subtask]), self.world.now))
             yield
         for subtask in [name for name in self.logs if name not in self.late]:
-            self._make(subtask)  # when every log is opened: what the driver before published is read
+            self._make(subtask)  # after every log is opened, because runners read the previous driver's entries
         state = replayed(self.world)
         lists = {uid: [Split(one, one) for one in splits] for uid, splits in self.world.splits.items()}
         splits = restored_splits(state, self.graph, self.logs, lists, self.plan.readers)
@@ -202,8 +205,11 @@ class Driver:
         return continues_at(log, batch=self.options.is_batch, by_split=by_split)
 
     def _replace(self, subtask: SubtaskId) -> None:
-        """The task hangs: its next attempt opens the log. Word of it comes after what is in the inbox by then, and the
-        coordinator goes on with the one before until it does."""
+        """Simulate a task that hangs: its next attempt opens the log.
+
+        The report of it comes after the messages in the inbox. Until then the coordinator works with the previous
+        attempt.
+        """
         before = self.runners[subtask]
         has_failed = any(isinstance(message, SubtaskFailed) for message in before.outbox)
         attempt = before.attempt.next(f"r{len(self.replaced)}")
@@ -212,7 +218,7 @@ class Driver:
             self.runners[subtask].outbox.append(SubtaskOpened(self.epoch, subtask, attempt))
 
     def _begin_next(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> bool:
-        """False: the log is closed, nothing is left to do."""
+        """Begin the next attempt. Return False if the log is closed and nothing is left to do."""
         log = SubtaskLog(self.world.storage, subtask_log_path(JOB, subtask.vertex, subtask.number))
         log.load()
         if log.state.closed:
@@ -224,13 +230,13 @@ class Driver:
         return True
 
     def _fail(self, subtask: SubtaskId) -> None:
-        """It says so, and may go on for a while: until it is told to stop, or is fenced."""
+        """Report a failure. The runner may run on until it is stopped or fenced."""
         runner = self.runners[subtask]
         if not any(isinstance(message, SubtaskOpened) for message in runner.outbox):
             runner.outbox.append(SubtaskFailed(self.epoch, subtask, runner.attempt, "boom"))
 
     def _restart(self, command: RestartSubtask) -> None:
-        """As the gateway does it; what is left of the attempt before is in no hurry to end."""
+        """Restart the subtask as the gateway does. The previous attempt may run on for a while."""
         if command.attempt == AttemptId.vacant(self.epoch):
             self._begins(command.subtask)
         before = self.runners.pop(command.subtask, None)
@@ -239,7 +245,7 @@ class Driver:
         self.restarting[command.subtask] = command
 
     def _begins(self, subtask: SubtaskId) -> None:
-        """R21: everybody who reads it has been told so."""
+        """Check that every reader of a new subtask knows it before it begins (R21)."""
         self.world.begins(self.epoch, subtask)
         for consumer, _ in readers(self.world.graph, subtask):
             runner = self.runners.get(consumer)
@@ -261,7 +267,7 @@ class Driver:
             self.inbox += [SubtaskOpened(*world), SubtaskDone(*world)]
 
     def _tell(self, command: Command, work: Callable[[Runner], None]) -> None:
-        """As the gateway does: to the attempt that it names, and to no other. One that is fenced falls silent."""
+        """Send the command to the attempt that it names, as the gateway does. A fenced attempt stays silent."""
         for runner in (self.runners.get(command.subtask), *self.replaced):
             if runner is not None and (runner.subtask, runner.attempt) == (command.subtask, command.attempt):
                 self._let(runner, work)
@@ -276,14 +282,14 @@ class Driver:
             self.replaced.remove(runner)
 
     def _deploy(self, command: DeploySubtask) -> None:
-        """Some take their time to be opened; nobody else starts them."""
+        """Deploy the subtask, or keep the plan if its log is opened later."""
         if command.subtask in self.late:
             self.plans[command.subtask] = command.plan
         else:
             self._tell(command, lambda runner: runner.deploy(command.plan))
 
     def _make(self, subtask: SubtaskId, plan: VertexPlan | None = None) -> None:
-        """``plan``: None for that of a first attempt."""
+        """Create the runner. ``plan``: None stands for the plan of a first attempt."""
         if self.logs[subtask].state.closed:
             return
         plan = plan or first_plan(replayed(self.world), subtask)
@@ -295,7 +301,7 @@ class Driver:
     # -- one step
 
     def step(self) -> None:
-        """Something random that can happen in this process. A fenced driver dies of it."""
+        """Take one random step of this process. A fenced driver dies in it."""
         try:
             self._step()
         except (FencedError, OvertakenError, CrashError):
@@ -421,7 +427,7 @@ class Driver:
                     raise BrokenError(f"the job failed: {effect.cause}")
 
     def _release(self) -> None:
-        """One of those under way, whole or not at all: a sink does it in one step."""
+        """Carry out a random pending release. A sink releases in one step, completely or not at all."""
         sink = self.random.choice(sorted(self.releases))
         checkpoint = self.releases.pop(sink)
         if self.faulty and self.random.random() < 0.05:
@@ -439,7 +445,7 @@ class Driver:
         self.inbox.append(ReleaseDone(self.epoch, checkpoint, sink, {"rows": 1}))
 
     def _release_sink(self, vertex: JobVertex, sink: str, event: ev.CheckpointCompleted) -> None:
-        """The job may have got more subtasks since the checkpoint."""
+        """Release a sink. Only subtasks in the checkpoint count, because the job may have more of them now."""
         target = self.world.targets[sink]
         for name in [one for one in vertex.subtasks if one in event.subtasks]:
             for path, rows in self.world.staged(name, sink, event.subtasks[name].position):

@@ -1,5 +1,4 @@
-"""Subtasks that tell of their micro-batches, and now and then that Spark's log of what they read has grown:
-again and again, until they begin anew."""
+"""Subtasks that report their micro-batches and, at times, a grown source log of Spark's, until they are replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subtasks that tell of their micro-batches, as those of live sources beside their JobMaster do."""
+"""Subtasks that report their micro-batches, like subtasks with live sources in the JobMaster's process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark does for a task, in the simulation: a query that reads some of what there is, batch by batch."""
+"""A simulated Spark query that reads some of the available input in each batch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
 
 
 def offset_json(offset: int) -> str:
-    """As a file source's: the number of the last thing it took, -1 for none."""
+    """Return an offset in a file source's format: the number of the last item read, -1 for none."""
     return json.dumps({"logOffset": offset})
 
 
 @dataclass
 class Feed:
-    """What the query may read of one edge, in order. As the real one, it is taken up where the attempt before stood:
-    ``base`` things were read by then. ``keys``: path -> the channel that it came by."""
+    """The files that the query may read from one edge, in order.
+
+    Like the real feed, it resumes where the previous attempt stopped: ``base`` items were read by then. ``keys``: path
+    -> channel that delivered it.
+    """
 
     base: int
     paths: list[str] = field(default_factory=list)
@@ -35,8 +38,10 @@ class Feed:
 
 @dataclass
 class ChannelFeed:
-    """What one channel brings into the feed of its edge. The last that the attempt before has read was at
-    position ``fed`` or before."""
+    """The part of an edge's feed that one channel delivers.
+
+    The last entry that the previous attempt read was at position ``fed`` or before.
+    """
 
     of: Feed
     key: str
@@ -60,7 +65,7 @@ class ChannelFeed:
 
 @dataclass
 class Source:
-    """A source of one subtask: its rows are numbers. ``count``: None if it never ends."""
+    """A source of one subtask, with numbers as rows. ``count``: None if it never ends."""
 
     uid: str
     count: int | None
@@ -71,7 +76,7 @@ class Source:
 
 
 class Seen:
-    """What Spark's own log of a source says about an offset (``SeenFiles``)."""
+    """Spark's own log of a source, as :class:`SeenFiles` shows it."""
 
     def __init__(self, of: Feed | Source) -> None:
         self._of, self._read = of, 0
@@ -85,8 +90,10 @@ class Seen:
 
 
 class Query:
-    """The plan of one micro-batch after the other. ``inputs``: uid -> feed or source; those in ``without`` are left
-    out, and keep their offsets."""
+    """A sequence of planned micro-batches. ``inputs``: uid -> feed or source.
+
+    Inputs in ``without`` are left out and keep their offsets.
+    """
 
     def __init__(self, inputs: dict[str, Feed | Source], last: Batch | None) -> None:
         self._inputs = inputs
@@ -95,7 +102,7 @@ class Query:
         self.is_running = False
 
     def plan(self, random: Random, without: frozenset[str]) -> dict[str, int]:
-        """Where the next batch ends, for each input."""
+        """Return the end of the next batch for each input."""
         ends = dict(self.offsets)
         for uid, one in self._inputs.items():
             if uid in without:

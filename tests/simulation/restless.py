@@ -1,4 +1,4 @@
-"""A controller that asks for whatever comes to its mind, as often as it is asked."""
+"""A controller that requests random changes whenever it is called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 
 
 class Restless(Controller):
-    """``asked``: when; what it asks for may be impossible, and one that raises is not asked again."""
+    """A controller that requests random changes, some of them impossible. ``asked``: times of the calls.
+
+    A controller that raises is not called again.
+    """
 
     every = 0.5
     cool_down = 2.0

@@ -1,5 +1,7 @@
-"""A subtask's process in the simulation: the real machine, gate, inputs, publication and log, over a query that is not
-Spark's. What the real task does in a thread of its own is done here at some later step."""
+"""Simulated subtasks: the real machine, gate, inputs, publication and log, over a simulated query.
+
+The work of the real task's thread is done here in later steps.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,10 @@ ALIGNED_TIMEOUT = 10.0
 
 
 class Runner:
-    """``outbox`` is what it tells the coordinator, in order. ``graph``: as the epoch began; ``log``: its own, opened;
-    ``inputs``: gives the log of a subtask that it reads."""
+    """A simulated subtask. ``outbox``: reports to the coordinator, in order. ``graph``: as the epoch began.
+
+    ``log``: its own log, opened. ``inputs``: returns the log of a subtask that this one reads.
+    """
 
     publication: Publication
     machine: TaskMachine
@@ -68,7 +72,7 @@ class Runner:
         self.log, self.log_of = log, inputs
         self.made_for = plan
         self.told: VertexPlan | None = None
-        """The plan that it was deployed with, or went on with, last."""
+        """The plan of its last deployment or resume."""
         self.vertex = world.graph.vertex(subtask.vertex)
         self.outbox: list[Report] = []
         self.work: deque[Callable[[], None]] = deque()
@@ -79,14 +83,14 @@ class Runner:
         raise NotImplementedError
 
     def _channels(self, plan: VertexPlan) -> dict[str, Channel]:
-        """By their keys; all that it reads under the plan."""
+        """Return key -> channel for all channels that it reads under the plan."""
         return {one.key: one for one in channels(self.graph.rescaled(plan.parallelism), self.subtask)}
 
     @property
     def task_id(self) -> TaskId:
         return TaskId(self.epoch, self.subtask, self.attempt)
 
-    # -- what the driver asks for
+    # -- commands of the driver
 
     def deploy(self, plan: VertexPlan) -> None:
         self.told = plan
@@ -105,7 +109,10 @@ class Runner:
         self.told = plan
 
     def prepare(self, trial: str, plan: VertexPlan, *, fits: bool) -> None:
-        """``fits``: what comes of it, at a later step. What reads all there is cannot be changed."""
+        """Report that the change does not fit, because this query reads all its input at once.
+
+        In other runners ``fits`` is the result of the trial, reported in a later step.
+        """
         self.outbox.append(ReconfigurationUnfit(*self.task_id, trial, "it ends by itself"))
 
     def drain(self) -> None:
@@ -115,17 +122,17 @@ class Runner:
         raise NotImplementedError
 
     def poll_barriers(self) -> None:
-        """R19: the tails of the inputs are watched while a batch runs."""
+        """Watch the tails of the inputs while a batch runs (R19)."""
 
     def run(self, random: Random) -> None:
-        """A step of its own: of its thread, or of its query."""
+        """Take one step of its thread or of its query."""
         if self.work and random.random() < 0.7:
             self.work.popleft()()
         else:
             self._run_batch(random)
 
     def _run_batch(self, random: Random) -> None:
-        """One micro-batch, if the query runs and there is something to read."""
+        """Run one micro-batch, if the query runs and there is input."""
 
     # -- rows
 
@@ -138,7 +145,7 @@ class Runner:
         return (self.subtask, uid, int(number))
 
     def _staged(self, batch_id: int, rows: list[Row]) -> dict[str, Any]:
-        """Files and handles of a batch, under a name that no other has (R5)."""
+        """Return the files and handles of a batch, under a unique name (R5)."""
         path = f"{self.subtask}-{self.attempt}-{batch_id}-{next(_NAMES)}"
         self.world.rows[path] = tuple(rows)
         read = rows and self.world.graph.outputs(self.vertex.uid)
@@ -149,7 +156,7 @@ class Runner:
 class StreamingRunner(Runner):
     publication: GatedPublication
     publication_type = GatedPublication
-    """Replaced by a test to show that the simulation notices."""
+    """Replaced by tests with a defect that the simulation must notice."""
     machine_type = TaskMachine
 
     def _prepare(self, plan: VertexPlan) -> None:
@@ -196,12 +203,12 @@ class StreamingRunner(Runner):
         return Inputs(edges, bounded, gate, seen)
 
     def _input(self, channel: Channel, read: int) -> EdgeInput:
-        start = max(0, read - 1)  # as the real one: the last entry that was read may be the end
+        start = max(0, read - 1)  # as in the real input: the last entry that was read may be the end
         edge, log = channel.edge, self.log_of(channel.producer)
         feed: Any = q.ChannelFeed(self.feeds[edge.uid], channel.key, fed=read - 1)
         return EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
 
-    # -- what the driver asks for
+    # -- commands of the driver
 
     def deploy(self, plan: VertexPlan) -> None:
         super().deploy(plan)
@@ -230,7 +237,7 @@ class StreamingRunner(Runner):
             self.publication.act_on_inputs()
             self._carry_out(self.machine.advance(self._seen()))
 
-    # -- its query
+    # -- the query
 
     def _seen(self) -> Seen:
         inputs = self.publication.inputs
@@ -287,7 +294,7 @@ class StreamingRunner(Runner):
         self._carry_out(self.machine.planned(reads, runs_out=False, seen=self._seen()))
 
     def _widen(self, plan: VertexPlan) -> None:
-        """Read what the plan has it read beside the channels that it has. Nobody can have read of those."""
+        """Read the plan's new channels. They are read from the start, because nothing of them was read before."""
         new = {key: one for key, one in self._channels(plan).items() if key not in self.channels}
         self.channels |= new
         inputs = {key: self._input(one, 0) for key, one in new.items() if one.edge.uid not in plan.without}
@@ -308,7 +315,7 @@ class StreamingRunner(Runner):
 
 
 class BoundedRunner(Runner):
-    """The real :class:`BoundedReading`: what is read between two of its calls is a step, or several."""
+    """A subtask with the real :class:`BoundedReading`. Reading between two of its calls takes one or several steps."""
 
     reading: BoundedReading
 
@@ -328,17 +335,17 @@ class BoundedRunner(Runner):
             self._begun()
 
     def _begun(self) -> None:
-        """It runs."""
+        """Called when the subtask runs."""
 
     def finish(self) -> None:
         self.reading.finish()
 
     def drain(self) -> None:
-        """All it reads ends by itself."""
+        """Do nothing, because all its input ends by itself."""
 
 
 class BatchRunner(BoundedRunner):
-    """It starts over complete inputs, reads all of them and all of its sources at once, and looks at no barrier."""
+    """A batch subtask: it starts on complete inputs, reads all of them in one step, and polls no barriers."""
 
     def _prepare(self, plan: VertexPlan) -> None:
         edges = {one.edge.uid for one in self.channels.values()}

@@ -1,4 +1,4 @@
-"""A whole simulated life of a job, from one seed: random graph, random schedule, faults, then none."""
+"""A whole simulated life of a job from one seed: a random graph and schedule, faults, then no faults."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ _NUMBERS = itertools.count()
 FAULTY_STEPS = 250
 STEPS_TO_FINISH = 3000
 STEPS_TO_FINISH_A_SUBTASK = 600
-"""A step is one of one subtask, so a job takes as many more as it has subtasks: of 4,000 runs the longest took 7,700
-with 14 of them, and few take 3,000."""
+"""Additional steps for each subtask, because each step advances only one of them.
+
+Of 4,000 runs the longest took 7,700 steps with 14 subtasks, and few took 3,000.
+"""
 STEPS_WITH_REPLACEMENTS = 150
 
 
 def random_graph(random: Random) -> JobGraph:
-    """1-5 vertices, parallelism 1-3, sources bounded, unbounded or both, edges of both kinds."""
+    """Return a graph of 1-5 vertices, parallelism 1-3, bounded and unbounded sources, and edges of both kinds."""
     vertices: list[JobVertex] = []
     edges: list[JobEdge] = []
     count = random.randint(1, 5)
@@ -64,7 +66,7 @@ def random_graph(random: Random) -> JobGraph:
 
 
 def by_split(graph: JobGraph, random: Random) -> JobGraph:
-    """Some vertices that are nothing but bounded sources become sources with splits, of up to four subtasks."""
+    """Turn some vertices that only have bounded sources into sources with splits, of up to four subtasks."""
     vertices = [
         JobVertex(one.uid, (one.uid,), (one.uid,), (one.uid,), one.sinks, True, random.randint(1, 4), splits=True)
         if one.bounded and not graph.inputs(one.uid) and random.random() < 0.8
@@ -75,8 +77,10 @@ def by_split(graph: JobGraph, random: Random) -> JobGraph:
 
 
 def with_open_source(graph: JobGraph, random: Random) -> JobGraph:
-    """The first vertex is a source with splits, and most of those who read one do not read it pointwise: else it could
-    not be rescaled."""
+    """Make the first vertex a source with splits.
+
+    Most readers of such sources read all_to_all, else they prevent rescales.
+    """
     first = graph.vertices[0]
     width = random.randint(1, 4)
     vertices = [JobVertex(first.uid, (first.uid,), (first.uid,), (first.uid,), first.sinks, True, width, splits=True)]
@@ -93,7 +97,7 @@ def with_open_source(graph: JobGraph, random: Random) -> JobGraph:
 
 
 def with_live_sources(graph: JobGraph, random: Random) -> JobGraph:
-    """Most vertices read something that does not end: what ends soon is hardly ever changed while it runs."""
+    """Give most vertices a live source, because a query that ends soon is rarely changed while it runs."""
     vertices: list[JobVertex] = []
     for one in graph.vertices:
         live = f"l{one.uid[1:]}"
@@ -106,8 +110,10 @@ def with_live_sources(graph: JobGraph, random: Random) -> JobGraph:
 
 
 class Simulation:
-    """``rescales``: somebody asks for another number of subtasks of sources with splits, again and again;
-    ``reconfigures``: for other settings of some queries; ``controls``: a controller of the job does."""
+    """A simulated job. ``rescales``: users request other parallelisms of sources with splits, again and again.
+
+    ``reconfigures``: users request other settings of some queries. ``controls``: a controller of the job does.
+    """
 
     def __init__(
         self,
@@ -130,7 +136,10 @@ class Simulation:
             graph = with_live_sources(graph, self.random)
         self.rescales, self.reconfigures = rescales, reconfigures
         self.deadly = 0.02 if rescales and reconfigures else 0.15
-        """How likely a driver dies of being asked. Of those that are asked for both all the time few would do it."""
+        """Probability that a driver dies of a request.
+
+        It is low for jobs with many requests; few of them would finish otherwise.
+        """
         rows = {
             (f"{v.uid}/{i}", uid): self.random.randint(0, 12)
             for v in graph.vertices
@@ -146,7 +155,7 @@ class Simulation:
             if v.splits
         }
         self.world = World(graph, rows, name=f"{os.getpid()}-{next(_NUMBERS)}", aligned=aligned, splits=lists)
-        gates = Random(seed)  # of its own: what else a seed stands for stays as it is
+        gates = Random(seed)  # a separate generator: the other choices of a seed stay the same
         self.world.held = frozenset(sink for sink in self.world.targets if gates.random() < 0.15)
         batch = all(v.bounded for v in graph.vertices) and self.random.random() < 0.3
         self.options = CheckpointOptions(
@@ -165,7 +174,10 @@ class Simulation:
         self.ends: list[str] = []
 
     def run(self) -> None:
-        """Raises BrokenError (or CutViolatedError through FAILED) as soon as an invariant does not hold."""
+        """Run the schedule.
+
+        Raises BrokenError (or CutViolatedError through FAILED) as soon as an invariant does not hold.
+        """
         for _ in range(2 * FAULTY_STEPS if self.reconfigures or self.controls else FAULTY_STEPS):
             if "FINISHED" in self.ends:
                 break
@@ -214,20 +226,23 @@ class Simulation:
         self.driver = self._new_driver()
 
     def _asked_until(self) -> float:
-        """Of a job that is asked for both: most of it runs for a short while only, and is asked while it does."""
+        """Return the upper bound of the random number for requests.
+
+        With both kinds, more requests fall into the short RUNNING times.
+        """
         coordinator = self.driver.coordinator
         runs = coordinator is not None and coordinator.status is JobStatus.RUNNING
         return 0.4 if self.rescales and runs else 0.12
 
     def _ask_to_rescale(self) -> None:
-        """Some of it cannot be done, and is to be refused. A driver may die in the middle of it."""
+        """Request a rescale. Some requests are impossible and must be refused. The driver may die during the change."""
         uid = self.random.choice([*self.world.splits, self.random.choice(self.world.graph.vertices).uid])
         self._ask(RescaleRequested(uid, self.random.randint(0, 6), f"w{next(self.requests)}"))
         if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 
     def _ask_to_reconfigure(self) -> None:
-        """Of some operators, or of one that there is not. Some need another attempt."""
+        """Request other settings of some operators, or of an unknown one. Some changes need another attempt."""
         assert self.driver.coordinator is not None
         statuses = self.driver.coordinator.subtask_statuses()
         running = [one for one in self.world.graph.vertices if self._all_run(one, statuses)]
@@ -259,7 +274,7 @@ class Simulation:
         self.driver.inbox.append(request)
 
     def _misdeliver(self) -> None:
-        """What a subtask of an older driver says reaches the newest coordinator (R22)."""
+        """Deliver reports of an older driver's subtasks to the newest coordinator (R22)."""
         for zombie in self.zombies:
             for runner in (*zombie.runners.values(), *zombie.replaced):
                 if runner.outbox and self.driver.coordinator is not None:
@@ -269,16 +284,16 @@ class Simulation:
         self.zombies.clear()
         steps = STEPS_TO_FINISH + STEPS_TO_FINISH_A_SUBTASK * len(self.world.subtasks)
         if self.reconfigures or self.controls:
-            steps *= 2  # more of them live on until they are drained
+            steps *= 2  # more of these jobs run until they are drained
         for step in range(steps):
             if "FINISHED" in self.ends:
                 return
             self.driver.faulty = self.driver.crash_in_effects = False
-            self.driver.replaces = step < STEPS_WITH_REPLACEMENTS  # the drain is under way by then
-            # again after a stop that was under way has failed: a drain is refused meanwhile
+            self.driver.replaces = step < STEPS_WITH_REPLACEMENTS  # the drain has begun by then
+            # request the drain again if a pending stop has failed; during a stop it is refused
             if step % 50 == 0 and self.driver.coordinator is not None and not self.driver.coordinator.draining:
                 self._ask(StopRequested("drain", f"last {step}"))
-            # a step is one of one subtask: with 16 of them no aligned checkpoint ended within its timeout otherwise
+            # each step advances one subtask: with 16 of them no aligned checkpoint would end within its timeout
             self.world.now += min(0.05, 0.2 / len(self.world.subtasks))
             self._step(self.driver)
         raise BrokenError(f"no end after {steps} steps without faults: {self._where()}")

@@ -1,6 +1,7 @@
-"""A subtask of a source with splits in the simulation: the real reading, machine and log; a split is some rows.
+"""Simulated subtasks of a source with splits: the real reading, machine and log; a split is some rows.
 
-How many are read together is drawn, and so is how many are said to be."""
+The number of splits read together is random, and so is the number that the subtask reports.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What outlives a driver in the simulation: logs, journal, targets; and the rules that must hold of it.
+"""The durable part of the simulation: logs, journal and targets, and the rules that must hold for them.
 
-Rows are tuples that grow by the uid of every edge they pass, so a row that reaches a sink on two paths
-is two rows, and "each once" is plain set equality.
+Rows are tuples that grow by the uid of every edge they pass. So a row that reaches a sink on two paths is two rows, and
+"each once" is plain set equality.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ JOB = "job"
 
 
 class FencedError(Exception):
-    """Somebody else has claimed the journal (R3)."""
+    """Error of a driver after another one has claimed the journal (R3)."""
 
 
 class BrokenError(AssertionError):
-    """An invariant does not hold."""
+    """Error for a broken invariant."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Target:
 
     rows: list[Row] = field(default_factory=list)
     handles: set[str] = field(default_factory=set)
-    """The names of what was released."""
+    """Names of the released rows."""
     last_released: int = 0
 
 
@@ -76,27 +76,29 @@ class World:
         aligned: bool,
         splits: Mapping[str, Mapping[str, int]] | None = None,
     ) -> None:
-        """``splits``: source -> split -> number of its rows. ``bounded_rows``: (subtask, bounded source uid) -> number
-        of its rows. ``name``: of its storage, which is this process's memory; ``aligned``: barrier alignment of the
-        inputs."""
+        """Create the world.
+
+        ``bounded_rows``: (subtask, bounded source uid) -> number of its rows. ``splits``: source -> split -> number of
+        its rows. ``name``: of its in-memory storage. ``aligned``: barriers of the inputs are aligned.
+        """
         self.graph = graph
-        """As the journal says it."""
+        """The graph in the journal."""
         self.bounded_rows = bounded_rows
         self.splits = splits or {}
         self.subtasks = graph.subtasks
         self.aligned = aligned
         self.storage = MemoryStorage(f"simulation/{name}")
         self.rows: dict[str, tuple[Row, ...]] = {}
-        """What was staged, by its name."""
+        """Staged rows by name."""
         self.logs: dict[SubtaskId, list[Record]] = {name: [] for name in self.subtasks}
-        """Every record of a log by its number, void ones too, as the last look has found them."""
+        """Every record of a log by its number, void ones included, as of the last check."""
         self._readers = {name: subtask_entries(self.storage, self._path(name)) for name in self.subtasks}
         self.journal: list[tuple[int, Event]] = []
         self.targets = {sink: Target() for v in graph.vertices for sink in v.sinks}
         self.final_only: frozenset[str] = frozenset()
-        """Sinks that release at the end of the job alone: what they hold is looked at then."""
+        """Sinks that release only at the end of the job. They are checked then."""
         self.held: frozenset[str] = frozenset()
-        """Sinks whose gates are closed until no more faults come."""
+        """Sinks whose gates are closed until the faults stop."""
         self.now = 0.0
         self._checked = 0
         self._log_checked = dict.fromkeys(self.subtasks, 0)
@@ -105,12 +107,12 @@ class World:
         self._released = 0
         self._last_epoch = 0
         self._begins_with: dict[int, tuple[SubtaskId, ...]] = {}
-        """Epoch -> the subtasks that it began with."""
+        """Epoch -> subtasks at its beginning."""
         self._begun: dict[int, dict[SubtaskId, bool]] = {}
-        """Epoch -> subtasks that were told to begin later in it -> whether they have said that they run, or ended."""
+        """Epoch -> subtask that was begun later in it -> whether it has reported that it runs or has ended."""
 
     def grow(self, graph: JobGraph) -> None:
-        """The job goes on with more subtasks of some vertices."""
+        """Take over a graph with more subtasks of some vertices."""
         self.graph, self.subtasks = graph, graph.subtasks
         for name in self.subtasks:
             if name not in self.logs:
@@ -118,24 +120,24 @@ class World:
                 self._readers[name] = subtask_entries(self.storage, self._path(name))
 
     def begins(self, epoch: int, subtask: SubtaskId) -> None:
-        """The subtask, which the graph has got in the epoch, is told to begin."""
+        """Note that a subtask, added to the graph in the epoch, gets the command to begin."""
         if subtask not in self.logs:
             raise BrokenError(f"R21: {subtask} begins, and the graph in the journal has no such subtask")
         self._begun.setdefault(epoch, {})[subtask] = False
 
     def begun(self, epoch: int) -> Collection[SubtaskId]:
-        """Subtasks that began in the epoch, and were not in the graph as that began."""
+        """Return the subtasks that began in the epoch and were not in its first graph."""
         return self._begun.get(epoch, {}).keys()
 
     def ran_with(self, subtask: SubtaskId, settings: VertexSettings | None) -> None:
-        """The subtask has published a batch: with what is decided, and with all of it (R21)."""
+        """Check a published batch of the subtask: it must have used all decided settings, and no others (R21)."""
         decided = [event.settings for _, event in self.journal if isinstance(event, Reconfigured)]
         now = decided[-1].get(subtask.vertex) if decided else None
         if settings != now:
             raise BrokenError(f"R21: {subtask} ran with {settings}, and {now} is decided")
 
     def has_come(self, epoch: int, subtask: SubtaskId) -> None:
-        """The subtask has told the coordinator that it runs, or that it is over."""
+        """Note that the subtask has reported that it runs or has ended."""
         if subtask in (begun := self._begun.get(epoch, {})):
             begun[subtask] = True
 
@@ -158,15 +160,15 @@ class World:
         return None
 
     def write(self, subtask: SubtaskId, path: str) -> str:
-        """Put the rows that were staged as ``path`` into its partition; the path of the file there."""
+        """Put the staged rows ``path`` into the subtask's partition. Return the path of the file there."""
         return path
 
     def read(self, producer: SubtaskId, path: str) -> tuple[Row, ...]:
-        """A file of the producer's partition."""
+        """Return the rows of a file in the producer's partition."""
         return self.rows[path]
 
     def routed(self, edge: JobEdge, producer: SubtaskId, consumer: SubtaskId, row: Row) -> bool:
-        """Whether the row goes to this consumer subtask."""
+        """Return whether the row goes to this consumer subtask."""
         width = self.graph.vertex(edge.producer).parallelism
         parallelism = self.graph.vertex(edge.consumer).parallelism
         readers = list(range(parallelism))
@@ -176,7 +178,7 @@ class World:
         return readers[zlib.crc32(repr(row).encode()) % len(readers)] == consumer.number
 
     def staged(self, subtask: SubtaskId, sink: str, position: int) -> Iterator[tuple[str, tuple[Row, ...]]]:
-        """(name, rows) of what counts below the position."""
+        """Yield (name, rows) for the live batches below the position."""
         for number, record in live(enumerate(self.logs[subtask])):
             if isinstance(record, Batch) and number < position and sink in record.handles:
                 path = record.handles[sink]["id"]
@@ -185,7 +187,7 @@ class World:
     # -- invariants
 
     def check(self) -> None:
-        """Everything that is new in journal and logs since the last call."""
+        """Check all new entries in the journal and the logs."""
         for name, log in self.logs.items():
             for number, record in numbered(self._readers[name].tail()):
                 assert number == len(log)
@@ -217,11 +219,11 @@ class World:
                 raise BrokenError(f"R10: barrier {entry.checkpoint} in {name} before it was journaled")
 
     def _spoken(self, epoch: int) -> int:
-        """The epoch that stands in the barriers of a JobMaster's epoch."""
+        """Return the epoch in the barriers of a JobMaster's epoch."""
         return epoch
 
     def _check_split(self, name: SubtaskId, split: str) -> None:
-        """R14: handed out to the subtask before, and in one log of the vertex only."""
+        """Check that the split was assigned to the subtask before, and is in only one log of the vertex (R14)."""
         vertex = name.vertex
         place = list(self.splits[vertex]).index(split)
         assigned = [ev.splits for _, ev in self.journal if isinstance(ev, SplitsAssigned) and ev.subtask == name]
@@ -270,13 +272,13 @@ class World:
                 self._check_held(event.status, max(self._completed))
 
     def _check_held(self, status: str, checkpoint: int) -> None:
-        """What is unreleased at the end of a run is so because gates hold it, and for no other reason."""
+        """Check that a checkpoint is unreleased at the end of a run only because gates hold it."""
         behind = {sink for sink, target in self.targets.items() if target.last_released < checkpoint}
         if status != "STOPPED" or not behind or not behind <= self.held:
             raise BrokenError(f"R16: {status} with an unreleased checkpoint")
 
     def _check_stopped(self, epoch: int) -> None:
-        """STOPPED: a savepoint of this run is completed and released, and somebody asked for it here."""
+        """Check that a STOPPED run has completed and released a savepoint of its own, or that gates hold it."""
         events = [event for e, event in self.journal if e == epoch]
         savepoints = {
             event.checkpoint
@@ -291,8 +293,11 @@ class World:
             self._check_held("STOPPED", max(savepoints))
 
     def _check_stopped_at_the_end(self, epoch: int) -> None:
-        """Without a savepoint: a completed checkpoint covers the end of all data, and gates hold what is left. But for
-        data that nobody gets: what a subtask without a sink and without a consumer reads is covered by none."""
+        """Check a STOPPED run without a savepoint: a completed checkpoint covers the end of all data.
+
+        Gates may hold its release. Data without readers does not count: no checkpoint covers a subtask without a sink
+        and a consumer.
+        """
         last = [event for _, event in self.journal if isinstance(event, CheckpointCompleted)][-1:]
         gives = [one.uid for one in self.graph.vertices if one.sinks or self.graph.outputs(one.uid)]
         if not last or not all(one.finished or name.vertex not in gives for name, one in last[0].subtasks.items()):
@@ -300,8 +305,10 @@ class World:
         self._check_held("STOPPED", last[0].checkpoint)
 
     def check_answers(self, epoch: int, asked: Collection[str]) -> None:
-        """At the end of a run everybody who asked was told how it went, once; a stop is not called completed
-        that ended otherwise."""
+        """Check that every request of a run was answered finally, once.
+
+        A stop is not answered as completed if the run ended otherwise.
+        """
         answers: dict[str, list[RequestOutcome]] = {request: [] for request in asked}
         status = ""
         changes = {
@@ -327,7 +334,7 @@ class World:
         for consumer, snapshot in snapshots.items():
             self._check_snapshot(event.checkpoint, consumer, snapshot)
             for channel in channels(self.graph, consumer):
-                if channel.producer not in snapshots:  # it has not begun
+                if channel.producer not in snapshots:  # the producer has not begun
                     if snapshot.inputs.get(channel.key, 0):
                         raise BrokenError(
                             f"cut {event.checkpoint}: {consumer} has read {channel.producer}, which is none"
@@ -353,12 +360,12 @@ class World:
                 raise BrokenError(f"checkpoint {checkpoint} names no barrier of its own in {name}")
 
     def _check_released(self, checkpoint: int) -> None:
-        """Exactly once: a target holds what lies before the cut, each row once."""
+        """Check that a target holds the rows before the cut, each once."""
         event = self._completed[checkpoint]
         for vertex in self.graph.vertices:
             for sink in [one for one in vertex.sinks if one not in self.final_only]:
                 if self.targets[sink].last_released > checkpoint:
-                    continue  # a driver that was declared dead released on
+                    continue  # a driver that counted as dead has released further checkpoints
                 expected = []
                 for name in [one for one in vertex.subtasks if one in event.subtasks]:
                     snapshot = event.subtasks[name]
@@ -374,7 +381,7 @@ class World:
                 raise BrokenError(f"{subtask} finished before its final checkpoint was released")
 
     def check_all_rows(self) -> None:
-        """At FINISHED every sink holds every row of every source that reaches it, on every path."""
+        """Check that in a FINISHED job every sink holds every row of every source that reaches it, on every path."""
         expected: dict[str, set[Row]] = {}
         for vertex in self.graph.vertices:
             rows = self._own_rows(vertex.uid)
@@ -396,7 +403,7 @@ class World:
             last = fold(enumerate(self.logs[name])).last_batch
             for uid in whole.sources:
                 count = self.bounded_rows.get((name, uid))
-                if count is None:  # it was drained where it stood
+                if count is None:  # the source was drained at its current position
                     count = 0 if last is None else log_offset(last.offsets.get(uid)) + 1
                 rows |= {(name, uid, i) for i in range(count)}
         return rows

@@ -1,15 +1,15 @@
-"""When a server freezes in a test of a database sink, and how soon it is to be given up."""
+"""Hook that freezes a server before a statement, and the time limit for the sink to give the server up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 IN_TIME = 30.0
-"""Seconds. The limits in the tests are of one or two, and an hour if nothing is said."""
+"""Seconds. The tests set timeouts of one or two seconds; the default timeout is an hour."""
 
 
 def once_before(at: str, freeze: Callable[[], object]) -> Callable[[str], None]:
-    """Called with each statement that is about to be sent: calls ``freeze`` before the first that begins so."""
+    """Return a hook for statements. It calls ``freeze`` before the first statement that starts with ``at``."""
     seen = list[str]()
 
     def about_to(statement: str) -> None:

@@ -1,4 +1,4 @@
-"""A folder that jobs release to, without Spark: a staged file is one row, its content."""
+"""Folder that jobs release to, without Spark. A staged file is one row: its content."""
 
 from __future__ import annotations
 
@@ -24,20 +24,23 @@ class Lake:
     def bind(
         self, job: str, mode: Mode = "overwrite", uid: str = "lake", storage: Storage | None = None
     ) -> BoundFileSink:
-        """Another process of the job."""
+        """Bind the sink again, as another process of the job would."""
         return FileSink(self.uri, mode=mode).bind_to(storage or self.storage, SinkContext(job, uid))
 
     def new(
         self, job: str, mode: Mode = "overwrite", uid: str = "lake", storage: Storage | None = None
     ) -> BoundFileSink:
-        """A job that starts for the first time."""
+        """Bind and prepare the sink, as a job does that starts for the first time."""
         sink = self.bind(job, mode, uid, storage)
         sink.check_target()
         sink.prepare()
         return sink
 
     def staged(self, job: str, batch: int, *rows: str, uid: str = "lake", since: int = 0) -> Handle:
-        """A batch of ``job``, as :meth:`BoundSink.stage` leaves it; ``since``: releases its driver had seen."""
+        """Stage a batch of ``job`` as :meth:`BoundSink.stage` does.
+
+        ``since``: number of releases seen by its driver.
+        """
         files = StagedFiles(self.storage, SinkContext(job, uid))
         request = StageRequest("a1", batch, f"n{batch}", counted)
         names = [(f"part-{number:05d}.txt", row.encode()) for number, row in enumerate(rows)]
@@ -46,17 +49,17 @@ class Lake:
         return files.handle(request, len(rows), since, [(name, len(data)) for name, data in names])
 
     def release(self, job: str, *rows: str, mode: Mode = "overwrite", uid: str = "lake") -> BoundFileSink:
-        """A whole job, from its start to the release of its only checkpoint."""
+        """Run a whole job, from its start to the release of its only checkpoint."""
         sink = self.new(job, mode, uid)
         sink.release([self.staged(job, 1, *rows, uid=uid)] if rows else [], 1)
         return sink
 
     def listed(self) -> list[str]:
-        """What a reader finds who lists the folder."""
+        """Return the rows that a reader finds by listing the folder."""
         return sorted(self._row(path) for path, _ in self.storage.files("") if is_data_file(path))
 
     def named(self, job: str | None = None) -> list[str]:
-        """What a reader finds who follows the manifests."""
+        """Return the rows that a reader finds by following the manifests."""
         return sorted(self._row(file.path) for manifest in read_manifests(self.uri, job) for file in manifest.files)
 
     def _row(self, path: str) -> str:

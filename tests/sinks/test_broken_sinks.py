@@ -1,4 +1,4 @@
-"""The suite of sinks tells one that keeps its promises from one that does not, whichever of them it breaks."""
+"""Test of the sink suite: it accepts a correct sink and notices each broken one."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
 
 Who = tuple[str, str]
-"""Job and uid."""
+"""Job id and uid."""
 Rows = dict[str, list[Row]]
-"""By the handle's id."""
+"""Handle id → rows."""
 
 
 @dataclass
 class Entry:
-    """What the shop knows of a sink of a job."""
+    """State of one sink of a job in the shop."""
 
     last: int = 0
     rows: int = 0
@@ -41,19 +41,19 @@ class Entry:
 
 @dataclass
 class Shop:
-    """A database: a transaction works on a copy of an entry, and its commit is one step."""
+    """Database. A transaction works on a copy of an entry, and its commit is one step."""
 
     entries: dict[Who, Entry] = field(default_factory=dict)
     staged: dict[Who, Rows] = field(default_factory=dict)
     taken: dict[Who, Rows] = field(default_factory=dict)
-    """Of a release that is under way."""
+    """Batches of a release in progress."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(3))
 
 
 @dataclass
 class Process:
-    """A release makes two changes: it takes up what is staged, and commits."""
+    """Process that dies at a given change. A release makes two changes: it takes the staged rows, and it commits."""
 
     at: int = 99
     when: When = "before"
@@ -69,7 +69,7 @@ class Process:
 
 
 class Table(BoundSink):
-    """Keeps its promises."""
+    """Sink that keeps every promise."""
 
     synced = True
 
@@ -155,7 +155,7 @@ class Table(BoundSink):
             self.mine.pop(one, None)
 
 
-# ---- and those that do not
+# ---- sinks that break a promise
 
 
 class StagesInSight(Table):
@@ -275,7 +275,7 @@ class ReleasesAnyCheckpoint(Table):
 
 
 class ForgetsHandles(Table):
-    """As one does that goes by the checkpoint alone."""
+    """Knows released checkpoints, but no released handles."""
 
     def waiting(self, entry: Entry, handles: Sequence[Handle]) -> list[Handle]:
         return [one for one in handles if one["rows"]]
@@ -344,12 +344,12 @@ class LocksNothing(Table):
         self.lock = nullcontext()
 
     def has(self, entry: Entry, checkpoint: int) -> bool:
-        with suppress(threading.BrokenBarrierError):  # all have read before one writes
+        with suppress(threading.BrokenBarrierError):  # all threads read before one writes
             self.shop.meeting.wait(0.02)
         return super().has(entry, checkpoint)
 
     def commit(self, entry: Entry, rows: Rows) -> None:
-        """As INSERTs do, of which none undoes another's."""
+        """Add the rows as INSERTs would: concurrent commits keep each other's rows."""
         entry.shown = [*self.entry.shown, *((one, row) for one, of in rows.items() for row in of)]
         super().commit(entry, rows)
 
@@ -424,7 +424,7 @@ class CollectsWhatIsUnderWay(Table):
 
 
 class ForgetsWhatItCollectsNot(Table):
-    """Its ledger goes with its garbage."""
+    """Forgets the released handles that a clean-up does not list as live."""
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         self.entry.released &= {*live_handles}
@@ -494,7 +494,7 @@ BROKEN: dict[type[Table], set[str]] = {
     TellsOfWhatIsReleased: {"was_told_as_staged"},
     DeletesWhatIsReleased: {"was_told_as_staged"},
 }
-"""What is broken -> what of the suite has to notice it, among others."""
+"""Broken sink → parts of the names of tests that must fail for it. Other tests may fail, too."""
 
 
 @dataclass
@@ -525,7 +525,7 @@ class InShop(SinkTarget):
 
 
 class Frame:
-    """Is computed when it is read, each time."""
+    """Frame that is computed again on each read."""
 
     def __init__(self, rows: Sequence[Row], function: Callable[[Row], Row] = lambda row: row) -> None:
         self.rows, self.function = rows, function
@@ -545,7 +545,7 @@ class Accumulator:
 
 
 class Session:
-    """As much of Spark as the suite asks for."""
+    """Spark session with only the parts that the suite uses."""
 
     @property
     def sparkContext(self) -> Session:
@@ -570,7 +570,7 @@ Call = tuple[str, Mapping[str, Any]]
 
 
 def calls() -> Iterator[Call]:
-    """Each test of the suite, with each of its parameters; those of groups have a file of their own."""
+    """Yield each test of the suite with each of its parameters, except the group tests, which have their own file."""
     for name, test in inspect.getmembers(Suite, inspect.isfunction):
         marks = [mark.args for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
         if name.startswith("test_") and not hasattr(GroupConformance, name):

@@ -1,4 +1,4 @@
-"""What of a FileSink a job is held to when it goes on."""
+"""Settings of a FileSink that a job must keep when it resumes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SINK: dict[str, Any] = {
 
 
 def refused(before: FileSink, after: FileSink) -> set[str]:
-    """The keys for which a start refuses the change."""
+    """Return the keys for which a start refuses the change."""
     one, two = dict(before.definition()), dict(after.definition())
     return {key for key in one.keys() | two.keys() if one.get(key) != two.get(key)} - after.changeable
 

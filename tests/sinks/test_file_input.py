@@ -1,4 +1,4 @@
-"""What a FileSink is given is refused before anything is written exactly where Spark's writer would refuse it."""
+"""FileSink refuses, before anything is written, exactly the input that Spark's writer would refuse."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_all_columns_as_partitions_are_refused() -> None:
 @pytest.mark.parametrize("kind", ["geometry(SRID:0)", "geography(OGC:CRS84, SPHERICAL)"])
 @pytest.mark.parametrize(("file_format", "taken"), [("parquet", True), ("json", False), ("csv", False), ("orc", False)])
 def test_shapes_are_taken_by_parquet_only_and_name_no_folder(kind: str, file_format: Format, taken: bool) -> None:
-    """Spark 4.2 has them behind a setting; this is what it did with the setting on."""
+    """Spark 4.2 supports these types only with a setting. The expectations were observed with that setting on."""
     sink = FileSink("/lake", format=file_format)
     nested = {"type": "array", "elementType": kind, "containsNull": True}
     for shape in (kind, nested) if file_format != "csv" else (kind,):

@@ -72,7 +72,7 @@ def test_every_format_keeps_odd_values(spark: SparkSession, tmp_path: Path, kind
     partition_by = ["city"] if partitioned else []
     sink = bind(path, format=kind, partition_by=partition_by, options={"header": True})
     for batch in (1, 2):
-        # CSV has no way to tell null from an empty text, so null is its own test value only elsewhere.
+        # CSV cannot distinguish null from an empty text, so null is a separate value only in other formats.
         frame = spark.createDataFrame(rows, "id int, city string")
         assert sink.release([stage(sink, frame, batch)], batch)["rows"] == len(rows)
     for paths in ([str(path)], released_files(str(path))):
@@ -98,7 +98,7 @@ def test_only_data_files_are_released_and_keep_their_extension(spark: SparkSessi
 
 
 def test_what_spark_would_not_read_is_not_released(spark: SparkSession, tmp_path: Path) -> None:
-    """A committer's marks, checksums, leftovers of a task, and files without a byte."""
+    """Markers of a committer, checksums, leftovers of a task, and empty files are left out."""
     sink = bind(tmp_path, format="csv")
     staged = StagedFiles(sink._storage, sink._context)
     place = staged.place("one")
@@ -123,7 +123,7 @@ def test_staged_files_are_on_disk_before_the_handle_is_given(
 
 
 def test_a_target_is_probed_before_anything_is_staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two releasers meet only where a name that is taken is refused."""
+    """Concurrent releasers depend on a storage that refuses to create a name twice."""
 
     def probe(storage: LocalStorage) -> None:
         raise StorageUnsuitableError(uri=storage.uri, reason="a name can be taken twice")
@@ -320,10 +320,10 @@ def test_rows_whose_files_do_not_tell_their_number_are_counted_in_flight(
 
 
 def test_a_staged_place_without_any_file_is_refused(tmp_path: Path) -> None:
-    """A local folder on a cluster: the executors write to their own disks, even for an empty frame."""
+    """This happens with a local folder on a cluster. Executors write to their own disks, even for an empty frame."""
 
     class WrittenElsewhere:
-        """Stands for a frame whose files the driver does not see."""
+        """Frame whose files the driver cannot see."""
 
         write = property(lambda self: self)
         format = mode = options = save = lambda self, *_, **__: self
@@ -396,7 +396,7 @@ def test_long_job_ids_give_names_that_file_systems_take(spark: SparkSession, tmp
 def test_a_release_that_finds_another_job_s_in_its_place_raises_and_keeps_what_is_staged(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Taken for its own, the rows would be left out for ever."""
+    """If the sink took the other job's release for its own, these rows would never be released."""
     sink = bind(tmp_path / "lake")
     first, second = stage(sink, numbers(spark, 2), 1), stage(sink, numbers(spark, 3), 2)
     sink.release([first], 5)
@@ -409,7 +409,7 @@ def test_a_release_that_finds_another_job_s_in_its_place_raises_and_keeps_what_i
 def test_a_path_per_day_that_overwrites_holds_each_day_once_for_every_reader(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The recipe of the docs: daily runs, a day processed again, a day that has no rows any more."""
+    """The docs recommend this: daily runs, a day processed again, and a day that no longer has rows."""
 
     def run(job: str, day: str, count: int) -> None:
         sink = FileSink(str(tmp_path / f"day={day}"), mode="overwrite").bind(SinkContext(job, "lake"))
@@ -460,7 +460,7 @@ def test_a_null_that_would_be_no_line_of_csv_is_not_lost(
 def test_an_option_that_spark_s_writer_does_not_take_is_told_by_its_name(
     spark: SparkSession, tmp_path: Path, written: Any, options: dict[str, Any], told: str
 ) -> None:
-    """Each try would end alike."""
+    """Each retry would fail in the same way."""
     sink = bind(tmp_path, format=written, options=options)
     with pytest.raises(WriterOptionsError, match=told):
         stage(sink, spark.createDataFrame([(1, "a")], "id int, city string"), 1)
@@ -475,7 +475,7 @@ def test_options_are_not_blamed_for_what_rows_fail_with(spark: SparkSession, tmp
 def test_nor_for_a_storage_that_fails_for_a_moment(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It fails the batch and the first trial, and is back behind that."""
+    """The storage fails for the batch and for the first dry run, then works again."""
     write, failing = FileWriter.write, iter([True, True])
 
     def written(self: FileWriter, frame: DataFrame, uri: str) -> None:

@@ -54,7 +54,7 @@ class Folder(SinkTarget):
         return FileSink(str(self.path), **self.settings).definition()
 
     def rows(self, spark: SparkSession) -> list[Row]:
-        """Whoever reads the folder and whoever follows the manifests sees the same."""
+        """Return the folder's rows. Check that readers of the folder and of the manifests see the same rows."""
         files = released_files(str(self.path))
         assert len(set(files)) == len(files)
         listed = self._read(spark, files) if files else []
@@ -68,7 +68,7 @@ class Folder(SinkTarget):
         return sorted((row.id, row.city) for row in frame.collect())
 
     def staged(self) -> list[str]:
-        # The emptied folder of a batch has no data in it any more.
+        # The emptied folder of a batch remains, so only folders with files count.
         places = self.path.glob("_ckpt/*/*/staging/*")
         return sorted(place.name for place in places if any(file.is_file() for file in place.rglob("*")))
 

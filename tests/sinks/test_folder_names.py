@@ -1,5 +1,8 @@
-"""What is said of a place with a long folder, by file systems and by object stores: their words, as nobody here has one
-that fails so. That of a local disk is in test_file_sink.py."""
+"""Errors about long folder names on file systems and object stores.
+
+The errors are simulated with their original messages, because no such system is available here. The error of a local
+disk is tested in test_file_sink.py.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,6 @@ def test_a_name_that_is_too_long_is_told_by_its_column(said: str) -> None:
     ],
 )
 def test_another_failure_at_a_long_name_is_told_as_it_is(said: str) -> None:
-    """An object store takes such names."""
+    """Object stores accept such names."""
     with pytest.raises(RuntimeError):
         written(said)

@@ -1,4 +1,4 @@
-"""Golden copies of what a sink that replaces others writes: the manifest of version 2 and the turns."""
+"""Golden copies of the output of a replacing sink: the manifest of version 2, and the turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite of groups tells a sink that keeps its promises from one that does not, whichever of them it breaks."""
+"""Test of the group suite: it accepts a correct sink and notices each broken one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORGETFUL = ("handles forgotten", "nothing remembered")
 
 @dataclass
 class Entry:
-    """What the shop knows of a sink."""
+    """State of one sink in the shop."""
 
     last: int = 0
     rows: int = 0
@@ -40,7 +40,7 @@ class Entry:
 
 @dataclass
 class Shop:
-    """A database: a transaction works on a copy, and its commit is one step."""
+    """Database. A transaction works on a copy, and its commit is one step."""
 
     entries: dict[str, Entry] = field(default_factory=lambda: {uid: Entry() for uid in UIDS})
     alone: dict[str, Entry] = field(default_factory=lambda: {uid: Entry() for uid in UIDS})
@@ -52,7 +52,7 @@ class Shop:
 
 @dataclass
 class Process:
-    """Makes two changes: notes that it begins, and commits."""
+    """Process that dies at a given change. A release makes two changes: it begins, and it commits."""
 
     at: int = 99
     when: When = "before"
@@ -108,7 +108,7 @@ class Table(BoundSink):
         with lock:
             entries, seen = copy.deepcopy(self.shop.entries), copy.deepcopy(self.shop.entries)
             if self.shop.broken == "no lock" and any(one["id"] for share in shares for one in share.handles):
-                with suppress(threading.BrokenBarrierError):  # all have read before one writes
+                with suppress(threading.BrokenBarrierError):  # all threads read before one writes
                     self.shop.meeting.wait(0.2)
             self.process.step(lambda: None)
             uids: Sequence[str] = [share.sink.uid for share in shares]  # type: ignore[attr-defined]
@@ -121,7 +121,7 @@ class Table(BoundSink):
         return counts
 
     def _commit(self, entries: dict[str, Entry], seen: dict[str, Entry]) -> None:
-        if self.shop.broken == "no lock":  # as INSERTs do, of which none undoes another's
+        if self.shop.broken == "no lock":  # like INSERTs: concurrent commits keep each other's rows
             for uid, entry in entries.items():
                 new = [row for row in entry.shown if row not in seen[uid].shown]
                 entry.shown = sorted([*self.shop.entries[uid].shown, *new])
@@ -174,7 +174,7 @@ Call = tuple[str, Mapping[str, Any]]
 
 
 def calls() -> Iterator[Call]:
-    """Each test of the suite, with each of its parameters."""
+    """Yield each test of the suite with each of its parameters."""
     for name, test in inspect.getmembers(Suite, inspect.isfunction):
         marks = [mark.args for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
         if name.startswith("test_"):
@@ -203,7 +203,7 @@ BROKEN = {
     "with Spark": {"all_of_a_group"},
     "nothing at all": {"all_of_a_group"},
 }
-"""What is broken -> what of the suite has to notice it, among others."""
+"""Defect → parts of the names of tests that must fail for it. Other tests may fail, too."""
 
 
 @pytest.mark.parametrize("call", list(calls()), ids=str)
@@ -211,6 +211,7 @@ def test_a_sink_that_keeps_its_promises_passes(call: Call) -> None:
     run(call)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", BROKEN)
 def test_one_that_does_not_is_noticed(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if broken == "with Spark":

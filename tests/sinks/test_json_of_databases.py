@@ -1,4 +1,4 @@
-"""What sinks of databases write of arrays, maps and structs."""
+"""JSON that database sinks write for arrays, maps and structs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long brokers let a transaction take: asked of each of them, by the client library's own rules."""
+"""Longest transaction that brokers allow. Each broker is asked separately, as the client library requires."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT = "transaction.max.timeout.ms"
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, *limits: str | None) -> float | None:
-    """Of brokers with these limits; the first is number 1."""
+    """Return the limit found for brokers with these limits. Broker ids start at 1."""
     given = {str(number): limit for number, limit in enumerate(limits, 1)}
 
     def describe_cluster(admin: AdminClient, **_: Any) -> Future[Any]:
@@ -36,7 +36,7 @@ def _done(value: Any) -> Future[Any]:
 
 
 def _one_broker_a_call(describe: Any) -> Any:
-    """The real client refuses two itself, whoever is there; it is asked first."""
+    """Wrap a fake ``describe_configs`` so that calls for several brokers get the real client's refusal."""
     real = AdminClient.describe_configs
 
     def described(admin: AdminClient, resources: list[ConfigResource], **given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What can be said of a KafkaSink without a broker. Releases: tests/kafka."""
+"""KafkaSink without a broker. Releases are tested in tests/kafka."""
 
 from __future__ import annotations
 

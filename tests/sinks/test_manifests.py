@@ -106,7 +106,7 @@ def test_hidden_is_what_spark_ignores(path: str, visible: bool) -> None:
 
 
 def test_r5_what_a_batch_released_that_is_done_again_has_names_of_its_own() -> None:
-    """Else it meets the files of the first try, of which a release that was interrupted may have left some."""
+    """Equal names would collide with files left by an interrupted release of the first try."""
 
     def names(nonce: str) -> set[str]:
         return set(released_names(["a.parquet", "b.parquet"], job_id="j", uid="out", batch_id=7, nonce=nonce))

@@ -1,4 +1,4 @@
-"""Several jobs and one folder: what each mode of a FileSink does to what others released there."""
+"""Several jobs and one folder. Each mode of a FileSink treats earlier output of other jobs in its own way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lake() -> Lake:
 
 
 def once(verb: str, part: str, act: Callable[[], object]) -> Callable[[str, str], None]:
-    """A hook that acts before the first verb of that name on a path with ``part`` in it."""
+    """Return a hook that calls ``act`` once, before the first such verb on a path that contains ``part``."""
     done: list[str] = []
 
     def hook(found: str, path: str) -> None:
@@ -123,7 +123,7 @@ def test_of_two_jobs_that_found_the_folder_empty_the_second_is_refused_and_keeps
 
 
 def test_of_two_first_releases_at_the_same_moment_one_is_refused(lake: Lake) -> None:
-    """Each has looked and found nobody."""
+    """Each has checked the folder and found no other job."""
     monday = lake.new("monday", "errorifexists")
     hook = once("create", "~turns", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
     tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.storage, hook))
@@ -212,7 +212,7 @@ def test_of_two_that_overwrite_at_once_the_later_release_stays(lake: Lake) -> No
 
 
 def test_a_driver_that_was_given_up_replaces_nothing_of_its_successor(lake: Lake) -> None:
-    """Monday hangs before its first release, is started anew as another job, and wakes up."""
+    """Monday hangs before its first release. It is restarted as another job, and then resumes."""
     hanging, anew = lake.new("monday"), lake.new("monday~g1")
     anew.release([lake.staged("monday~g1", 1, "new")], 1)
     with pytest.raises(OutputSupersededError, match="monday~g1"):
@@ -255,6 +255,7 @@ def test_r9_several_processes_of_the_job_that_overwrites_release_once(lake: Lake
     assert len(read_manifests(lake.uri)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("how", ["again", "higher", "garbage"])
 def test_a_crash_at_any_step_of_replacing_is_repaired_and_manifests_switch_at_once(how: str, when: When) -> None:
@@ -271,7 +272,7 @@ def test_a_crash_at_any_step_of_replacing_is_repaired_and_manifests_switch_at_on
             dying.release([handle], 1)
         except SimulatedCrash:
             crashed = True
-        assert lake.named() in (old, new)  # and every file that is named is there
+        assert lake.named() in (old, new)  # every named file exists, too
         if how == "garbage" and read_manifests(lake.uri, "tuesday"):
             lake.bind("tuesday").collect_garbage({handle["id"]}, set())
             assert lake.named() == lake.listed() == new
@@ -292,7 +293,7 @@ def test_a_crash_at_any_step_of_replacing_is_repaired_and_manifests_switch_at_on
 
 
 def test_a_staged_folder_that_cannot_be_deleted_keeps_nothing_of_who_was_replaced(lake: Lake) -> None:
-    """What a replaced job's releaser moves late is swept by its successor's next process, whatever else stays."""
+    """A releaser of the replaced job may move files late. The successor's next process deletes them nevertheless."""
     lake.release("monday", "m1")
     (moved,) = (path for path in lake.paths() if is_data_file(path))
     lake.release("tuesday", "t1")
@@ -308,7 +309,7 @@ def test_a_staged_folder_that_cannot_be_deleted_keeps_nothing_of_who_was_replace
 
 
 def test_who_has_its_turn_and_died_is_waited_for(lake: Lake) -> None:
-    """Tuesday died between its turn and its manifest: monday's rows stay, and monday adds none any more."""
+    """Tuesday died between its turn and its manifest. Monday's rows stay, and monday can release nothing further."""
     monday = lake.release("monday", "m1")
     handle = lake.staged("tuesday", 1, "t1")
     lake.new("tuesday")
@@ -341,7 +342,7 @@ def test_who_has_its_turn_and_died_is_replaced_with_the_others(lake: Lake, mode:
 
 @pytest.mark.parametrize("mode", ["errorifexists", "overwrite"])
 def test_a_retry_does_not_work_out_again_whom_it_replaces_or_refuses(lake: Lake, mode: Mode) -> None:
-    """Tuesday has its turn and dies while it moves its files; wednesday comes, adds, and is no part of that."""
+    """Tuesday takes its turn and dies while it moves its files. Wednesday then appends, and must not be replaced."""
     handle = lake.staged("tuesday", 1, "t1", "t2")
     lake.new("tuesday", mode)
     dying = lake.bind("tuesday", mode, storage=HookedStorage(lake.storage, once("copy", "00001.txt", die)))
@@ -358,7 +359,7 @@ def test_a_retry_does_not_work_out_again_whom_it_replaces_or_refuses(lake: Lake,
     "paused", [("copy", "00001.txt"), ("delete", "staging"), ("create", "monday/lake/manifests/00000001")]
 )
 def test_a_job_that_is_replaced_while_it_releases_leaves_no_row_behind(lake: Lake, paused: tuple[str, str]) -> None:
-    """It moves its files; it has moved them, and has not looked yet; it has looked, and not entered them."""
+    """Monday is replaced at three moments: while it moves its files, before its check, and before its entry."""
     lake.release("monday", "m1", mode="append")
     hook = once(*paused, lambda: lake.release("tuesday", "t1"))
     monday = lake.bind("monday", "append", storage=HookedStorage(lake.storage, hook))
@@ -381,7 +382,7 @@ def test_files_that_a_dead_job_moved_and_never_entered_are_deleted_with_its_othe
 
 
 def test_only_files_of_replaced_sinks_are_deleted(lake: Lake) -> None:
-    """Names that begin like a replaced job's, a job that adds afterwards, and a stranger's file."""
+    """Kept: names that begin like a replaced job's name, jobs that append afterwards, and files of no job."""
     lake.release("a", "old", uid="b")
     lake.release("new", "new")
     lake.release("a-b", "added", mode="append", uid="c")
@@ -397,7 +398,7 @@ def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_sw
     monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
     class Switching(WrappedStorage):
-        """Tuesday releases just before the ``at``-th look of the reader."""
+        """Storage that runs ``switch``, a release by tuesday, just before the reader's ``at``-th read."""
 
         def __init__(self, inner: Storage, at: int, switch: Callable[[], object]) -> None:
             super().__init__(inner)
@@ -455,4 +456,4 @@ def test_append_costs_two_looks_a_release_for_the_others_in_the_folder(lake: Lak
     sink = lake.bind("monday", "append", storage=storage)
     for number in range(1, 6):
         sink.release([lake.staged("monday", number, f"m{number}", since=number - 1)], number)
-    assert storage.looks == 2 * 5 + 1  # and one at the first release, for what it may have to sweep
+    assert storage.looks == 2 * 5 + 1  # one more at the first release, which checks for output to sweep

@@ -1,4 +1,4 @@
-"""The sinks of a job as its journal tells of them."""
+"""Sinks of a job, rebuilt from its journal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_ckpt.storage.opening import canonical_uri
 
 
 def recorded(target: dict[str, Any], release: str = "every_checkpoint") -> JobDefinition:
-    """As it comes back out of the journal."""
+    """Return a job definition as it is read back from the journal."""
     return JobDefinition("streaming", {}, {}, {"out": SinkDefinition(release, json.loads(json.dumps(target)))})
 
 
@@ -52,7 +52,8 @@ def test_a_file_sink_is_made_of_what_it_says_of_itself(sink: FileSink) -> None:
 def test_what_is_not_understood_in_full_is_not_released_to(change: dict[str, Any]) -> None:
     target = {**FileSink("/lake/out", format="csv").definition(), **change}
     found = recorded_job(recorded(target)).sinks
-    assert found == () or change == {"format": "xml"}  # which its own validation refuses when it is bound
+    # only the sink's own validation refuses this format, when it is bound
+    assert found == () or change == {"format": "xml"}
 
 
 def test_a_sink_with_options_of_its_own_and_one_of_the_users_are_not_in_the_journal() -> None:
@@ -66,7 +67,7 @@ def test_a_sink_with_options_of_its_own_and_one_of_the_users_are_not_in_the_jour
 
 
 def test_nobody_releases_past_a_gate_that_only_the_jobs_file_knows() -> None:
-    """The journal tells that there is one, and not what it says."""
+    """The journal records that there is a gate, but not its code."""
     job = Job("orders")
 
     @job.source

@@ -1,4 +1,4 @@
-"""A release, step by step: what is seen to before it, who comes in between, and a log that lost entries."""
+"""Steps of a release: checks before it, concurrent changes, and a log that lost entries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
 
 
 class Requests(WrappedStorage):
-    """Counts every verb."""
+    """Storage that counts the calls of each verb."""
 
     def __init__(self, inner: Any) -> None:
         super().__init__(inner)
@@ -73,7 +73,7 @@ class Requests(WrappedStorage):
 
 
 def between(verb: str, part: str, act: Callable[[], object]) -> Callable[[str, str], None]:
-    """A hook that acts once, before the first such verb."""
+    """Return a hook that calls ``act`` once, before the first such verb."""
     done: list[str] = []
 
     def hook(found: str, path: str) -> None:
@@ -116,7 +116,7 @@ def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it
 
 @pytest.mark.parametrize("content", [b"", None])
 def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: bytes | None) -> None:
-    """The release before died when it had moved; then the machine did, too."""
+    """The previous release died after moving the files. Then its machine died, too."""
     handle = lake.staged("orders", 1, "one", "two")
     dying = lake.bind("orders", "append", storage=HookedStorage(lake.storage, between("create", MANIFESTS, die)))
     with pytest.raises(SimulatedCrash):
@@ -147,8 +147,8 @@ def test_a_release_lists_a_place_once_and_asks_for_no_file_in_it(lake: Lake) -> 
     assert storage.counts.pop("files") == 3
     assert storage.counts.pop("create") == 1
     assert "size" not in storage.counts
-    assert storage.counts["exists"] == 2 * 12  # of the moves
-    assert storage.counts["list"] == 1  # the turns, once in a process
+    assert storage.counts["exists"] == 2 * 12  # two for each moved file
+    assert storage.counts["list"] == 1  # the list of turns, read once in a process
     assert storage.counts["read"] <= 5
 
 
@@ -163,7 +163,7 @@ def test_a_file_that_was_moved_already_costs_one_request(lake: Lake) -> None:
     assert lake.named() == ["a", "b", "c"]
 
 
-# ---- somebody else in between
+# ---- concurrent changes
 
 
 def test_r9_a_lost_race_for_an_entry_releases_the_rest_and_nothing_twice(lake: Lake) -> None:
@@ -177,7 +177,7 @@ def test_r9_a_lost_race_for_an_entry_releases_the_rest_and_nothing_twice(lake: L
 
 
 def test_r9_a_lost_race_against_a_higher_checkpoint_releases_nothing(lake: Lake) -> None:
-    """The check of the number and its advance are one step: a zombie that has checked already is too late."""
+    """The number is checked and advanced in one step, so a zombie that has already checked it is too late."""
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     successor = lake.bind("orders", "append")
     hook = between("create", MANIFESTS, lambda: successor.release([first, second], 2))
@@ -251,7 +251,7 @@ def test_a_manifest_that_somebody_deleted_stops_everything_that_would_take_it_fo
 
 @pytest.mark.parametrize("content", ["", '{"format": "airflow-prov', "[]", "\x00\x00"])
 def test_a_newest_manifest_that_cannot_be_read_is_refused_by_name(lake: Lake, content: str) -> None:
-    """Nothing is released behind it, or taken for released."""
+    """No release follows it, and no batch counts as released."""
     sink = lake.new("orders", "append")
     for number in (1, 2):
         sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
@@ -292,7 +292,7 @@ def test_a_manifest_that_vanishes_while_a_process_lives_is_told_not_passed_over(
 
 
 class Remembered(WrappedStorage):
-    """A listing that still shows what was deleted."""
+    """Storage whose listing still shows deleted files."""
 
     def list(self, path: str) -> builtins.list[str]:
         return ["00000000.json", "00000001.json", "00000002.json"] if path == MANIFESTS else super().list(path)
@@ -300,7 +300,7 @@ class Remembered(WrappedStorage):
 
 def test_a_listing_that_overtook_a_creation_is_no_damage(lake: Lake) -> None:
     class Partial(WrappedStorage):
-        """The folder was read while entries were made: the second of them is shown, the first is not."""
+        """Storage whose folder was listed while entries were created: the second entry is shown, the first is not."""
 
         def list(self, path: str) -> builtins.list[str]:
             return [name for name in super().list(path) if path != MANIFESTS or name != "00000001.json"]

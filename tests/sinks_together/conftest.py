@@ -1,4 +1,4 @@
-"""A broker and a database server for the tests of this folder, which need both: ``make sinks``."""
+"""One broker and one database server for the tests of this folder, which need both: ``make sinks``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""History from files and a live topic, to a sink of each kind: the job of this folder's tests."""
+"""Job of this folder's tests: history from files and a live topic, to a sink of each kind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def live(read: Any) -> DataFrame:
 
 @job.transform(inputs=[history, live])
 def rows(both: DataFrame) -> DataFrame:
-    # another number in each try: a batch that is computed twice must be shown once, as it was checkpointed
+    # differs in each try: a batch that is computed twice must be shown once, as it was checkpointed
     return both.withColumn("computed", F.rand())
 
 

@@ -1,6 +1,6 @@
-"""Where a driver with sinks of several kinds stops itself: before or after what a sink does, or what is recorded of it.
+"""Steps at which a driver with sinks of several kinds pauses itself, before or after a call or a record.
 
-It stands still (SIGSTOP) until it is killed; one that is sent on (SIGCONT) goes on where it was, as a zombie does.
+The driver pauses with SIGSTOP until it is killed. After SIGCONT it resumes as a zombie.
 """
 
 from __future__ import annotations
@@ -25,19 +25,24 @@ RECORDS = {
 }
 _installed: list[str] = []
 STEPS = (*(f"{what} {sink}" for what in ("stage", "release", "inside") for sink in SINKS), *RECORDS)
-"""``stage`` and ``release``: around the whole call. ``inside``: around what makes the release count in that target. The
-others: around what is recorded in the journal or in a subtask's log."""
+"""Names of the steps.
+
+``stage`` and ``release`` are the whole call. ``inside`` is the commit that makes the release count in that target. The
+others are records in the journal or in a subtask's log.
+"""
 
 
 def environ(step: str | None, *, after: bool = False, times: int = 1) -> dict[str, str]:
-    """For a driver that is to stop at the ``times``-th time that it comes there."""
+    """Return variables that make a driver pause the ``times``-th time it reaches the step."""
     return {} if step is None else {VARIABLE: json.dumps([step, after, times])}
 
 
 def stop_at_step() -> None:
-    """Called by the job's file, in every process that loads it, before the job is claimed; a process that loads it
-    again stops no second time. ``HOST``: whoever takes over
-    from the driver finds a claim by a host that is out of its reach, so only the fence holds it (R8)."""
+    """Install the pause that the variables ask for.
+
+    The job's file calls it in every process that loads it, before the job is claimed. A second call in a process does
+    nothing. With ``HOST``, the claim names an unreachable host, so only the fence stops this driver (R8).
+    """
     if HOST in os.environ:
         socket.gethostname = lambda: os.environ[HOST]
     if VARIABLE in os.environ and not _installed:

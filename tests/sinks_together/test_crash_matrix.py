@@ -1,6 +1,6 @@
-"""A job with a sink of each kind: its driver is killed, overtaken, or loses a server, before and after each step.
+"""A job with a sink of each kind. Its driver is killed, fenced, or loses a server, before and after each step.
 
-``CKPT_TOGETHER_STEPS``: so many of the cases, drawn by ``CKPT_TOGETHER_SEED`` (default: all).
+``CKPT_TOGETHER_STEPS``: number of cases, drawn with ``CKPT_TOGETHER_SEED`` (default: all).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WHEN = ("before", "after")
 
 
 def drawn(cases: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """In an order of the seed's: each case finds the job as the ones before have left it."""
+    """Return cases in the seed's order. Each case starts from the job as the cases before have left it."""
     count = min(len(cases), int(os.environ.get("CKPT_TOGETHER_STEPS", len(cases))))
     return random.Random(SEED).sample(cases, count)
 
@@ -73,8 +73,10 @@ def test_a_zombie_that_goes_on_at_any_step_shows_nothing_twice(world: World) -> 
 
 @pytest.mark.parametrize("which", ["table", "mariadb", "topic"])
 def test_a_server_that_is_killed_inside_of_a_release_is_waited_for(world: World, which: str) -> None:
-    """The others go on meanwhile, and the driver does not end. A batch that is being staged meanwhile fails: the query
-    begins again alone."""
+    """The other sinks continue, and the driver does not end.
+
+    A batch that is being staged fails; only its query restarts.
+    """
     world.put_history(6)
     driver = world.until_step(f"inside {which}", after=False, times=2, flags=("--restart-attempts", "20"))
     servers = {
@@ -94,7 +96,7 @@ def test_a_server_that_is_killed_inside_of_a_release_is_waited_for(world: World,
 
 
 def check_nothing_twice(world: World) -> None:
-    """At any moment, in any target."""
+    """Assert, at any moment, that no target shows a row twice."""
     for sink in SINKS:
         shown = world.shown(sink)
         assert len(shown) == len(set(shown)), f"{sink} shows rows twice"
@@ -103,6 +105,6 @@ def check_nothing_twice(world: World) -> None:
 
 
 def check_computed(world: World) -> None:
-    """One micro-batch was computed for all of them: what a sink shows of it is what the others show."""
+    """Assert that all sinks show the same random values, because each micro-batch is computed once for all of them."""
     found = world.computed()
     assert all(one == found["files"] for one in found.values())

@@ -1,4 +1,4 @@
-"""Servers, targets and drivers of a job that releases to all of them; what each target shows, and what is left over."""
+"""Servers, targets and drivers of a job that releases to all of them, with reads of the targets and of leftovers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECONDS = 240.0
 
 
 class World:
-    """``base``: an empty folder. A context: nothing that it started outlives it."""
+    """Context that ends all drivers it has started. ``base``: an empty folder."""
 
     def __init__(self, base: Path, server: PostgreSQL, maria: MariaDB, broker: Broker) -> None:
         self.base, self.server, self.maria, self.broker = base, server, maria, broker
@@ -109,7 +109,7 @@ class World:
     def until_step(
         self, step: str, *, after: bool, times: int = 1, host: str | None = None, flags: Sequence[str] = ()
     ) -> Process:
-        """A driver that stands still there. It has to come there: rows are given to it, until it does."""
+        """Start a driver and add rows until it pauses at the step."""
         elsewhere = {} if host is None else {HOST: host}
         driver = self.start({**environ(step, after=after, times=times), **elsewhere}, *flags)
 
@@ -137,10 +137,10 @@ class World:
         return [sink for sink in SINKS if not self.ids <= set(self.shown(sink))]
 
     def finish(self) -> None:
-        """One more run, to the end."""
+        """Run the job once more, to its end."""
         before = self.state().epoch
         driver = self.start({})
-        wait_until(lambda: self.state().epoch > before, driver.tail)  # its request is of its epoch
+        wait_until(lambda: self.state().epoch > before, driver.tail)  # requests are addressed to an epoch
         self.until_all_is_released(driver)
         self.files.request("drain")
         assert driver.wait(SECONDS) == 0, driver.tail()
@@ -165,7 +165,7 @@ class World:
         return [row[0] for row in self._run("SELECT id FROM together.second")]
 
     def differ(self) -> int:
-        """In how many rows the two tables of one transaction differ, as one query sees them."""
+        """Return the number of rows that differ between the two tables of one transaction, as one query sees them."""
         if not self._of_second():
             return len(self._of_table())
         tables = ("together.rows", "together.second")
@@ -195,7 +195,7 @@ class World:
         return self.topics.ids(self.topic)
 
     def computed(self) -> dict[str, dict[int, float]]:
-        """What the job's random column was, for each sink that has it."""
+        """Return the values of the job's random column by id, for each sink that has it."""
         files = {row["id"]: row["computed"] for row in self.files.released("files")}
         table = dict(self._run("SELECT id, computed FROM together.rows"))
         other_table = dict(self._run_in_maria("SELECT id, computed FROM together.`rows`"))
@@ -207,7 +207,7 @@ class World:
         )
 
     def left_over(self) -> list[str]:
-        """Staged rows: files below any staging folder, and tables of the staging schema."""
+        """Return staged rows that remain: files in staging folders, and tables of the staging schema."""
         found = [str(path) for path in self.base.rglob("staging/*/*") if path.is_file()]
         asked = "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'ckpt'"
         found += [row[0] for row in self._run(f"{asked} AND relkind = 'r' AND relname LIKE 's\\_%'")]
@@ -217,7 +217,7 @@ class World:
         return Journal(open_storage(self.files.root), "together").replay()
 
     def check_all(self) -> None:
-        """Each row once in each target, nothing else, nothing staged, and the target's own word agrees with ours."""
+        """Assert that each target has each row once, no other row and no staged row. The manifests must agree."""
         for sink in SINKS:
             assert self.shown(sink) == sorted(self.ids), sink
         manifests = read_manifests(self.files.path("files"))

@@ -1,5 +1,7 @@
-"""Two vertices, of which the second reads the first, in the hands of one driver after the other. Journal, logs and
-retention are the real ones; what runs is nothing."""
+"""An aging job: two vertices, of which the second reads the first, run by one driver after the other.
+
+Journal, logs and retention are real. No query runs.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,12 @@ GRAPH = JobGraph(
 )
 A, B = GRAPH.subtasks
 LOOK_EACH = 10
-"""Checkpoints from one look at what lies there to the next."""
+"""Checkpoints between two counts of the files."""
 
 
 @dataclass(frozen=True)
 class Age:
-    """``size``: bytes; ``in_memory``: entries that the driver has there."""
+    """Size of the job at one age. ``size``: bytes; ``in_memory``: log entries in the driver's memory."""
 
     files: int
     size: int
@@ -42,19 +44,19 @@ class Age:
 
 
 class AgingJob:
-    """``each``: checkpoints from one batch to the next; 0: there is one, in the first run, and no more."""
+    """An aging job. ``each``: checkpoints between two batches; 0: a single batch, in the first run."""
 
     def __init__(self, storage: Storage, each: int) -> None:
         self.storage, self.each = storage, each
         self.ages: list[Age] = []
         self.times: list[float] = []
-        """Seconds that each checkpoint of the last run took, with what is forgotten behind it."""
+        """Seconds that each checkpoint of the last run took, including retention."""
         self.restarted = 0.0
-        """Seconds that the last driver took to have the job."""
+        """Seconds that the last driver took to take the job over."""
         self._batches = self._checkpoint = 0
 
     def run(self, checkpoints: int) -> None:
-        """A driver takes the job over, completes and releases so many, and leaves."""
+        """Take the job over, complete and release so many checkpoints, and leave."""
         begun, self.times = time.perf_counter(), []
         claimed = Journal(self.storage, "job")
         epoch = claimed.claim(f"t{len(self.ages)}", Worker(), 0.0)
@@ -70,7 +72,7 @@ class AgingJob:
             begun = time.perf_counter()
             self._complete(epoch)
             retention.completed(self._checkpoint)
-            retention._thread.submit(_nothing).result()  # behind what it does then
+            retention._thread.submit(_nothing).result()  # waits for the retention of this checkpoint
             self.times.append(time.perf_counter() - begun)
             if number % LOOK_EACH == 0:
                 self._look()
@@ -102,7 +104,7 @@ class AgingJob:
         self.logs[B].publish(Batch(number, {}, inputs={"a__b": position + 1}, handles=handles))
 
     def _look(self) -> None:
-        """Nothing is deleted meanwhile."""
+        """Count the files and entries. Retention is idle during the count."""
         files = self.storage.files("")
         in_memory = sum(len(log.records()) + len(log.state.barriers) for log in self.logs.values())
         self.ages.append(Age(len(files), sum(size for _, size in files), in_memory))

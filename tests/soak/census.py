@@ -1,4 +1,4 @@
-"""What lies under a root, by the kind of folder, and how it was at each age of the job."""
+"""Files under a root, by kind of folder, at each age of the job."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class Census:
-    """At one age of the job. ``files``, ``sizes``: by kind of folder, the latter in bytes."""
+    """Files at one age of the job. ``files``, ``sizes``: by kind of folder; sizes in bytes."""
 
     checkpoints: int
     files: Mapping[str, int]
     sizes: Mapping[str, int]
     figures: Mapping[str, float] = field(default_factory=dict)
-    """What was measured besides."""
+    """Other measurements, by name."""
 
     @property
     def count(self) -> int:
@@ -39,7 +39,7 @@ class Census:
 
 
 def take(root: Path, checkpoints: int, figures: Mapping[str, float] | None = None) -> Census:
-    """Of a root on a disk, in which others write and delete meanwhile."""
+    """Take a census of a root on a disk, while other processes write and delete there."""
     files: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for folder, _, names in os.walk(root):
@@ -55,7 +55,7 @@ def take(root: Path, checkpoints: int, figures: Mapping[str, float] | None = Non
 
 
 def kind_of(path: str) -> str:
-    """``path``: of a file, relative to the root."""
+    """Return the kind of folder. ``path``: of a file, relative to the root."""
     for pattern, to in _NAMES:
         path = pattern.sub(to, path)
     folder, _, name = path.rpartition("/")
@@ -63,7 +63,7 @@ def kind_of(path: str) -> str:
 
 
 def table(taken: Iterable[Census]) -> str:
-    """A line for each kind of folder, a column for each age."""
+    """Format a table: a line for each kind of folder, a column for each age."""
     columns = list(taken)
     lines = [_line("checkpoints", [f"{one.checkpoints:,}" for one in columns])]
     for kind in sorted({kind for one in columns for kind in one.files}):

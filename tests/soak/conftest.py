@@ -1,4 +1,4 @@
-"""Jobs that grow old, in the Spark driver of all of them."""
+"""Fixtures for aging jobs, which share the Spark driver of the other tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job of Spark's that grows old: runs one after the other, checkpoints each 50 ms, and a census now and then."""
+"""An aging Spark job: several runs in sequence, a checkpoint every 50 ms, and a census at intervals."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from tests.spark.harness import Line, World
 INTERVAL = 0.05
 """Seconds between two checkpoints."""
 EACH = 50
-"""Checkpoints from one count of the files to the next."""
+"""Checkpoints between two counts of the files."""
 PAGE = Path("/proc/self/statm")
 
 
 @dataclass
 class SparkSoak:
-    """``feed``: called after each checkpoint, with how many the job has by then."""
+    """An aging Spark job. ``feed``: called after each checkpoint with the number of checkpoints so far."""
 
     world: World
     job: Callable[[], Job]
     feed: Callable[[int], None] = lambda checkpoints: None
     runs: list[Census] = field(default_factory=list)
-    """One at the end of each run, before the next."""
+    """A census for each run, taken at its end."""
     _asked: bool = False
 
     def live(self, checkpoints: int, runs: int) -> list[Census]:
-        """Until the job has so many checkpoints, each run with as many as the others."""
+        """Run the job until it has so many checkpoints, spread evenly over ``runs``."""
         for number in range(1, runs + 1):
             self._run(number * checkpoints // runs)
         return self.runs
@@ -71,5 +71,5 @@ class SparkSoak:
 
 
 def resident() -> int:
-    """Bytes of this process, the JVM apart."""
+    """Return the resident bytes of this process, without the JVM."""
     return int(PAGE.read_text().split()[1]) * resource.getpagesize()

@@ -1,5 +1,7 @@
-"""The journal and the logs of a job that grows old, without Spark: checkpoints as fast as they go, and a driver that
-takes the job over now and then."""
+"""The journal and the logs of an aging job without Spark.
+
+Checkpoints follow each other as fast as possible, and drivers take the job over at intervals.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from tests.soak.aging_job import AgingJob
 
 RUNS = 8
 MOST = 300 + 60
-"""Files of two vertices with three retained checkpoints."""
+"""Most files of two vertices with three retained checkpoints."""
 
 
 @pytest.mark.timeout(0)
@@ -27,14 +29,17 @@ MOST = 300 + 60
     ],
 )
 def test_what_lies_there_depends_on_what_is_retained(tmp_path: Path, checkpoints: int, each: int) -> None:
-    """``each``: checkpoints from one batch to the next; 0: there is one, and no more."""
+    """Check the files and memory of old and young roots.
+
+    ``each``: checkpoints between two batches; 0: a single batch.
+    """
     storage = open_storage(f"memory://{tmp_path}")
     job = AgingJob(storage, each)
     for _ in range(RUNS):
         job.run(checkpoints // RUNS)
     young, old = job.ages[: len(job.ages) // 2], job.ages[len(job.ages) // 2 :]
     assert max(age.files for age in job.ages) <= MOST
-    claims = 3 * RUNS  # what took the journal and the logs over stays for ever (R3)
+    claims = 3 * RUNS  # the entries that claimed the journal and the logs stay forever (R3)
     assert max(age.files for age in old) <= max(age.files for age in young) + claims
     assert max(age.size for age in old) <= 1.5 * max(age.size for age in young)
     assert max(age.in_memory for age in old) <= max(age.in_memory for age in young) + claims

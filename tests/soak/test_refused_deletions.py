@@ -1,5 +1,7 @@
-"""One thing that cannot be deleted (an object under legal hold, another user's file) is left where it is. All the rest
-goes as ever, and it goes itself as soon as it can."""
+"""Refused deletions: an object under legal hold, or another user's file.
+
+It is left where it is. Everything else is deleted as usual, and the object itself as soon as possible.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.soak.aging_job import AgingJob
 from tests.support.refusing_storage import Refusing
+
+pytestmark = pytest.mark.slow
 
 
 def files(storage: Storage) -> int:
@@ -43,7 +47,7 @@ def test_r7_one_folder_that_cannot_be_deleted_keeps_no_other(
 
 
 def test_r7_a_portable_copy_that_cannot_be_written_keeps_nothing_else(tmp_path: Path) -> None:
-    """No start reads it: a rule that denies it must not let the journal and the logs grow."""
+    """No start reads this copy, so a refused write must not let the journal and the logs grow."""
 
     class Denied(WrappedStorage):
         def replace(self, path: str, data: bytes) -> None:
@@ -95,7 +99,7 @@ def test_whoever_was_overtaken_deletes_no_more() -> None:
 def test_an_act_that_was_overtaken_ends_its_pass_and_no_later_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A fence that another attempt of a subtask has set is none of the job's: the driver goes on, and cleans up."""
+    """A fence set by another attempt of a subtask does not concern the job. The driver continues and cleans up."""
     asked: list[str] = []
 
     def fenced(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a job of Spark's leaves under its root depends on what is retained, not on how long it has run."""
+"""Files that a Spark job leaves under its root: their number depends on retention, not on the job's age."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.spark.jobs import mixed
 CHECKPOINTS = int(os.environ.get("CKPT_SOAK_CHECKPOINTS", "10000"))
 RUNS = int(os.environ.get("CKPT_SOAK_RUNS", "10"))
 MOST, MOST_FOR_ANOTHER = 300, 60
-"""Files under the root of a job of one vertex with three retained checkpoints, and for each further vertex."""
+"""Most files under the root of a job of one vertex with three retained checkpoints, and for each further vertex."""
 
 
 @pytest.mark.soak
@@ -22,7 +22,7 @@ MOST, MOST_FOR_ANOTHER = 300, 60
 @pytest.mark.parametrize("vertices", [1, 2])
 @pytest.mark.parametrize("each", [0, 10], ids=["idle", "busy"])
 def test_an_old_root_has_no_more_files_than_a_young_one(world: World, vertices: int, each: int) -> None:
-    """``each``: checkpoints from one file of the live feed to the next; 0: none comes."""
+    """Compare young and old roots. ``each``: checkpoints between two files of the live feed; 0: no files."""
     world.put_ids("history", files=5, each=10)
     files = iter(range(1_000_000, 10_000_000, 10))
 

@@ -1,4 +1,4 @@
-"""A job a test in the Spark driver of all tests."""
+"""Fixtures of the Spark tests: each test has its own job, and all tests share one Spark driver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def world(spark: SparkSession, tmp_path: Path) -> Iterator[World]:
-    """The driver is shared: what a test sets in it is taken back, and a job that has ended leaves nothing running."""
+    """Yield a job's folder, then undo every change to the shared driver.
+
+    A test must leave no query and no listener running.
+    """
     settings, listeners = dict(spark.conf.getAll), _listeners(spark)
     yield World(tmp_path)
     left = [query.name for query in spark.streams.active]

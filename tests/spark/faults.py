@@ -1,4 +1,4 @@
-"""Storages and sinks that stop working at a chosen verb: as a process that dies, seen from the storage."""
+"""Storages and sinks that fail from a chosen verb on, as they look to a process that dies."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from airflow_provider_ckpt.testing.crash import Verbs, When, WrappedStorage
 
 @dataclass
 class Fault:
-    """The storage cannot be reached from the ``at``-th mutating verb on, counted over all storages together;
-    ``when``: whether that verb itself still takes effect. ``once``: only that verb fails."""
+    """A storage that cannot be reached from the ``at``-th mutating verb on, counted over all storages together.
+
+    ``when``: whether that verb still takes effect. ``once``: only that verb fails.
+    """
 
     at: int | None = None
     when: When = "before"
@@ -83,12 +85,12 @@ class FaultySink(FileSink):
         return self.bind_to(FaultyStorage(open_storage(self.path), self.fault), context)
 
     def definition(self) -> dict[str, Any]:
-        """To a job that runs once with it and once without, it is a FileSink."""
+        """Return the definition of a plain FileSink, because a job runs once with this sink and once without it."""
         return {**super().definition(), "type": FileSink(self.path).definition()["type"]}
 
 
 class HookedStorage(WrappedStorage):
-    """Calls ``hook`` before each verb that writes: with its name and the path."""
+    """A storage that calls ``hook`` with the verb's name and the path, before each verb that writes."""
 
     def __init__(self, inner: Storage, hook: Callable[[str, str], None], verbs: Verbs | None = None) -> None:
         super().__init__(inner, verbs)
@@ -103,8 +105,10 @@ class HookedStorage(WrappedStorage):
 
 
 def at_prepared(vertex: str, number: int, act: Callable[[], object]) -> Callable[[str, str], None]:
-    """A hook that acts once, in the batch of the vertex that is the ``number``-th one to be prepared (from 1); the
-    batches before it are published then. The query stands still meanwhile, and the driver's loop goes on."""
+    """Return a hook that acts once, when batch ``number`` (from 1) of the vertex is prepared.
+
+    The batches before it are published by then. The query waits for the hook, and the driver's loop continues.
+    """
     seen: list[str] = []
 
     def hook(verb: str, path: str) -> None:
@@ -117,7 +121,7 @@ def at_prepared(vertex: str, number: int, act: Callable[[], object]) -> Callable
 
 
 class DiesAt(WrappedStorage):
-    """Gone for the entries in the logs of ``vertex`` that hold ``text``: they do not land."""
+    """A storage that refuses log entries of ``vertex`` that contain ``text``: they are not written."""
 
     def __init__(self, inner: Storage, vertex: str, text: str) -> None:
         super().__init__(inner)
@@ -136,8 +140,10 @@ BATCH, END = '"type": "Batch"', '"type": "EndOfData"'
 
 
 class HookedEntries(WrappedStorage):
-    """Calls ``hook`` after each entry of a log or of the journal that holds ``text``: whoever appended it stands still
-    meanwhile, the driver's loop if it is the journal's."""
+    """A storage that calls ``hook`` after each log or journal entry that contains ``text``.
+
+    The hook blocks the thread that appended the entry. For the journal this is the driver's loop.
+    """
 
     def __init__(self, inner: Storage, text: str, hook: Callable[[], object]) -> None:
         super().__init__(inner)
@@ -153,7 +159,10 @@ class HookedEntries(WrappedStorage):
 
 
 class NothingIsPublished(WrappedStorage):
-    """Batches are staged, prepared and committed by Spark; their entry never lands. ``refused``: where it was to."""
+    """A storage on which batches are staged, prepared and committed by Spark, but never published.
+
+    ``refused``: the paths of the refused entries.
+    """
 
     def __init__(self, inner: Storage, verbs: Verbs | None = None) -> None:
         super().__init__(inner, verbs)

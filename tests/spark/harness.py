@@ -1,4 +1,4 @@
-"""Whole jobs, run in this process: data in, requests when something has happened, released rows out."""
+"""Helpers that run whole jobs in this process: write input, send requests, read released rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass
 class Run:
-    """How a run ended, and what it said."""
+    """The outcome of a run and its status lines."""
 
     status: str
     cause: str | None
@@ -55,7 +55,7 @@ class Run:
 
 @dataclass
 class World:
-    """A folder with data, a checkpoint root and outputs."""
+    """A folder with input data, a checkpoint root and outputs."""
 
     base: Path
     job_id: str = "job"
@@ -81,7 +81,7 @@ class World:
         write_rows(Path(self.path(folder)) / f"{name}.parquet", rows, self.began + self.puts, schema)
 
     def put_ids(self, folder: str, files: int, each: int, start: int = 0) -> set[int]:
-        """``files`` files of ``each`` rows {"id", "k"}; returns the ids."""
+        """Write ``files`` files of ``each`` rows {"id", "k"} and return the ids."""
         for number in range(files):
             first = start + number * each
             self.put(folder, f"{first:06d}", [{"id": i, "k": i % 3} for i in range(first, first + each)])
@@ -125,10 +125,14 @@ class World:
     def stop_in_batch(
         self, job: Job, vertex: str, number: int = 2, when: Callable[[], bool] = lambda: True, **given: Any
     ) -> Run:
-        """A run whose savepoint is asked for, taken and released while the ``number``-th batch of the vertex stands
-        still: it covers those before, and no batch behind is published. So what a stop finds is no matter of time,
-        and sources with more files than that are not at their end. ``when``: what has to be true before the stop is
-        asked for, the batch standing still."""
+        """Stop the job with a savepoint while batch ``number`` of the vertex is paused.
+
+        The savepoint is requested, taken and released during the pause. It covers the earlier batches, and no later
+        batch is published. So the result does not depend on timing, and a source with more files than that is not at
+        its end.
+
+        ``when``: condition for requesting the stop; it is checked while the batch is paused.
+        """
         batches: list[str] = []
 
         def hook(verb: str, path: str) -> None:
@@ -161,7 +165,7 @@ class World:
         return hear
 
     def drain_at(self, rows: int, *outputs: str) -> Callable[[Line], None]:
-        """Drain when so many rows are released in each of the outputs."""
+        """Drain when each of the outputs has ``rows`` released rows."""
         return self.ask("drain", lambda: all(self.released_count(one) >= rows for one in outputs or ("out",)))
 
     # ---- evidence
@@ -175,12 +179,15 @@ class World:
         return log.records()
 
     def newest_batch(self, vertex: str, subtask: int = 0) -> int:
-        """-1: none. Counting :meth:`records` would not do while a job runs: its log forgets."""
+        """Return the newest batch in the log, or -1.
+
+        Counting :meth:`records` does not work while a job runs, because its log is truncated.
+        """
         last = SubtaskLog(self.storage, subtask_log_path(self.job_id, vertex, subtask)).load().last_batch
         return -1 if last is None else last.batch_id
 
     def read_up_to(self, vertex: str, source: str) -> int:
-        """The file source's own batch number in the last completed checkpoint; -1: nothing read."""
+        """Return the file source's own batch number in the last completed checkpoint, or -1 if nothing was read."""
         from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
 
         state = self.state()
@@ -213,8 +220,10 @@ class World:
 def write_rows(
     path: Path, rows: Sequence[Mapping[str, Any]], modified: float | None = None, schema: pa.Schema | None = None
 ) -> None:
-    """Appears under its name at once, as a streaming reader needs it. Spark reads in the order of the times
-    of modification; files of one millisecond are in no order."""
+    """Write the rows to a file that appears under its name at once, as a streaming reader needs it.
+
+    Spark reads files in the order of their modification times. Files of the same millisecond have no order.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}")
     table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)

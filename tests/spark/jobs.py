@@ -1,4 +1,4 @@
-"""The jobs the tests run, over the folders of a :class:`World`."""
+"""The jobs that the tests run over the folders of a :class:`World`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mixed(
     column: str = "twice",
     **history_options: Any,
 ) -> Job:
-    """History beside a live feed, into the sink "out"."""
+    """Return a job that reads history and a live feed into the sink "out"."""
     job = Job("mixed")
 
     @job.source(bounded=True, chain=chain, **{"max_files_per_trigger": 1, **history_options})
@@ -47,7 +47,7 @@ def mixed(
 
 
 def bounded(world: World, *, chain: bool = True) -> Job:
-    """History alone, through two transforms."""
+    """Return a job that reads only history, through two transforms."""
     job = Job("bounded")
 
     @job.source(bounded=True, max_files_per_trigger=1, chain=chain)
@@ -63,7 +63,7 @@ def bounded(world: World, *, chain: bool = True) -> Job:
 
 
 def bounded_with_ticks(world: World) -> Job:
-    """History through an edge, beside a bounded source whose end is in no file list."""
+    """Return a job with history through an edge and a bounded source whose end is in no file list."""
     job = Job("ticking")
 
     @job.source(bounded=True, max_files_per_trigger=1, chain=False)
@@ -83,7 +83,7 @@ def bounded_with_ticks(world: World) -> Job:
 
 
 def depths(world: World, sink: Callable[[str], Sink] = FileSink) -> Job:
-    """History in a query with a sink of its own; two queries deeper it meets the live feed."""
+    """Return a job with history and a sink in one query. Two queries later history is united with the live feed."""
     job = Job("depths")
 
     @job.source(bounded=True, max_files_per_trigger=1, chain=False)
@@ -108,7 +108,10 @@ def depths(world: World, sink: Callable[[str], Sink] = FileSink) -> Job:
 
 
 def joined(world: World, *, watermarks: bool = False) -> Job:
-    """Live orders joined with customers out of history: history cannot be left out when it has ended."""
+    """Return a job that joins live orders with customers from history.
+
+    History cannot be left out after its end.
+    """
     job = Job("joined")
     watermark = ("ts", "1 second") if watermarks else None
 
@@ -129,7 +132,7 @@ def joined(world: World, *, watermarks: bool = False) -> Job:
 
 
 def windows(world: World, *, chain: bool = True, live_too: bool = True, sink: Callable[[str], Sink] = FileSink) -> Job:
-    """Counts in windows of ten seconds; a row's id is its event time in seconds."""
+    """Return a job that counts rows in windows of ten seconds. A row's id is its event time in seconds."""
     job = Job("windows")
     inputs: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""A worker that stands by and is told to leave, whatever it is about just then."""
+"""Leave requests to a standby worker, at any moment of its life."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ A = SubtaskId("a/0")
 
 @pytest.mark.parametrize("is_taken", [False, True])
 def test_between_standing_by_and_working(monkeypatch: pytest.MonkeyPatch, is_taken: bool) -> None:
-    """While the logs are read, which takes seconds on an object store: the one that stood by has returned, and the
-    worker is not there yet. What was told then holds for the worker, and if that comes to nothing, for what follows."""
+    """The request arrives while the worker reads the logs, which takes seconds on an object store.
+
+    At that moment the standby has returned and the worker does not exist. The request holds for the worker. If the
+    worker does not get the subtask, the request holds for the next standby.
+    """
     state = JobState("job")
     DeploymentPrepared(1, 1.0).apply(state)
     journal: Any = SimpleNamespace(state=state, refresh=lambda: state)

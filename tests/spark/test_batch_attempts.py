@@ -1,4 +1,4 @@
-"""BATCH mode: an attempt counts under its end of data, and nobody starts over less (R23)."""
+"""BATCH mode: an attempt counts if it has its end of data, and only then its consumers start (R23)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.spark.jobs import IDS
 
 
 def stamped(world: World, attempt: int) -> Job:
-    """What it gives differs from one attempt to the next, as with a clock or an unordered limit."""
+    """Return a job whose output differs from one attempt to the next, as with a clock or an unordered limit."""
     job = Job("stamped")
 
     @job.source(bounded=True, chain=False)

@@ -1,5 +1,7 @@
-"""A vertex in BATCH mode between the driver's loop and its own thread: what is in the log is told in that order, and a
-barrier does not wait for Spark. No Spark runs here."""
+"""A vertex in BATCH mode, between the driver's loop and its own thread.
+
+The vertex reports its log entries in the order of the log, and a barrier does not wait for Spark. No Spark runs here.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ LONG = 60.0
 
 
 class StagingSubtask(Subtask):
-    """Its batch is being staged, in a thread of its own, until it may ``go_on``."""
+    """A subtask that stages its batch in a separate thread until ``go_on`` is set."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,7 +67,7 @@ def test_r19_a_barrier_passes_while_a_batch_is_staged(subtask: StagingSubtask) -
 
 
 def test_a_batch_that_comes_to_its_end_while_a_barrier_is_put_is_told_after_it(subtask: StagingSubtask) -> None:
-    """Between the append of the barrier and word of it."""
+    """The batch ends between the append of the barrier and its report."""
     put = subtask.log.barrier
     is_told = Event()
 
@@ -78,7 +80,7 @@ def test_a_batch_that_comes_to_its_end_while_a_barrier_is_put_is_told_after_it(s
     def barrier(epoch: int, checkpoint: int) -> Snapshot:
         snapshot = put(epoch, checkpoint)
         subtask.go_on.set()
-        is_told.wait(0.5)  # in vain: the batch has to wait for the barrier
+        is_told.wait(0.5)  # must time out: the batch has to wait for the barrier
         return snapshot
 
     subtask.log.barrier = barrier  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""BATCH mode: sinks at any depth of the graph get their one checkpoint; there are no gates that pass a barrier on."""
+"""BATCH mode: each sink, at any depth of the graph, gets one checkpoint. No gates pass a barrier on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _history(world: World, job: Job) -> Operator:
 
 
 def line(world: World) -> Job:
-    """source -> sink "raw" and transform -> sink "out", the source in a query of its own."""
+    """Return the job source -> sink "raw" and transform -> sink "out", with the source in its own query."""
     job = Job("line")
     history = _history(world, job)
 
@@ -35,7 +35,7 @@ def line(world: World) -> Job:
 
 
 def diamond(world: World) -> Job:
-    """A sink at each of three depths: the source, two transforms beside each other, and what joins them again."""
+    """Return a job with a sink at each of three depths: a source, two parallel transforms, and their union."""
     job = Job("diamond")
     history = _history(world, job)
 

@@ -1,4 +1,4 @@
-"""Ends, boundaries and what is forgotten: each of these fails when the step it is about is left out."""
+"""Ends, boundaries and deletion: each test fails if the step that it covers is left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.spark.jobs import mixed
 
 
 class DiesAfter(WrappedStorage):
-    """Nothing can be written any more after the ``count``-th log entry that holds ``text``, of ``vertex`` if given."""
+    """A storage that refuses writes after log entry ``count`` that contains ``text``, of ``vertex`` if given."""
 
     def __init__(self, inner: Storage, text: bytes, count: int = 1, vertex: str = "") -> None:
         super().__init__(inner)
@@ -82,7 +82,7 @@ def test_r2_a_batch_that_is_planned_with_history_runs_before_history_is_dropped(
 
 
 def ticking(world: World) -> Job:
-    """A bounded source whose end is in no file list: asked again, it has a later end."""
+    """Return a job with a bounded source whose end is in no file list. A second call finds a later end."""
     job = Job("ticking")
 
     @job.source(bounded=True, ends="available_now")
@@ -112,7 +112,7 @@ def test_r4_what_was_published_behind_a_checkpoint_is_void_after_a_restore(world
         world.run(mixed(world, chain=False), world.ask("stop", lambda: world.released_count() >= 2)).status == "STOPPED"
     )
     expected |= world.put_ids("live", 6, 2, 2000)
-    dies = DiesAfter(world.storage, b'"type": "Batch"', 2, "doubled")  # of three at least, for what is live
+    dies = DiesAfter(world.storage, b'"type": "Batch"', 2, "doubled")  # of three live batches at least
     with suppress(TransientError):
         world.run(mixed(world, chain=False), storage=dies, checkpoint_interval=3600)
     number = world.state().last_completed
@@ -137,7 +137,7 @@ def test_r7_logs_partition_data_and_journal_are_forgotten_as_checkpoints_complet
     all_released: list[int] = []
 
     def well_beyond() -> bool:
-        """So many checkpoints behind the one that released the last row that all was truncated, and more than once."""
+        """Return True when all entries have been truncated more than once since all rows were released."""
         completed = world.state().last_completed
         if not all_released and world.released_count() == len(expected):
             all_released.append(completed)
@@ -163,7 +163,7 @@ def test_r7_logs_partition_data_and_journal_are_forgotten_as_checkpoints_complet
 
 
 def test_c11_partition_files_are_durable_before_the_record_that_names_them(world: World) -> None:
-    """A machine that loses its power keeps what was fsynced, and nothing else."""
+    """A machine that loses power keeps only the data that was fsynced."""
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 1, 2, 1000)
     verbs: list[tuple[str, str]] = []
     storage = HookedStorage(world.storage, lambda verb, path: verbs.append((verb, path)))

@@ -1,4 +1,4 @@
-"""A failed run says the user's own exception first, however often Spark has wrapped it."""
+"""The status of a failed run begins with the user's own exception, however often Spark has wrapped it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Caused by: java.io.IOException: No space left on device
 
 
 class NamelessError(Exception):
-    """As PySpark makes one of a failed query whose cause has no message."""
+    """The exception that PySpark raises for a failed query whose cause has no message."""
 
     def __init__(self, stack: str | None) -> None:
         super().__init__("[STREAM_FAILED] Query [id = 5e1, runId = 77a] terminated with exception:  SQLSTATE: XXKST")

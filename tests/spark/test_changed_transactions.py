@@ -1,4 +1,4 @@
-"""Sinks that begin or cease to share a transaction while what the runs before have staged is not released yet."""
+"""Sinks that begin or stop sharing a transaction while output of earlier runs is staged and unreleased."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ pytestmark = pytest.mark.spark
 
 
 def job_of(world: World, tables: Mapping[str, str | None], *closed: str) -> Job:
-    """``tables``: each with its transaction, and a gate, which is shut of those that are ``closed``."""
+    """Return a job with one sink for each table, each with its transaction and a gate.
+
+    The gates of the ``closed`` sinks are shut.
+    """
     job = Job("shop")
     path = world.base / "shop.db"
     with sqlite3.connect(path) as connection:

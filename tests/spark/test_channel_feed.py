@@ -1,4 +1,7 @@
-"""Several producers in one feed: each in its own order, and known apart in everything that is counted."""
+"""Several producers in one feed.
+
+The feed keeps the order of each producer and counts each producer separately.
+"""
 
 from __future__ import annotations
 
@@ -66,12 +69,12 @@ def test_a_query_reads_all_producers_by_one_source_also_those_that_come_later(
     assert [feed.consumed(taken(producers)) for feed in first] == [2, 7]
     first[1].add(8, producers.write(1, 8))
 
-    second = producers.feeds(2)  # the job goes on with another producer
+    second = producers.feeds(2)  # the job resumes with one more producer
     assert [feed.has_unread() for feed in second] == [False, True, False] or second[0].has_unread()
     for feed in second:
         feed.consumed(taken(producers))
     assert [feed.has_unread() for feed in second] == [False, True, False]
-    second[2].add(1, producers.write(2, 1))  # older by its number than what was read of the others
+    second[2].add(1, producers.write(2, 1))  # lower than the numbers that were read of the other producers
     assert read(spark, producers, second[0]) == [108, 201]
 
 
@@ -104,7 +107,10 @@ def test_damage_is_found_in_the_partition_where_it_is(producers: Producers) -> N
 def test_a_producer_that_comes_while_the_query_lives_is_fed_beside_the_others(
     spark: SparkSession, producers: Producers
 ) -> None:
-    """R21. The feed of one producer knows no others, and takes every path for its own; then it tells them apart."""
+    """The feed of one producer takes every path for its own.
+
+    It distinguishes the producers once a second one joins (R21).
+    """
     (only,) = producers.feeds(1, partitions=PARTITIONS[:1])
     only.add(1, producers.write(0, 1))
     assert read(spark, producers, only) == [1]

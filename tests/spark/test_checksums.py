@@ -1,4 +1,4 @@
-"""Hadoop's checksums in the copies of Spark's folder, and beside what we write in them. No Spark runs here."""
+"""Hadoop's checksums in the copies of Spark's folder and next to the files that we write there. No Spark runs here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA = "state/0/_metadata/v2/7"
 
 
 def spark_wrote(storage: Storage, folder: str) -> None:
-    """Batches 0 to 10, of which the last is planned only; each has read one entry of "live"."""
+    """Write batches 0 to 10, of which the last is only planned. Each batch has read one entry of "live"."""
     entries = []
     put(storage, f"{folder}/metadata", '{"id":"x"}')
     for number in range(BATCHES):
@@ -61,7 +61,7 @@ def made(storage: Storage) -> Storage:
 
 
 def unfit(base: Path, attempt: AttemptId) -> list[str]:
-    """Files without a checksum or with one of other content, and checksums without a file."""
+    """Return the files without a matching checksum and the checksums without a file."""
     storage, top = open_storage(base), base / f"v/{attempt}"
     found = []
     for path in filter(Path.is_file, top.rglob("*")):
@@ -108,7 +108,10 @@ def test_what_is_cut_in_a_copy_of_a_copy_is_noticed(tmp_path: Path, cut: str) ->
 
 
 def test_a_small_file_that_lost_its_checksum_gets_one_in_the_copy(tmp_path: Path) -> None:
-    """As the releases before have left them. Of state, whose files are large, Spark alone writes checksums."""
+    """Older folders lack checksums.
+
+    Only Spark writes the checksums of state files, because these are large.
+    """
     storage = made(open_storage(tmp_path))
     for path in (tmp_path / f"v/{FIRST}").rglob(".*.crc"):
         path.unlink()
@@ -117,11 +120,14 @@ def test_a_small_file_that_lost_its_checksum_gets_one_in_the_copy(tmp_path: Path
 
 
 def test_what_spark_sums_up_of_its_state_is_copied_too(tmp_path: Path) -> None:
-    """By it Spark sees, in an object store too, that state is not as it was; without it, it warns of each part."""
+    """Spark uses this checksum to detect changed state, in an object store too.
+
+    Without it, Spark logs a warning for each part.
+    """
     storage = made(open_storage(f"memory://{tmp_path}"))
     told = '{"algorithm":"CRC32C","value":-714439632,"mainFileSize":1300}'
     storage.create(f"v/{FIRST}/state/0/0/1.zip.crc", told.encode())
-    storage.create(f"v/{FIRST}/{SCHEMA}.crc", told.encode())  # of what the copy has other paths in
+    storage.create(f"v/{FIRST}/{SCHEMA}.crc", told.encode())  # the copy names other paths in this file
     storage.create(f"v/{FIRST}/state/0/0/2.zip.tmp", b"half")
     storage.create(f"v/{FIRST}/state/0/0/.2.zip.crc.tmp", b"half")
     folder = life(storage, SECOND)

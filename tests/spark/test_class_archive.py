@@ -1,4 +1,7 @@
-"""A class archive of a real JVM: made by the command, used by drivers, and done without if it is of no use."""
+"""A class archive of a real JVM.
+
+The command creates it, drivers use it, and a driver runs without it if it is unusable.
+"""
 
 from __future__ import annotations
 
@@ -47,14 +50,14 @@ def _python(code: str, *arguments: str, folder: Path | str, options: str = "") -
 
 
 def _loaded(folder: Path | str, log: Path) -> tuple[str, str]:
-    """What a driver prints, and from where its JVM has the class SparkContext."""
+    """Run a driver; return its output and the place from which its JVM loaded the class SparkContext."""
     process = _python(DRIVER, folder=folder, options=f"-Xlog:class+load:file={log}")
     assert process.returncode == 0, process.stderr[-2000:]
     (line,) = [line for line in log.read_text().splitlines() if " org.apache.spark.SparkContext source: " in line]
     return process.stdout, line.partition(" source: ")[2]
 
 
-@pytest.mark.slow  # making one takes minutes beside other work
+@pytest.mark.slow  # creating an archive takes minutes on a busy machine
 def test_a_driver_loads_its_classes_from_the_archive(made: Path, tmp_path: Path) -> None:
     assert _loaded(made.parent, tmp_path / "log") == ("10\n", "shared objects file (top)")
     assert _python(CKPT, "class-archive", folder=made.parent).stdout.startswith(f"{made} is there")
@@ -70,7 +73,7 @@ def test_a_driver_loads_them_from_the_jars_if_it_is_switched_off(made: Path, tmp
 @pytest.mark.slow
 @pytest.mark.parametrize("of", ["nothing", "text", "another jvm", "damage"])
 def test_a_driver_whose_archive_is_of_no_use_runs_and_says_nothing_of_it(made: Path, tmp_path: Path, of: str) -> None:
-    """As long as it should be, in the right place, and yet not what the JVM needs."""
+    """The archive has the right length and the right place, but its content does not suit the JVM."""
     folder = tmp_path / "archives"
     folder.mkdir(mode=0o755)
     archive = class_archive({**os.environ, "CKPT_CLASS_ARCHIVE": str(folder)})
@@ -89,7 +92,7 @@ def test_a_driver_whose_archive_is_of_no_use_runs_and_says_nothing_of_it(made: P
 
 
 def _of_another_jvm(made: Path) -> bytes:
-    """Of the header nothing but what it says of the JVM is different."""
+    """Return the archive with another JVM name in its header."""
     with made.open("rb") as file:
         content = file.read()
     at = content.index(b"OpenJDK")
@@ -97,7 +100,7 @@ def _of_another_jvm(made: Path) -> bytes:
 
 
 def _damaged(made: Path) -> bytes:
-    """A part of it is zeros, as a disk may leave it."""
+    """Return the archive with a part overwritten by zeros, as a damaged disk may leave it."""
     content = made.read_bytes()
     start, end = len(content) // 100, len(content) // 3
     return content[:start] + bytes(end - start) + content[end:]

@@ -36,7 +36,7 @@ def test_the_clock_goes_on_when_the_machines_clock_is_set() -> None:
 def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver went blind until the hour had passed again: no fence was checked, no request read."""
+    """A driver that uses the machine's clock pauses for an hour: it checks no fence and reads no request."""
     expected = world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000)
     real, back, too_late = time.time, [0.0], []
 
@@ -44,7 +44,7 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
         too_late.append(back.pop())
 
     monkeypatch.setattr(time, "time", lambda: real() - sum(back))
-    watch = Timer(120.0, give_up)  # a run that goes blind fails, and does not hang; it is below the limit of a mutant
+    watch = Timer(120.0, give_up)  # a paused driver fails the run, not hangs it; below the limit of a mutant
     seen: list[str] = []
 
     def goes_on() -> bool:
@@ -68,7 +68,7 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
     done = world.state().checkpoints
     told = [(one.triggered_at, one.at, world.state().releases[number].at) for number, one in sorted(done.items())]
     assert all(triggered <= at <= released for triggered, at, released in told)
-    # a sensor that waits for a checkpoint since a quarter of an hour before is not told of one that is of now
+    # The recorded times follow the set-back clock. A sensor that waits for a checkpoint since 15 minutes ago sees none.
     assert max(at for of_one in told[-2:] for at in of_one) < real() - HOUR / 4
 
 
@@ -101,8 +101,11 @@ def test_a_set_back_is_seen_once_and_what_time_passes_is_none() -> None:
 def test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_back(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark waits on the machine's clock for it. That of the JVM stays as it is here: what is seen is that the query,
-    which would not look for an hour, is stopped at a boundary and run again, and that no row is lost or comes twice."""
+    """Spark waits for the next trigger on the machine's clock.
+
+    The test cannot set back the JVM's clock. It checks that the query is stopped at a boundary and started again, an
+    hour early. No row is lost or repeated.
+    """
     job = Job("live")
     live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
     job.sink("out", live, FileSink(world.path("out")))

@@ -1,4 +1,4 @@
-"""The next attempt of a subtask begins while the one before closes the log."""
+"""The next attempt of a subtask begins while the previous attempt closes the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is deleted of attempts that are over (R5), and when it is not. No Spark runs here."""
+"""Deletion of data of ended attempts (R5), and the cases in which it must not happen. No Spark runs here."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PUBLISHED, LEFT, MINE = "0001-before-0-n", "0001-before-1-n", "0002-mine0-0-n"
 
 
 class House:
-    """A job whose first attempt has published a batch and left another one, and whose second one has begun."""
+    """A job whose first attempt has published one batch and left another, and whose second attempt has begun."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -66,7 +66,7 @@ class House:
         return log
 
     def collect(self, check_fenced: Callable[[], None] = lambda: None, graph: JobGraph = GRAPH) -> list[str]:
-        """What is left of the partition's data."""
+        """Run the collector; return the remaining data folders of the partition."""
 
         def ask(live_handles: set[str], live_attempts: Collection[str]) -> list[str]:
             self.asked.append((live_handles, live_attempts))
@@ -89,7 +89,7 @@ def test_r5_what_a_live_entry_names_and_what_this_attempt_writes_stays(house: Ho
 
 
 def test_r5_what_attempts_left_for_consumers_of_before_goes_too(house: House) -> None:
-    """The consumers of a have become others twice; what was published for the first ones is named yet."""
+    """The consumers of "a" have changed twice. A batch that was published for the first ones is still in the log."""
     a, v = GRAPH.vertices
     graph = JobGraph((replace(a, layout=2), v), (replace(GRAPH.edges[0], folder="a__v"),))
     partition = partition_path("job", "a", 0)
@@ -115,7 +115,7 @@ def test_r5_sinks_are_told_which_handles_are_live_and_which_attempts(house: Hous
 
 
 def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_has_fenced_are_over(house: House) -> None:
-    """A sibling has a lower number than the next attempt of another subtask, and stages right now."""
+    """A sibling subtask has a lower attempt number than the next attempt of another subtask, and is staging now."""
     house.logs[V] = house.opened(V, AttemptId(2, 1, "again"))
     house.logs[A] = house.opened(A, AttemptId(2, 1, "again"))
     house.storage.create(f"{DATA}/0002-01-again-1-n/part", b"x")
@@ -147,7 +147,7 @@ def test_what_a_sink_fails_with_otherwise_ends_the_start(house: House) -> None:
 
 
 def test_r4_what_was_staged_behind_a_rewind_is_not_live(house: House) -> None:
-    """Nobody tells the sink to throw it away: the batch is void, and its attempt is fenced."""
+    """The sink gets no discard request for it. The batch is void, and its attempt is fenced."""
     house.logs[V].open(AttemptId(3, 0, "back"), continues_at=0)
     house.collect()
     [(handles, attempts)] = house.asked
@@ -171,8 +171,10 @@ def test_r8_a_driver_whose_log_was_opened_collects_nothing(house: House) -> None
 
 
 def test_r5_what_attempts_have_staged_that_no_log_of_this_job_knows_is_left_to_whoever_does(house: House) -> None:
-    """A job of this id under another root may stage in the same target, whatever its epoch. A vertex that the job has
-    no more may have staged, too."""
+    """A job of this id under another root may stage in the same target, whatever its epoch.
+
+    A vertex that the job no longer has may have staged there, too.
+    """
     house.opened(SubtaskId("gone/0"), AttemptId(1, 0, "ofgone"))
     house.collect()
     [(_, attempts)] = house.asked

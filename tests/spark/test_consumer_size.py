@@ -1,4 +1,4 @@
-"""The shuffles of a consumer in batch mode begin with as many partitions as what it reads has bytes for."""
+"""BATCH mode: the bytes of a consumer's input set the initial number of its shuffle partitions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_more_than_the_most_that_somebody_has_set_stays() -> None:
 
 @pytest.fixture
 def small(spark: SparkSession) -> Iterator[SparkSession]:
-    """A partition is to have a byte."""
+    """Set Spark's advisory partition size to one byte."""
     before = {key: spark.conf.get(key, None) for key in (INITIAL, ADVISORY, "spark.sql.adaptive.enabled")}
     spark.conf.set(ADVISORY, "1b")
     yield spark
@@ -66,7 +66,7 @@ def test_what_the_user_has_set_holds(small: SparkSession) -> None:
 
 
 def test_a_consumer_runs_with_it_and_a_source_does_not(world: World, small: SparkSession) -> None:
-    """Spark makes fewer of them again: what is read is small."""
+    """The input is small, so Spark coalesces the partitions again."""
     world.put_ids("history", 3, 40)
     seen: dict[str, str | None] = {}
     job = Job("sized")

@@ -1,5 +1,7 @@
-"""A query that has run gets a reader more, or loses one: who comes reads what is published from then on, each row once,
-and those that stay read on where they were."""
+"""A query that has run gets or loses a reader.
+
+A new reader reads each row that is published from then on, once. The remaining readers continue at their positions.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,10 @@ def all_of(rows: DataFrame) -> DataFrame:
 
 
 def fed(world: World, *readers: str, bounded: bool = False, apart: str = "") -> Job:
-    """live -> marked, with a sink, and a query with a sink for each of the ``readers``; one ``apart`` reads a source of
-    its own."""
+    """Return a job live -> marked, which has a sink, and a query with a sink for each of the ``readers``.
+
+    The reader ``apart`` reads its own source.
+    """
     job = Job("fed")
     live = job.source(uid="live", bounded=bounded, max_files_per_trigger=1)(
         lambda read: read.schema(IDS).parquet(world.path("live"))
@@ -54,7 +58,7 @@ def fed(world: World, *readers: str, bounded: bool = False, apart: str = "") -> 
 
 
 def ran(world: World, job: Job, first: int, files: int = 3, *, give_up: bool = False) -> set[int]:
-    """``files`` of ten rows are read to their end, and the job stops. Returns the ids."""
+    """Read ``files`` files of ten rows to their end and stop the job. Return the ids."""
     before = world.released_count("out")
     ids = world.put_ids("live", files, 10, first)
     stop = world.ask("stop", lambda: world.released_count("out") == before + 10 * files)
@@ -81,7 +85,10 @@ def finish(world: World, job: Job, count: int) -> None:
     ],
 )
 def test_one_that_comes_reads_what_is_published_from_then_on(world: World, first: tuple[str, ...]) -> None:
-    """Before, between and behind the others by its name: what was written for those stays theirs."""
+    """The names of the new readers sort before, between and after the others.
+
+    The others keep the data written for them.
+    """
     early = ran(world, fed(world, *first), 0)
     both = (*first, "a", "c")
     late = ran(world, fed(world, *both), 1000)
@@ -109,7 +116,7 @@ def test_what_one_that_goes_has_not_read_is_given_up_with_it(world: World) -> No
 
 
 def dying_with_its_plan(world: World, uid: str, *, is_in: bool) -> HookedStorage:
-    """A storage that takes nothing more once the job is planned with, or without, that operator."""
+    """Return a storage that refuses writes once the journal has a plan with, or without, that operator."""
     before, gone = world.state().epoch, list[str]()
 
     def hook(verb: str, path: str) -> None:
@@ -125,7 +132,7 @@ def dying_with_its_plan(world: World, uid: str, *, is_in: bool) -> HookedStorage
 
 @pytest.mark.slow
 def test_what_was_given_up_is_not_asked_about_again(world: World) -> None:
-    """Its driver dies before a checkpoint: the last one still tells of who is gone."""
+    """The driver dies before a checkpoint, so the last checkpoint still names the dropped operator."""
     early = ran(world, fed(world, "a", "b"), 0)
     for left in (("a",), ("a", "b"), ("a",)):
         storage = dying_with_its_plan(world, "b", is_in="b" in left)
@@ -138,7 +145,7 @@ def test_what_was_given_up_is_not_asked_about_again(world: World) -> None:
 
 
 def ended(world: World, *sinks: str) -> Job:
-    """A bounded source with these sinks, and a live one."""
+    """Return a job with a live source and a bounded source that has these sinks."""
     job = Job("ended")
     history = job.source(uid="history", bounded=True)(lambda read: read.schema(IDS).parquet(world.path("history")))
     live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
@@ -149,7 +156,7 @@ def ended(world: World, *sinks: str) -> Job:
 
 
 def test_a_sink_that_was_left_out_by_mistake_comes_back_to_a_source_that_is_finished(world: World) -> None:
-    """Before the next checkpoint: to the last one it is finished, as its source is."""
+    """The sink returns before the next checkpoint. In the last one the sink is finished, because its source is."""
     ids = world.put_ids("history", 1, 10) | world.put_ids("live", 1, 10)
     run = world.run(ended(world, "a", "b"), world.ask("stop", lambda: "history" in world.state().finished_operators()))
     assert run.status == "STOPPED", run.cause
@@ -177,7 +184,7 @@ def test_who_reads_something_else_by_now_is_refused(world: World) -> None:
 
 
 def joined(world: World, *producers: str) -> Job:
-    """live -> each of the ``producers`` -> all, with a sink; and a query with one behind a source of its own."""
+    """Return a job live -> each of the ``producers`` -> both, with a sink for each."""
     job = fed(world)
     parts = [job.transform(inputs=[job.operators["marked"]], uid=uid)(all_of) for uid in producers]
     both = job.transform(inputs=parts, uid="both", chain=False)(all_of)
@@ -189,7 +196,10 @@ def joined(world: World, *producers: str) -> Job:
 
 @pytest.mark.slow
 def test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused(world: World) -> None:
-    """Its reader remembers by its name what it had read of it: it planned files that are gone, and failed for good."""
+    """The query that reads it remembers by its name which of its files were read.
+
+    Without the refusal, that query plans deleted files and can never run again.
+    """
     early = ran(world, joined(world, "p", "q"), 0)
     late = ran(world, joined(world, "q"), 1000, give_up=True)
     with pytest.raises(ReturnedSourceError, match="'p' was given up earlier, and the query of 'both'"):
@@ -231,7 +241,10 @@ def test_one_that_comes_and_dies_again_and_again_reads_each_row_once(world: Worl
 
 
 def windowed(world: World, *readers: str) -> Job:
-    """live, with event time -> marked, with a sink; each of ``readers`` counts its rows in windows of ten seconds."""
+    """Return a job whose ``readers`` count rows in windows of ten seconds.
+
+    live, with event time -> marked, with a sink -> each of the ``readers``.
+    """
     job = Job("windowed")
     live = job.source(uid="live", max_files_per_trigger=1, watermark=("ts", "5 seconds"))(
         lambda read: read.schema("id long, ts timestamp").parquet(world.path("live"))
@@ -251,7 +264,7 @@ def by_window(rows: DataFrame) -> DataFrame:
 
 @pytest.mark.slow
 def test_r13_windows_of_one_that_comes_hold_what_is_published_from_then_on(world: World) -> None:
-    """Whether it is new or back: windows that it left open, and a watermark that it had, are none of its later life."""
+    """A new or returned reader starts without the open windows and the watermark of an earlier life (R13)."""
     lives = [("w1",), ("w1", "w2"), ("w2",), ("w1", "w2")]
     seconds = iter(range(1000))
     published: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""A job whose controllers change it while it runs: more comes, more is taken at a time, and every row is there once."""
+"""A job whose controllers change it while it runs: input and limits grow, and every row is released once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from tests.support.waiting import wait_until
 
 
 def watched(world: World, controllers: Sequence[Controller]) -> Job:
-    """A feed, read a file at a time; its rows, and how many there are by key, in queries of their own."""
+    """Return a job that reads a feed one file at a time.
+
+    One query passes its rows on, another one counts them by key.
+    """
     job = Job("watched", controllers=controllers)
 
     @job.source(max_files_per_trigger=1)
@@ -38,7 +41,7 @@ def watched(world: World, controllers: Sequence[Controller]) -> Job:
 
 
 class Watcher(Controller):
-    """It keeps what it was shown, and raises in the end."""
+    """A controller that records the metrics it gets, and raises at the end."""
 
     every = 0.2
 

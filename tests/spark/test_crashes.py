@@ -34,8 +34,10 @@ def put(world: World) -> list[int]:
 
 
 def run_into(world: World, make: MakeJob, fault: Fault, rows: int) -> str:
-    """How the run ended: a status, or the error that took it down. Any other error than a transient one is
-    a bug: the next try would be refused."""
+    """Run the job into the fault; return its status, or the name of the error that ended it.
+
+    An error that is not transient is a bug, because the next try would be refused.
+    """
     job = make(world, lambda path: FaultySink(path, fault=fault))
     try:
         run = world.run(job, world.drain_at(rows), FaultyStorage(world.storage, fault))
@@ -59,7 +61,7 @@ def check(world: World, expected: list[int]) -> None:
 
 
 def die_and_recover(world: World, make: MakeJob, at: int) -> bool:
-    """False if the run was over before its ``at``-th verb."""
+    """Let a run die at its verb ``at`` and recover. Return False if the run ended before that verb."""
     expected = put(world)
     fault = Fault(at, "after" if at % 2 else "before")
     ended = run_into(world, make, fault, len(expected))
@@ -110,7 +112,7 @@ def test_one_verb_that_fails_is_survived(world: World, at: int) -> None:
 
 
 def test_r1_a_committed_batch_is_published_by_whoever_comes_though_two_drivers_died_before(world: World) -> None:
-    """The second one dies after it has copied the commit of the first, and before it has published."""
+    """The second driver dies after it has copied the first one's commit and before it has published."""
     expected = put(world)
     for _ in range(2):
         try:

@@ -1,5 +1,8 @@
-"""Two drivers get ready at once, each with what it was given: the one that claims last goes by what the other one has
-decided meanwhile, and not by what it has planned with."""
+"""Two drivers prepare a run at the same time.
+
+The driver that claims last follows the decisions that the other one has recorded in the meantime. It does not follow
+the state with which it made its plan.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ def dies_in(world: World, job: Job, storage: Storage, **options: Any) -> None:
 
 
 def gone_before_it_has_frozen(world: World, job: Job) -> None:
-    """Behind its plan: what it has listed meanwhile, of other sources, took its time."""
+    """Let a driver die between recording its plan and freezing its sources.
+
+    Listing other sources takes that long.
+    """
 
     def hook(verb: str, path: str) -> None:
         if verb == "create" and "/frozen/" in path:
@@ -39,7 +45,10 @@ def gone_before_it_has_frozen(world: World, job: Job) -> None:
 
 
 def test_r11_a_list_of_splits_that_was_frozen_meanwhile_holds(world: World) -> None:
-    """A function that lists them has listed others by then. Rows of both lists came out, or of parts of them."""
+    """The function that lists the splits returns other splits by then.
+
+    Without R11 rows of both lists were released, or of parts of them.
+    """
     earlier, later = splits(6), splits(9)[3:]
     gone_before_it_has_frozen(world, alone(world, earlier))
 
@@ -55,7 +64,7 @@ def test_r11_a_list_of_splits_that_was_frozen_meanwhile_holds(world: World) -> N
 
 
 def with_column(world: World, name: str) -> Job:
-    """Whose rows another query reads."""
+    """Return a job with a column ``name`` that a second query reads."""
     job = Job("columns")
 
     @job.source(max_files_per_trigger=1)
@@ -71,7 +80,10 @@ def with_column(world: World, name: str) -> Job:
 
 
 def test_r4_a_job_that_another_definition_has_begun_anew_meanwhile_is_compared_with_that(world: World) -> None:
-    """Nothing is in the way of either. What the other one had published was read by this one's columns: as nulls."""
+    """Each of the two changes is allowed.
+
+    Without the comparison this driver read the other one's rows with its own columns, as nulls.
+    """
     expected = world.put_ids("live", 4, 2)
     never: dict[str, Any] = {"checkpoint_interval": 600}
     dies_in(world, with_column(world, "a"), DiesAt(world.storage, "live", BATCH), **never)

@@ -1,5 +1,7 @@
-"""A barrier that the storage does not take now is declined (R17): what that means for the run is the coordinator's to
-judge, by ``tolerable_failed_checkpoints``."""
+"""Barriers that the storage refuses and the task therefore declines (R17).
+
+The coordinator decides about the run by ``tolerable_failed_checkpoints``.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,11 @@ from tests.spark.jobs import bounded, depths, mixed
 
 
 class RefusesBarriers(WrappedStorage):
-    """``count`` appends of a barrier to the log of ``vertex`` fail, from the second checkpoint of a run on and once
-    ``when`` is true; ``lands``: though they fail."""
+    """A storage on which ``count`` appends of a barrier to the log of ``vertex`` fail.
+
+    They fail from checkpoint ``first`` of a run on, and only if ``when`` is true. ``lands``: whether the barrier is
+    written although the append fails.
+    """
 
     def __init__(
         self,
@@ -70,7 +75,7 @@ def test_r17_a_declined_barrier_aborts_its_checkpoint_and_the_run_goes_on(world:
 
 def test_r17_more_declines_in_a_row_than_tolerated_end_the_run_and_say_why(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 3, 2, 1000)
-    # when there is nothing more to publish: a batch that comes meanwhile has to settle the barrier before it
+    # only when all is published, because a later batch has to settle the barrier first
     storage = RefusesBarriers(world.storage, "doubled", 2, when=lambda: world.released_count() == len(expected))
     run = world.run(mixed(world), storage=storage, tolerable_failed_checkpoints=1)
     assert run.status == "RESTARTING"

@@ -1,4 +1,7 @@
-"""Stop, drain and finish are three things; a job goes on where it was, and a finished one does nothing."""
+"""Stop, drain and finish are three different ends.
+
+A stopped job resumes where it was, and a finished one does nothing.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(wor
     stopped = world.stop_in_batch(mixed(world), "doubled")
     assert stopped.status == "STOPPED"
     state = world.state()
-    assert state.last_released == state.last_completed  # stop returns after the release
+    assert state.last_released == state.last_completed  # the stop is answered after the release
     assert state.end_of_data == set()
     assert not [record for _, record in world.records("doubled") if isinstance(record, EndOfData)]
     assert world.released_ids() == [0, 1, 1000, 1001, 1002, 1003]
@@ -56,7 +59,7 @@ def test_a_job_with_edges_is_stopped_and_goes_on(world: World) -> None:
 
 
 def test_a_drain_that_came_too_late_for_its_driver_is_taken_up_by_the_next(world: World) -> None:
-    """The request names its epoch: the next driver is not stopped by it."""
+    """The request names its epoch, so it does not stop the next driver."""
     world.put_ids("history", 2, 2)
     expected = world.put_ids("live", 1, 2, 1000) | {*range(4)}
     world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= len(expected)))
@@ -67,7 +70,7 @@ def test_a_drain_that_came_too_late_for_its_driver_is_taken_up_by_the_next(world
 
 
 def test_an_empty_history_is_told(world: World) -> None:
-    """The likeliest cause is a wrong path."""
+    """The most likely cause is a wrong path."""
     expected = world.put_ids("live", 1, 2, 1000)
     run = world.run(mixed(world), world.drain_at(len(expected)))
     assert run.status == "FINISHED"
@@ -112,8 +115,8 @@ def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> 
 def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The final batch is planned and did not run: there is no end of data before it has."""
-    monkeypatch.setattr(local_gateway, "LAST_BATCH", 0.0)  # it is interrupted, and not let to its end
+    """The final batch is planned and has not run. There is no end of data until it has run."""
+    monkeypatch.setattr(local_gateway, "LAST_BATCH", 0.0)  # the batch is interrupted early
     stopped: list[RunningQuery] = []
     stop = RunningQuery.stop
 
@@ -127,7 +130,7 @@ def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(
     held: list[str] = []
 
     def hold(verb: str, path: str) -> None:
-        """In the final batch, before it is prepared."""
+        """Hold the final batch before it is prepared."""
         if verb != "replace" or "/prepared/" not in path or held:
             return
         attempts = [name for name in world.storage.list(spark_folders) if "." not in name]
@@ -146,11 +149,14 @@ def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(
     assert sorted((row["id"], row["n"]) for row in world.released()) == [(0, 10), (10, 10), (20, 10)]
 
 
-# ---- what may change between two runs
+# ---- permitted changes between two runs
 
 
 def stopped_once(world: World) -> None:
-    """With something released, else it is begun anew with its new definition; and in the middle of history."""
+    """Stop a job in the middle of history, with something released.
+
+    Without a release a changed job restarts from scratch.
+    """
     world.put_ids("history", 4, 2)
     world.put_ids("live", 1, 2, 1000)
     assert world.stop_in_batch(mixed(world), "doubled").status == "STOPPED"

@@ -1,4 +1,7 @@
-"""How many executors a driver asks for. The cluster is played; tests/cluster/test_executors.py has a real one."""
+"""The number of executors a driver requests.
+
+The cluster is a fake; tests/cluster/test_executors.py uses a real one.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from tests.support.waiting import wait_until
 
 
 class Cluster:
-    """Stands for the session of Spark, its context, and the JVM's: ``running``, and what was asked for."""
+    """A fake of Spark's session, its context and the JVM.
+
+    ``running``: the executors; ``asked``: the requests.
+    """
 
     def __init__(self, master: str = "spark://there:7077", running: int = 2, **conf: str) -> None:
         self.running, self.asked = [str(number) for number in range(running)], list[int]()
@@ -38,7 +44,7 @@ class Cluster:
         return SimpleNamespace(mkString=lambda by: by.join(reversed(self.running)))
 
     def killExecutors(self, ids: list[str]) -> None:
-        """As Spark does: whom it is told to end is wanted no more."""
+        """End executors as Spark does, which then wants fewer of them."""
         self.wanted -= len(set(self.running) & set(ids))
         self.running = [one for one in self.running if one not in ids]
 
@@ -113,7 +119,7 @@ def test_one_that_ended_as_it_came_late_is_not_taken_for_one_that_is_wanted_less
 
 
 def test_what_the_run_before_had_asked_for_ends_nobody_of_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that stands by runs one subtask after the other with the same Spark."""
+    """A standby worker runs one subtask after the other in the same Spark application."""
     monkeypatch.setattr(module, "COMING", 1.0)
     cluster = Cluster(running=2)
     before, is_over = of(cluster), threading.Event()

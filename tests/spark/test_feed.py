@@ -1,4 +1,4 @@
-"""A result partition, fed to a consumer's query as a file-sink log: Spark reads exactly what was fed (R19)."""
+"""A result partition that is fed to a consumer's query as a file-sink log: Spark reads exactly the fed files (R19)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EDGES = ["b__y", "a__x"]
 
 
 class Partition:
-    """A producer's data files and the queries that read them."""
+    """The data files of a producer and the queries that read them."""
 
     def __init__(self, spark: SparkSession, base: Path) -> None:
         self.spark, self.base = spark, base
@@ -38,21 +38,21 @@ class Partition:
         return self.batches[position]
 
     def feed(self, edge: str = "a__x", storage: Storage | None = None) -> SoleFeed:
-        """That of the next driver."""
+        """Return the feed of the next driver."""
         self.epoch += 1
         return SoleFeed(
             storage or self.storage, feed_folder("p", EDGES, edge), "p", attempt=AttemptId(self.epoch, 0, "x")
         )
 
     def entries(self) -> list[str]:
-        """Of the newest driver's feed."""
+        """Return the entries of the newest driver's feed."""
         return self.storage.list(f"{self.log()}")
 
     def log(self) -> str:
         return f"{feed_folder('p', EDGES, 'a__x')}/feeds/{self.epoch:04d}/_spark_metadata"
 
     def read(self, feed: SoleFeed, edge: str = "a__x", **options: object) -> list[list[int]]:
-        """Run the edge's query to the end of what is fed; the ids of each batch."""
+        """Run the edge's query to the end of the feed; return the ids of each batch."""
         batches: list[list[int]] = []
 
         def collect(frame: DataFrame, batch_id: int) -> None:
@@ -81,7 +81,7 @@ def test_spark_reads_what_was_fed_in_order_over_compactions_and_restarts(partiti
     feed = partition.feed()
     for position in range(0, 70, 2):
         feed.add(position, partition.write(position))
-    partition.write(70)  # published, and not fed: held back by a barrier
+    partition.write(70)  # published but not fed, because a barrier holds it back
     first = partition.read(feed, maxFilesPerTrigger=20)
     assert flat(first) == [*range(0, 70, 2)]
     assert feed.consumed(partition.taken()) == 68
@@ -133,7 +133,7 @@ def test_two_drivers_that_feed_the_same_log_agree(partition: Partition) -> None:
         before.add(position, partition.batches[position])
     successor = partition.feed()
     for position in range(12, 15):
-        before.add(position, partition.batches[position])  # it does not know yet that it is fenced
+        before.add(position, partition.batches[position])  # this driver does not know that it is fenced
     for position in range(12, 30):
         successor.add(position, partition.batches[position])
     assert successor.fed == 29
@@ -144,7 +144,7 @@ def test_what_the_driver_before_fed_late_is_not_unread_for_ever(partition: Parti
     before, successor = partition.feed(), partition.feed()
     before.add(0, partition.write(0))
     paths = {f"{partition.base}/p/{partition.batches[0].files[0].path}".lstrip("/")}
-    assert successor.consumed(paths) == 0  # our query has read it before we looked
+    assert successor.consumed(paths) == 0  # our query has read it before we checked
     successor.add(0, partition.batches[0])
     assert not successor.has_unread()
     assert successor.fed == 0
@@ -157,9 +157,7 @@ def test_consumed_files_are_left_out_of_the_next_compaction(partition: Partition
         feed.consumed({f"{partition.base}/p/{partition.batches[position].files[0].path}".lstrip("/")})
     newest = max(name for name in partition.entries() if name.endswith(".compact"))
     compact = partition.storage.read(f"{partition.log()}/{newest}").decode()
-    assert (
-        len(compact.splitlines()) == 3
-    )  # the version, the count, and the one that was not consumed when it was written
+    assert len(compact.splitlines()) == 3  # the version, the count, and the file that was not consumed at that time
 
 
 def test_a_long_feed_keeps_few_entries(partition: Partition) -> None:
@@ -199,11 +197,14 @@ def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fe
     assert flat(partition.read(feed)) == [3]
 
 
-# ---- several drivers: whoever was overtaken takes nothing away
+# ---- several drivers: an overtaken driver deletes nothing of its successor
 
 
 def test_r8_a_reset_of_an_overtaken_driver_takes_nothing_from_its_successor(partition: Partition) -> None:
-    """It looked at the fence, then it was paused; whenever it goes on, its successor's feed stays."""
+    """The overtaken driver is paused after its fence check.
+
+    Its successor's feed survives whenever the driver resumes.
+    """
     for position in range(40):
         partition.write(position)
     for fed in (0, 1, 9, 10, 25):
@@ -228,7 +229,7 @@ def test_r8_what_an_overtaken_driver_feeds_goes_unseen_and_is_fed_by_its_success
         before.add(position, partition.batches[position])
     successor = partition.feed()
     for position in range(5, 33):
-        before.add(position, partition.batches[position])  # over three compactions, with their deletions
+        before.add(position, partition.batches[position])  # over three compactions with their deletions
     assert visible(partition, successor) == [*range(5)]
     for position in range(5, 40):
         successor.add(position, partition.batches[position])
@@ -248,7 +249,7 @@ def test_r19_an_overtaken_driver_does_not_go_on_from_what_its_successor_fed(part
 
 
 def test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own(partition: Partition) -> None:
-    """What is left of the one before still feeds it, and nobody sees that."""
+    """The previous attempt's process still feeds its own feed, and no query reads that."""
     for position in range(4):
         partition.write(position)
     path = feed_folder("p", EDGES, "a__x")
@@ -269,8 +270,11 @@ def test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own(partition: Partit
 
 
 def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partition: Partition) -> None:
-    """A driver runs for months, and its workers are lost each hour: each attempt had a feed that stayed until the next
-    driver. The one before feeds yet, and what it does is found."""
+    """A driver runs for months and loses its workers every hour.
+
+    Without the clean-up each attempt's feed stays until the next driver. The previous attempt may still feed, so its
+    feed stays and is read.
+    """
     path = feed_folder("p", EDGES, "a__x")
     before = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
     before.edge.forget_earlier()
@@ -278,7 +282,7 @@ def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partit
         before.add(number, partition.write(number))
         successor = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, number, "x"))
         successor.edge.forget_earlier()
-        before.edge.forget_earlier()  # late, and in nobody's way
+        before.edge.forget_earlier()  # late, without harm to the successor
         there = [f"0003-{one:02d}" if one else "0003" for one in (number - 1, number)]
         assert sorted(partition.storage.list(f"{path}/feeds")) == there
         before = successor
@@ -294,7 +298,7 @@ def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(
         before.add(position, partition.batches[position])
 
     class Slow(WrappedStorage):
-        """The driver before goes on between the listing and the reading."""
+        """A storage during whose reads, after the listing, the previous driver adds entries."""
 
         def read(self, path: str) -> bytes:
             for position in range(before.fed + 1, 50):
@@ -331,6 +335,6 @@ def test_feeds_of_earlier_drivers_are_deleted_and_a_later_one_stays(partition: P
 
 
 def visible(partition: Partition, feed: SoleFeed) -> list[int]:
-    """What Spark would list now."""
+    """Return the ids that Spark would list at this moment."""
     frame = partition.spark.read.schema("id long").option("recursiveFileLookup", True).parquet(feed.location)
     return sorted(row["id"] for row in frame.collect())

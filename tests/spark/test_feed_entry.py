@@ -1,4 +1,4 @@
-"""The form of a feed's entries: what is on disk, what old drivers wrote, and a file that was cut."""
+"""The form of a feed's entries: content on disk, entries of old drivers, and truncated files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_golden_copies_are_written_and_read(name: str, lines: list[str]) -> None
 
 @pytest.mark.parametrize("files", [0, 1, 3])
 def test_an_entry_that_is_cut_anywhere_is_refused_by_name(files: int, tmp_path: Path) -> None:
-    """Also behind its version, and at a line's end: there it is whole to Spark."""
+    """A cut after the version or at a line's end is refused too. Spark takes such a file for complete."""
     storage = open_storage(tmp_path)
     feed = EdgeFeed(storage, "p/e", "p", attempt=AttemptId(1, 0, "x"))
     feed.add("p", 0, Batch(0, {}, files=tuple(PartitionFile(f"part-{n}", 1) for n in range(files))))

@@ -1,6 +1,6 @@
-"""Where a driver looks whether the job is still its own (R8), and what it does not do behind an end (R2, R11, R23).
+"""The driver's ownership checks (R8), and the actions forbidden after an end (R2, R11, R23).
 
-No Spark runs here: each part is given a storage, a log and a journal, and what it tells is looked at.
+No Spark runs here: each part gets a storage, a log and a journal, and the test checks its reports.
 """
 
 from __future__ import annotations
@@ -84,8 +84,11 @@ NOTHING: Any = None
 
 @dataclass
 class Subtask:
-    """What a runner of "v" works with. ``claimed``: a later driver owns the job; ``staged``: the batches that were;
-    ``while_staging`` is called in the middle of that."""
+    """The objects that a runner of "v" needs.
+
+    ``claimed``: a later driver owns the job. ``staged``: the staged batches. ``while_staging``: called during each
+    stage.
+    """
 
     storage: Storage
     claimed: bool = False
@@ -187,7 +190,7 @@ class AtOnce(Executor):
 
 @pytest.fixture
 def subtask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subtask:
-    monkeypatch.setattr(running_query, "_STOPPED_WITHIN", 0.0)  # no driver is there to stop the query
+    monkeypatch.setattr(running_query, "_STOPPED_WITHIN", 0.0)  # no driver exists that could stop the query
     return Subtask(open_storage(tmp_path))
 
 
@@ -308,7 +311,7 @@ def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: Subtask, tak
 def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
     subtask: Subtask, taken: Overtaken
 ) -> None:
-    """To say so before the append saves the append of another driver's number: what is read then is one's own."""
+    """The fence check comes before the append, so the driver never appends a number that belongs to another driver."""
     end_of(subtask.logs[A0])
     appended: list[object] = []
     subtask.log.publish = appended.append  # type: ignore[method-assign,assignment]
@@ -377,7 +380,7 @@ def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boun
 
 
 def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: Subtask) -> None:
-    """Spark ends a query that was stopped as one that has done its batch."""
+    """When a query is stopped, Spark ends it as if its batch were done."""
     subtask.plan(0)
     subtask.commit(0)
     subtask.plan(1)
@@ -391,7 +394,7 @@ def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: Subtask) -> Non
 
 
 def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more(subtask: Subtask) -> None:
-    """What came meanwhile is behind the maximal watermark: it would be read, and dropped as late."""
+    """Later rows have event times below the maximal watermark: Spark would read them and drop them as late."""
     subtask.plan(0)
     subtask.commit(0)
     subtask.folder.plan_final_batch(0, 0)
@@ -428,7 +431,7 @@ def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:
 
 
 def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_then(subtask: Subtask) -> None:
-    """Spark commits it while it stops. The next query of this attempt stages over its record."""
+    """Spark commits the batch while it stops. The next query of this attempt overwrites its prepared record."""
     runner = subtask.runner(no_query)
     subtask.plan(0)
     runner._query.foreach_batch(NOTHING, 0)
@@ -486,11 +489,11 @@ def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: Subtask) -> No
 
 
 class Unwatched(AssertionError):
-    """The loop went round and round and saw nothing."""
+    """The error for a loop that runs many times and notices nothing."""
 
 
 class NoTasks:
-    """Of a job whose tasks never say anything."""
+    """The tasks of a job that never report."""
 
     def start(self) -> None:
         pass
@@ -512,7 +515,7 @@ class NoTasks:
 
 
 def master(storage: Storage, journal: Journal, messages: Iterable[Received] = ()) -> JobMaster:
-    """Its clock gives up after a while."""
+    """Return a JobMaster whose clock raises Unwatched after 400 readings."""
     inbox = Inbox()
     for message in messages:
         inbox.put(message)
@@ -563,7 +566,7 @@ def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_
 
 
 def test_r22_a_part_that_its_next_attempt_has_fenced_does_not_end_the_driver(tmp_path: Path) -> None:
-    """The next one speaks for the subtask; whatever else the one before says is dropped as well."""
+    """The next attempt reports for the subtask. Every later message of the previous attempt is dropped."""
     storage = open_storage(tmp_path)
     fenced = SubtaskFenced(1, V0, ATTEMPT, "fenced", by=ATTEMPT.next("b"))
     late = SubtaskFailed(1, V0, ATTEMPT, "odd")
@@ -582,7 +585,7 @@ def test_r8_a_log_that_a_later_epoch_has_opened_is_known_by_the_report(subtask: 
 def test_what_fails_because_spark_is_gone_is_no_mistake_of_the_user(
     subtask: Subtask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A function of a job that finds no JVM fails with whatever; FAILED would stand in the journal for good."""
+    """A job's function fails with an arbitrary error if there is no JVM. A status FAILED would be permanent."""
     monkeypatch.setattr("airflow_provider_ckpt.spark.task.crashes.is_gone", lambda: True)
     report_crash(subtask.context, V0, ATTEMPT, FunctionFailedError(uid="v", location="job.py:1", cause="Py4JError"))
     (failed,) = subtask.posted
@@ -602,7 +605,7 @@ def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(
 def test_the_first_failure_is_logged_in_full_and_those_that_follow_are_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also those that nobody acts on any more."""
+    """The log also has failures on which the JobMaster no longer acts."""
     storage = open_storage(tmp_path)
     stale = SubtaskFailed(2, V0, ATTEMPT, "stale", stack_trace="Traceback: stale")
     first = SubtaskFailed(1, V0, ATTEMPT, "odd", stack_trace="Traceback: odd")
@@ -627,7 +630,7 @@ def test_what_a_task_fails_with_is_reported_with_its_whole_stack_trace(subtask: 
 
 
 def test_what_decides_nothing_is_written_by_the_timer(tmp_path: Path) -> None:
-    """Whoever asked hears of it though the job decides nothing for hours."""
+    """The client gets its answer even if the job decides nothing for hours."""
     storage = open_storage(tmp_path)
     journal = Journal(storage, "job", flush_interval=0.0)
     journal.claim("t", Worker(), 0.0)
@@ -640,11 +643,11 @@ def test_what_decides_nothing_is_written_by_the_timer(tmp_path: Path) -> None:
 def test_spark_is_told_of_an_interruption_when_a_batch_finds_its_driver_overtaken(
     subtask: Subtask, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    """It logs any other error with its stack traces, and ours; the driver has one line for it."""
+    """Spark logs any other error with its stack traces and ours. The driver logs one line for it."""
     monkeypatch.setattr(running_query, "_STOPPED_WITHIN", 60.0)
 
     class Driver(list[Any]):
-        """Stops the query when it is told."""
+        """A driver that stops the query when it gets a report."""
 
         def append(self, report: object) -> None:
             super().append(report)

@@ -1,5 +1,7 @@
-"""A sink that releases at the end was given up (--allow-non-restored-state) and has come back. docs/changes.md:
-"What a sink with release="final" has staged is given up with it"."""
+"""A sink with release="final" that was dropped with --allow-non-restored-state and has returned.
+
+docs/changes.md: "What a sink with release="final" has staged is given up with it".
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ def test_what_was_given_up_is_not_released_in_part_when_the_sink_comes_back() ->
     for number in range(4):
         publish(log, number, "s", "other")
     first = log.barrier(1, 1)
-    log.open(AttemptId(2, 0, "b"))  # run 2: without "s"; "other" has all of it
+    log.open(AttemptId(2, 0, "b"))  # run 2: without "s"; "other" has released everything
     head = log_head(log.records(), retained=[first.position], unreleased_from=first.position, consumers=[])
     LogTruncation(storage, "log", lambda: None).truncate(head, first.position)
     again = SubtaskLog(storage, "log")

@@ -1,4 +1,4 @@
-"""Spark's checkpoint folder: one copy for each attempt (R8), its boundary (R2), its final batch (R12)."""
+"""Spark's checkpoint folder: one copy for each attempt (R8), its boundary (R2) and its final batch (R12)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.spark.harness import World
 
 
 class Counts:
-    """A windowed count over the folder "in", event time one second a row."""
+    """A windowed count over the folder "in" that reads one second of event time a row."""
 
     def __init__(self, spark: SparkSession, world: World) -> None:
         self.spark, self.world = spark, world
         self.rows: list[tuple[int, int]] = []
 
     def run(self, folder: SparkFolder, *, once: bool = False) -> list[tuple[int, int]]:
-        """The (window start in seconds, count) pairs that this run emitted."""
+        """Return the (window start in seconds, count) pairs that this run emitted."""
         rows: list[tuple[int, int]] = []
 
         def collect(frame: DataFrame, batch_id: int) -> None:
@@ -54,7 +54,7 @@ def put(world: World, name: str, first: int, last: int) -> None:
 
 
 def has_checksums(world: World, path: str) -> int:
-    """Every file that Spark or we wrote has one that fits, and no checksum is without its file; returns how many."""
+    """Check that each file has a matching checksum and each checksum has a file. Return the number of checksums."""
     storage = open_storage(world.base)
     files = {file for file in (world.base / path).rglob("*") if file.is_file()}
     sums = {file for file in files if file.name.startswith(".") and file.name.endswith(".crc")}
@@ -149,7 +149,7 @@ def test_a_copy_leaves_temporary_files_behind(world: World) -> None:
     assert [name for name, _ in storage.files("v/2")] == ["commits/0", "metadata"]
 
 
-# ---- which folder to go on from
+# ---- the folder from which an attempt resumes
 
 
 def opens(*attempts: AttemptId) -> list[Numbered]:
@@ -157,7 +157,7 @@ def opens(*attempts: AttemptId) -> list[Numbered]:
 
 
 def test_r8_a_copy_that_was_never_completed_is_passed_over(world: World) -> None:
-    """Whatever the verb at which an attempt dies, the next one goes on from a whole folder."""
+    """The next attempt resumes from a complete folder, at whatever verb the previous one dies."""
     inner = open_storage(world.base)
     for name in ("commits/0", "commits/1", "offsets/0", "offsets/1", "metadata", "sources/live/0"):
         inner.create(f"first/0001-a/{name}", name.encode())

@@ -1,4 +1,7 @@
-"""What Spark keeps in its folder from before the oldest retained checkpoint goes (R6, R7). No Spark runs here."""
+"""Deletion of everything in Spark's folder that precedes the oldest retained checkpoint (R6, R7).
+
+No Spark runs here.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash,
 from tests.spark.faults import HookedStorage
 
 NEWEST = 45
-"""Of the batches, each of which has read one file."""
+"""Number of the newest batch; each batch has read one file."""
 
 
 @pytest.fixture
@@ -28,8 +31,11 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def written(storage: Storage, newest: int = NEWEST) -> Storage:
-    """As Spark leaves it: plans and commits of all batches, a source's log that was compacted four times, and that of a
-    source which keeps something else under a number."""
+    """Write a folder as Spark leaves it, and return the storage.
+
+    It has the plans and commits of all batches, and the log of a source that was compacted four times. The source
+    "topic" keeps another kind of file under a number.
+    """
     put(storage, "metadata", json.dumps({"id": "q"}))
     put(storage, "sources/topic/0", 'v1\n{"topic":{"0":3}}')
     for number in range(newest + 1):
@@ -65,7 +71,10 @@ def left(storage: Storage, log: str) -> list[int]:
 
 
 def is_whole(storage: Storage, batch: int, *, rewinds: bool) -> None:
-    """Raises SparkFolderLostError if no attempt can go on from there, or, ``rewinds``, go back to the batch."""
+    """Check the folder for an attempt that resumes from the batch or, with ``rewinds``, goes back to it.
+
+    Raises SparkFolderLostError if the folder lacks a file for that.
+    """
     FolderCheck(SparkFolder(storage, "v"), Batch(batch, offsets(batch)), rewinds=rewinds).run()
 
 
@@ -81,7 +90,7 @@ def test_r6_the_batch_of_the_oldest_retained_checkpoint_stays_with_all_behind_it
 
 @pytest.mark.parametrize("batch", [34, 39, 40, NEWEST])
 def test_r2_who_comes_after_it_knows_every_file_that_was_read(storage: Storage, batch: int) -> None:
-    """Also where the source's log is taken back to the checkpoint."""
+    """This also holds if the source's log is rewound to the checkpoint."""
     purge(storage, batch)
     everything = SeenFiles(storage, "v/sources/live").advance(NEWEST)
     assert everything == {f"in/{one}" for one in range(NEWEST + 1)}
@@ -96,7 +105,7 @@ def test_r6_the_newest_commit_stays_whatever_is_asked_for(storage: Storage) -> N
 
 
 def test_two_compacted_entries_stay_from_which_spark_tells_how_often_it_compacts(storage: Storage) -> None:
-    """Of one alone, 19, it takes twenty for that."""
+    """Spark would compact after every twenty entries if it had the entry 19 alone."""
     purge(storage, 29)
     compacted = [name for name in storage.list("v/sources/live") if name.endswith(".compact")]
     assert compacted == ["19.compact", "29.compact", "39.compact"]
@@ -129,7 +138,10 @@ def test_r7_a_purge_may_die_at_every_verb(tmp_path: Path) -> None:
 
 
 def test_r8_an_attempt_copies_a_whole_folder_though_it_is_purged_meanwhile(tmp_path: Path) -> None:
-    """By a JobMaster that was overtaken: whatever it knows of, the successor goes back to something later."""
+    """The purge comes from an overtaken JobMaster.
+
+    Its successor restores only later checkpoints than those it knows.
+    """
     for at in range(1, 120, 13):
         storage = written(open_storage(tmp_path / str(at)))
         copies: list[str] = []

@@ -1,4 +1,4 @@
-"""Spark's folder while somebody else still writes to it (R8, R12). No Spark runs here."""
+"""Spark's folder while another driver still writes to it (R8, R12). No Spark runs here."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def run_batch(storage: Storage, number: int) -> None:
-    """What Spark writes in one micro-batch, in its order."""
+    """Write the files of one micro-batch in Spark's order."""
     for name in (f"sources/live/{number}", f"offsets/{number}", f"state/0/0/{number}.zip", f"commits/{number}"):
         storage.create(f"v/1/{name}", b'v2\n{"batchWatermarkMs":0}')
 
 
 def test_r8_a_commit_is_copied_with_all_it_points_to_though_the_other_driver_goes_on(storage: Storage) -> None:
-    """It commits a batch between any two steps of the copy."""
+    """The other driver commits a batch between any two steps of the copy."""
     for at in range(1, 10):
         source, target = open_storage(f"{storage.uri[7:]}/{at}"), f"v/{at + 1}"
         run_batch(source, 0)
@@ -73,7 +73,10 @@ def test_r12_the_final_batch_never_takes_the_place_of_one_that_is_planned(storag
 
 
 def test_r21_a_copy_to_try_a_query_on_forgets_all_that_was_planned_while_it_was_made(storage: Storage) -> None:
-    """The query runs on: while the copy looks around, it may commit the batch that was planned, and plan another."""
+    """The query keeps running.
+
+    While the copy lists the folder, the query may commit the planned batch and plan another one.
+    """
     run_batch(storage, 0)
 
     class GoesOn(WrappedStorage):
@@ -96,7 +99,7 @@ def test_r21_a_copy_to_try_a_query_on_forgets_all_that_was_planned_while_it_was_
 def test_r8_one_that_was_overtaken_before_it_cleaned_up_deletes_nothing_that_a_later_attempt_tries(
     storage: Storage,
 ) -> None:
-    """It was stopped behind its last look at the log."""
+    """The attempt was paused after its last check of the log."""
     attempts = [AttemptId(1, number, f"n{number}") for number in range(4)]
     for attempt in attempts:
         storage.create(f"v/trial/{attempt}-1/metadata", b"x")

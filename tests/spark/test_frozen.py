@@ -1,4 +1,4 @@
-"""The end of a bounded file source, frozen once (R11), is what Spark's own stream reads."""
+"""The end of a bounded file source: it is frozen once (R11), and Spark's own stream reads exactly these files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def put(world: World, folder: str, *names: str) -> set[str]:
 
 
 def stream_through(frame: DataFrame, checkpoint: Path) -> set[str]:
-    """Normal paths of the files the stream took, by Spark's own log."""
+    """Return the normal paths of the files that the stream read, from Spark's own log."""
 
     def nothing(batch: DataFrame, batch_id: int) -> None:
         batch.write.format("noop").mode("overwrite").save()

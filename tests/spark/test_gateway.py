@@ -1,4 +1,4 @@
-"""The JobMaster and its tasks say to each other what survives JSON, and nothing else."""
+"""The JobMaster and its tasks exchange only messages that survive JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def over_json(message: Any) -> Any:
 
 
 class OverJson(SparkGateway):
-    """Commands go through JSON on their way to the tasks."""
+    """A gateway that sends its commands to the tasks through JSON."""
 
     def send(self, *commands: Command) -> None:
         super().send(*map(over_json, commands))
@@ -35,7 +35,7 @@ class OverJson(SparkGateway):
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Reports go through JSON on their way to the JobMaster; their types."""
+    """Send reports to the JobMaster through JSON; return the list of their types."""
     heard: list[str] = []
 
     def context(**given: Any) -> Any:

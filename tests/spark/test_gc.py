@@ -1,4 +1,4 @@
-"""Collecting garbage of jobs that drivers have died of, between them and beside them: nothing is lost or repeated."""
+"""Garbage collection while drivers of a job die, between their runs and during them: no row is lost or repeated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from tests.spark.test_crashes import check, put
 
 @pytest.fixture(autouse=True)
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver of every test is this process, and would be seen alive: its jobs would be skipped."""
+    """Count no driver as alive.
+
+    This process is the driver of every test, so its jobs would be skipped.
+    """
     monkeypatch.setattr(garbage_search, "is_alive", lambda worker: False)
 
 
@@ -37,7 +40,7 @@ def finish(world: World, rows: int) -> None:
 
 @contextmanager
 def collected(world: World) -> Iterator[list[GarbageReport]]:
-    """All the time, in a thread: also while a driver runs, which nobody sees."""
+    """Collect garbage all the time in a thread, also while a driver runs."""
     done, reports = threading.Event(), list[GarbageReport]()
     world.storage.create("ckpt-root.json", b'{"format": "airflow-provider-ckpt/root", "version": 1}\n')
 
@@ -61,14 +64,17 @@ def test_collected_behind_every_driver_that_died_a_job_releases_every_row_once(w
         run_into(world, Fault(when, "after"), len(expected))
         report = collect_garbage(world.root, delete=True)
         assert report.problems == {}
-        print(sorted({one.reason for job in report.jobs for one in job.garbage}))  # that depends on where it died
+        print(sorted({one.reason for job in report.jobs for one in job.garbage}))  # they depend on where it died
     finish(world, len(expected))
     check(world, expected)
 
 
 @pytest.mark.parametrize("at", [47, 90])
 def test_collected_beside_drivers_that_nobody_sees_a_job_releases_every_row_once(world: World, at: int) -> None:
-    """As it is promised to be right at any moment; a living driver is skipped for being in its way."""
+    """Garbage collection is correct at any moment.
+
+    It skips a living driver only because it would disturb that driver.
+    """
     expected = put(world)
     with collected(world) as reports:
         for when in (at, at // 2):

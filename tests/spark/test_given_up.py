@@ -1,4 +1,7 @@
-"""What was given up stays given up, and what is gone is missed: no missing file is taken for "nothing there"."""
+"""Dropped operators that stay dropped, and lost files that are missed.
+
+A missing file never counts as "there is none".
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ DAY = 86_400.0
 
 
 def two(world: World, *folders: str, factor: int = 1) -> Job:
-    """A vertex and a sink for each folder; the ids of the second one times ``factor``."""
+    """Return a job with a vertex and a sink for each folder.
+
+    The second vertex multiplies its ids by ``factor``.
+    """
     job = Job("two")
     for number, folder in enumerate(folders):
 
@@ -51,8 +57,10 @@ def one(world: World) -> Job:
 
 
 def published_and_died(world: World, job: Job, vertices: tuple[str, ...], batches: int) -> None:
-    """Nothing completes: the driver's loop stands still until so many batches are in each log, and then it goes, and
-    its storage with it."""
+    """Let a driver and its storage die before a checkpoint completes.
+
+    The driver's loop first waits until each log has ``batches`` batches.
+    """
     gone: list[StorageTransientError] = []
 
     def hook(verb: str, path: str) -> None:
@@ -102,7 +110,10 @@ def with_history(world: World, folder: str | None, uid: str = "history") -> Job:
 
 
 def test_a_source_that_was_given_up_and_comes_back_is_refused_under_its_old_name(world: World) -> None:
-    """Taken for the one it was, it would be over: the query remembers how far it had read it, the journal its end."""
+    """Under its old name the source would count as ended.
+
+    The query remembers how far it was read, and the journal remembers its end.
+    """
     first = world.put_ids("A", 1, 3) | world.put_ids("live", 1, 3, 1000)
     world.run(with_history(world, "A"), world.ask("stop", lambda: any(world.state().dropped.values())))
     world.put_ids("live", 1, 3, 2000)
@@ -118,7 +129,7 @@ def test_a_source_that_was_given_up_and_comes_back_is_refused_under_its_old_name
 
 
 def test_a_source_that_is_new_in_a_query_with_event_time_is_refused(world: World) -> None:
-    """Its rows would be late: Spark's event time does not go back."""
+    """The rows of the new source would be late, because Spark's event time never goes back."""
     world.put_ids("live", 2, 10, 1_000_000)
 
     def make(*folders: str) -> Job:
@@ -144,7 +155,7 @@ def test_a_source_that_is_new_in_a_query_with_event_time_is_refused(world: World
 
 @pytest.mark.parametrize("gone", ["live/0/log", "live"])
 def test_a_log_that_a_checkpoint_covers_and_that_is_gone_is_missed(world: World, gone: str) -> None:
-    """Taken for an empty one, every row would be read and released once more."""
+    """If the log counted as empty, every row would be read and released again."""
     world.put_ids("live", 4, 3)
     world.run(one(world), world.ask("stop", lambda: world.released_count() == 12))
     shutil.rmtree(world.root / "job" / "vertices" / gone)
@@ -154,18 +165,21 @@ def test_a_log_that_a_checkpoint_covers_and_that_is_gone_is_missed(world: World,
 
 
 def test_entries_that_a_consumer_has_read_and_that_are_gone_are_missed(world: World) -> None:
-    """No checkpoint covers them. The consumer would wait for their numbers, and pass over what comes under them."""
+    """No checkpoint covers the entries.
+
+    The consumer would wait for their numbers and skip new entries that get them.
+    """
     world.put_ids("history", 3, 5)
 
     def fail() -> None:
         raise StorageTransientError(verb="replace", uri="prepared", reason="gone")
 
-    storage = HookedStorage(world.storage, at_prepared("doubled", 2, fail))  # behind one published batch
+    storage = HookedStorage(world.storage, at_prepared("doubled", 2, fail))  # after one published batch
     run = world.run(mixed(world, chain=False), storage=storage, checkpoint_interval=3600)
     assert run.status == "RESTARTING"
     log = world.root / "job" / "vertices" / "history" / "0" / "log"
     entries = sorted(path for path in log.iterdir() if path.suffix == ".json")
-    away = {path: path.read_bytes() for path in entries[1:]}  # behind "open"
+    away = {path: path.read_bytes() for path in entries[1:]}  # after "open"
     for path in away:
         path.unlink()
     before = sorted(world.everything_under_root())
@@ -181,7 +195,7 @@ def test_entries_that_a_consumer_has_read_and_that_are_gone_are_missed(world: Wo
 
 
 def test_the_end_of_a_finished_subtask_that_is_gone_is_missed(world: World) -> None:
-    """Nobody would deploy it again, and its consumers wait for its end for ever."""
+    """The subtask would never be deployed again, and its consumers would wait for its end forever."""
     world.put_ids("history", 1, 5)
     ended = world.ask("stop", lambda: "history/0" in world.state().finished)
     assert world.run(mixed(world, chain=False), ended).status == "STOPPED"
@@ -220,7 +234,7 @@ def test_r9_an_output_whose_record_of_releases_is_gone_is_missed(world: World, g
 
 
 def test_r9_an_older_copy_of_the_root_is_refused_before_it_releases_rows_again(world: World) -> None:
-    """Its checkpoints without rows pass the sink in silence, until one has a number that the sink has not seen."""
+    """The sink accepts the copy's empty checkpoints silently, until one has a number that is new to the sink."""
     world.put_ids("live", 1, 3)
     world.run(one(world), world.ask("stop", lambda: world.released_count() == 3))
     shutil.copytree(world.root, world.base / "copy")
@@ -244,7 +258,7 @@ def test_r9_an_older_copy_of_the_root_is_refused_before_it_releases_rows_again(w
 
 
 def test_a_file_that_gets_a_later_time_is_not_read_again(world: World) -> None:
-    """Spark forgets what it has read after seven days, counted from the newest file."""
+    """Spark forgets a file seven days after it was read, counted from the newest file."""
     now = time.time()
     old = Path(world.path("live")) / "old.parquet"
     write_rows(old, [{"id": 1, "k": 1}], now - 30 * DAY)
@@ -257,7 +271,10 @@ def test_a_file_that_gets_a_later_time_is_not_read_again(world: World) -> None:
 
 
 def put_back(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """A run that fails because an old file of history vanished; returns what puts it back, with its old time."""
+    """Let a run fail because an old file of history vanished.
+
+    Return a function that restores the file with its old time.
+    """
     monkeypatch.setattr(lookout, "FIRST_LOOK", 0.5)
     now = time.time()
     first, aside = Path(world.path("history")) / "h1.parquet", world.base / "aside.parquet"
@@ -285,10 +302,10 @@ def test_an_old_file_that_is_put_back_is_read(world: World, monkeypatch: pytest.
 
 
 def test_a_time_to_stop_comes_also_while_the_job_drains(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drain may take as long as a history that does not end: here, one whose file is gone."""
+    """A drain may take as long as history does. Here that is forever, because a file of history is gone."""
     put_back(world, monkeypatch)
     monkeypatch.setattr(lookout, "FIRST_LOOK", 3600.0)
     drain = world.ask("drain", lambda: True)
     run = world.run(mixed(world), drain, resume_failed=True, stop_after=2.0)
     assert (run.status, run.cause) == ("STOPPED", None)
-    assert world.state().answered  # the drain was taken before
+    assert world.state().answered  # the drain was accepted before

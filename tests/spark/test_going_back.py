@@ -1,4 +1,4 @@
-"""What a start takes out of the journal: where it goes back to (R4, R6, R9), and what was decided before (R11, R12).
+"""Decisions that a start takes from the journal: the restore point (R4, R6, R9) and earlier decisions (R11, R12).
 
 No Spark runs here.
 """
@@ -43,7 +43,7 @@ NO_SPARK: Any = None
 
 
 class House:
-    """A job of two vertices, each of which has published batch 4, with a checkpoint behind it."""
+    """A job of two vertices, each of which has published batch 4, followed by a checkpoint."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -56,7 +56,7 @@ class House:
             self.log(uid).publish(Batch(4, {}))
 
     def log(self, uid: str, epoch: int = 1, continues_at: int | None = None) -> SubtaskLog:
-        """Opened by the driver of the epoch."""
+        """Return the log of the subtask, opened by the driver of the epoch."""
         log = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
         log.load()
         if log.state.opened is None or log.state.opened.epoch < epoch:
@@ -64,7 +64,7 @@ class House:
         return log
 
     def attempt(self, uid: str, epoch: int, batches: int = 5) -> None:
-        """A whole Spark folder of the driver of the epoch, with so many batches."""
+        """Write a complete Spark folder with ``batches`` batches for the driver of the epoch."""
         home = f"{subtask_path('job', uid, 0)}/spark"
         for number in range(batches):
             for name in ("offsets", "commits"):
@@ -103,7 +103,7 @@ def house(tmp_path: Path) -> House:
     return House(open_storage(f"memory://{tmp_path}"))
 
 
-# ---- where it goes back to
+# ---- the restore point
 
 
 def test_r4_what_a_checkpoint_covers_stays_its_barrier_included(house: House) -> None:
@@ -139,13 +139,13 @@ def test_r4_a_source_stays_left_out_if_the_checkpoint_has_the_batch_of_its_end(
 
 
 def back(house: House, uid: str) -> None:
-    """One subtask, by the driver that went back: its log, and its folder."""
+    """Let the driver of epoch 2 restore one subtask: its log and its folder."""
     house.log(uid, 2, 3)
     house.attempt(uid, 2)
 
 
 def half_back(house: House, uid: str) -> None:
-    """The driver died before the folder was whole."""
+    """Let the driver of epoch 2 die before it has completed the subtask's folder."""
     house.log(uid, 2, 3)
 
 
@@ -173,8 +173,10 @@ def test_r4_a_restore_that_took_some_logs_back_is_done_once_more(
 def test_r21_a_log_of_before_the_job_began_anew_that_a_rescale_brings_back_is_no_interrupted_restore(
     house: House, splits: bool
 ) -> None:
-    """The driver died behind the commit, before the new subtask had opened its log: b is one of a source with splits.
-    Of any other vertex it is a restore that did not get so far."""
+    """The driver died after the commit and before the new subtask had opened its log.
+
+    "b" is a subtask of a source with splits. For any other vertex the state means an interrupted restore.
+    """
     house.journal.claim("t2", Worker(), 1.0)
     house.journal.write(ev.Restored(0, {}, 2.0, anew=True))
     vertices = (GRAPH.vertex("a"), replace(GRAPH.vertex("b"), splits=splits))
@@ -200,7 +202,7 @@ def test_r4_a_run_begins_anew_or_where_it_was_asked_to_or_goes_on_with_what_was_
     assert house.start() == Start(None), "every subtask had been taken back"
 
 
-# ---- what was decided before
+# ---- earlier decisions
 
 
 def test_r9_r12_the_coordinator_goes_on_from_what_is_in_the_journal(house: House) -> None:
@@ -219,7 +221,7 @@ def test_r9_r12_the_coordinator_goes_on_from_what_is_in_the_journal(house: House
 
 
 def test_r11_the_end_of_a_source_is_frozen_once_for_all_attempts(house: House) -> None:
-    """Whatever lies in its folder by now: it is not even listed."""
+    """The current files of the folder do not matter: the driver does not even list them."""
     freeze(house.storage, "job/frozen/history.json", "history", ["file:///in/a.parquet"])
     house.journal.write(ev.SourceFrozen("history", "frozen/history.json", 1, 0.0))
     house.journal.write(ev.SourceFrozen("endless", None, 0, 0.0))
@@ -238,7 +240,7 @@ def open_all(house: House) -> None:
 
 
 def test_r11_the_log_of_a_finished_subtask_has_its_end(house: House) -> None:
-    """Nobody would deploy the subtask again, and its consumers would wait for ever for an end that nobody gives."""
+    """The subtask would never be deployed again, and its consumers would wait for its end forever."""
     house.log("a").end_of_data("finish")
     house.log("a").end_of_partition()
     house.journal.write(ev.SubtaskFinished(SubtaskId("a/0"), "0001-x", 1.0))
@@ -250,7 +252,7 @@ def test_r11_the_log_of_a_finished_subtask_has_its_end(house: House) -> None:
 
 
 def test_r15_what_an_overtaken_driver_ends_while_its_successor_opens_the_logs_stays_ended(house: House) -> None:
-    """Nothing is written behind the end of a partition: its consumers have gone by then."""
+    """The driver appends nothing after the end of a partition, because the consumers have left by then."""
     before = house.log("a")
     before.end_of_data("finish")
     loaded = house.logs()
@@ -261,5 +263,5 @@ def test_r15_what_an_overtaken_driver_ends_while_its_successor_opens_the_logs_st
     assert set(attempts) == {SubtaskId("b/0")}
     assert journal.state.finished == {SubtaskId("a/0")}
     assert isinstance(house.log("a").records(0)[-1][1], EndOfPartition)
-    open_all(house)  # and the one after it finds it so
+    open_all(house)  # the next driver finds it in the same state
     assert isinstance(house.log("a").records(0)[-1][1], EndOfPartition)

@@ -1,4 +1,4 @@
-"""fsspec's options of S3, told to Hadoop."""
+"""Translation of fsspec's S3 options to Hadoop settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS = {"key": "a-key", "secret": "a-secret-nobody-may-see"}
 
 
 def settings(**options: Any) -> dict[str, str]:
-    """Of the bucket "lake"; class names without their package."""
+    """Return the settings of the bucket "lake", with class names without their package."""
     found = {split_setting(key): value for key, value in hadoop_settings("s3://lake/ckpt", options).items()}
     assert {bucket for bucket, _ in found} <= {"lake"}
     return {name: value.removeprefix("org.apache.hadoop.fs.s3a.") for (_, name), value in found.items()}
@@ -59,7 +59,7 @@ def test_region_encryption_in_transit_and_who_pays_are_told() -> None:
     ids=["key", "username", "client_kwargs"],
 )
 def test_credentials_come_with_their_provider(options: dict[str, Any]) -> None:
-    """Otherwise S3A would complete them with a session token out of the environment."""
+    """Otherwise S3A would add a session token from the environment."""
     plain = {"access.key": "a-key", "secret.key": KEYS["secret"]}
     assert settings(**options) == {**plain, "aws.credentials.provider": "SimpleAWSCredentialsProvider"}
     assert settings(**options, token="t") == {

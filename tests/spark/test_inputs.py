@@ -1,4 +1,4 @@
-"""What a vertex has read of its edges (R2, R7, R24), told by the logs that Spark keeps. No Spark runs here."""
+"""A vertex's progress on its edges (R2, R7, R24), read from Spark's logs. No Spark runs here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PART = "a__v/data/0001-x-0-n/part-0.parquet"
 
 
 class Reading:
-    """A consumer of one edge: its producer has published a batch, at position 1, and put a barrier behind it."""
+    """A consumer of one edge whose producer has published a batch at position 1, followed by a barrier."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -49,7 +49,7 @@ class Reading:
         self.inputs = Inputs({EDGE.uid: self.edge}, {}, gate, lambda uid: SeenFiles(storage, f"sources/{uid}"))
 
     def pull(self) -> list[int]:
-        """Feed what may be read; the checkpoints of which a snapshot is due."""
+        """Feed all readable entries; return the checkpoints for which a snapshot is due."""
         due = []
         for action in self.inputs.pull(0.0):
             if isinstance(action, TakeSnapshot):
@@ -58,7 +58,7 @@ class Reading:
         return due
 
     def committed(self) -> None:
-        """Spark has read what was fed, and committed that batch."""
+        """Write the log of a batch that Spark has read from the feed and committed."""
         entry = {"path": self.storage.spark_uri(f"p/{PART}"), "timestamp": 1, "batchId": 0}
         self.storage.create(f"sources/{EDGE.uid}/0", f"v1\n{json.dumps(entry)}".encode())
         self.inputs.advance({EDGE.uid: '{"logOffset":0}'})
@@ -89,7 +89,7 @@ def test_r2_an_edge_has_ended_when_all_that_was_fed_is_read(reading: Reading) ->
 
 
 def test_r24_an_aligned_snapshot_waits_for_a_batch_that_is_committed_and_not_published(reading: Reading) -> None:
-    """Spark has read its files; a snapshot now would leave them out on both sides of the barrier."""
+    """Spark has read the files of the batch. A snapshot at this moment would omit them on both sides of the barrier."""
     assert reading.pull() == []
     reading.committed()
     assert reading.pull() == []
@@ -101,7 +101,7 @@ def test_r24_an_aligned_snapshot_waits_for_a_batch_that_is_committed_and_not_pub
 def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_restore(
     reading: Reading, restores: bool, offered: int
 ) -> None:
-    """The feed is empty then; what was read of the entry is in Spark's own log, and not read twice."""
+    """After a restore the feed is empty. Spark's own log names the files that were read, so they are not read twice."""
     graph = JobGraph(tuple(JobVertex(uid, (uid,), (), (), (), bounded=True) for uid in ("a", "v")), (EDGE,))
     consumer = SubtaskLog(reading.storage, "log-v")
     consumer.load()
@@ -154,7 +154,7 @@ def test_what_was_read_is_not_unread_for_ever_if_the_feed_lost_its_newest_entry(
 
 @pytest.mark.parametrize("content", [None, b"", b'v1\n{"path'], ids=["gone", "emptied", "cut"])
 def test_a_feed_with_a_hole_is_refused_by_name(reading: Reading, content: bytes | None) -> None:
-    """What the lost entry named lies below the newest one fed: nobody would read it."""
+    """The lost entry is older than the newest fed one, so its files would never be read."""
     reading.pull()
     reading.edge.feed.add(9, Batch(1, {}, files=(PartitionFile("later", 1),)))
     reading.storage.delete(feed_entry(reading, 1))
@@ -177,8 +177,10 @@ def test_a_file_is_found_though_the_root_s_path_looks_escaped(tmp_path: Path) ->
 
 
 def test_r21_a_query_that_goes_on_with_another_plan_reads_the_producers_that_it_has_got(reading: Reading) -> None:
-    """They are read from their first entry on; those it knows go on as they are, and nothing that was left out comes
-    back."""
+    """The new producers are read from their first entry on, and known ones continue.
+
+    A dropped producer does not return.
+    """
     parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), bounded=True, splits=True)
     edge, gone = JobEdge("parts__v", "parts", "v", "v"), JobEdge("a__v", "a", "v", "v")
     consumer_of_both = JobVertex("v", ("v",), (), (), (), bounded=True)

@@ -1,4 +1,4 @@
-"""What a bounded Kafka source is to read, by its options and by its frozen end. Whole jobs: tests/kafka."""
+"""Options and frozen ends of bounded Kafka sources. Whole jobs: tests/kafka."""
 
 from __future__ import annotations
 
@@ -133,7 +133,10 @@ def test_rows_that_are_gone_are_no_reason_to_try_again(told: str, reason: str) -
 
 
 def test_r11_rows_behind_the_frozen_end_and_of_other_partitions_are_left_out(spark: SparkSession) -> None:
-    """Nor those of a topic that has another name. Spark reads on until every partition has come to its end."""
+    """Rows of a topic with another name are left out too.
+
+    Spark reads on until every partition has reached its end.
+    """
     rows = [(topic, part, at) for topic in ("orders", "returns", "x") for part in range(4) for at in (0, 6, 7, 11, 12)]
     frame = spark.createDataFrame(rows, "topic string, partition int, offset long")
     kept = sorted((row.topic, row.partition, row.offset) for row in only_frozen(frame, FROZEN).collect())

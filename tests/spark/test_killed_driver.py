@@ -1,4 +1,4 @@
-"""A driver is killed, and its JVM does not end by itself."""
+"""A driver that is killed and whose JVM does not end by itself."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ print("counted", spark.range(5).count(), flush=True)
 
 @pytest.mark.parametrize("submitted", [False, True], ids=["python", "spark-submit"])
 def test_the_jvm_of_a_driver_that_was_killed_does_not_stay_for_ever(tmp_path: Path, submitted: bool) -> None:
-    """It is stopped: one whose exit waits for RocksDB, which waits for it, ends as little."""
+    """The test stops the JVM with SIGSTOP.
+
+    A JVM whose exit and RocksDB wait for each other does not end either.
+    """
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
     submit = [os.path.join(_find_spark_home(), "bin", "spark-submit"), "--master", "local[1]"]
@@ -61,7 +64,7 @@ def test_the_jvm_of_a_driver_that_was_killed_does_not_stay_for_ever(tmp_path: Pa
 
 
 def test_a_child_that_was_forked_does_not_end_the_jvm_of_its_parent() -> None:
-    """It has the JVM's gateway from its parent, and asks for a session."""
+    """The child inherits the JVM's gateway from its parent and requests a session."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     told = subprocess.run([sys.executable, "-c", FORKING], env=environ, stdout=subprocess.PIPE, text=True, timeout=300)
     assert told.stdout.splitlines() == ["watching 0", "watching 1", "counted 5"]

@@ -1,4 +1,4 @@
-"""Spark's own warnings that our way of driving it causes are kept out of the log; every other one comes."""
+"""Filter for Spark's warnings: it hides warnings that our use of Spark causes, and logs all others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Which late files somebody is told of: each once, however many there are and however often the job is run. No Spark
-runs here."""
+"""Reports of late files: each file once, however many there are and however often the job runs. No Spark runs here."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "late-files-v1.json"
 
 
 class Runs:
-    """Of a job with a source ``history``, whose folder gets files."""
+    """Runs of a job with a source ``history``, whose folder gets files."""
 
     def __init__(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
         self.storage, self.state, self.there = storage, JobState("job"), ["file:/in/0"]
@@ -40,7 +39,7 @@ class Runs:
         monkeypatch.setattr(late_files, "list_files", lambda spark, reads: tuple(sorted(self.there)))
 
     def ends(self, read: Iterable[str] = (), storage: Storage | None = None) -> list[LateFilesFound]:
-        """What it tells of."""
+        """End a run that has read ``read``; return its events about late files."""
         told: list[LateFilesFound] = []
 
         def tell(event: LateFilesFound) -> None:
@@ -76,7 +75,7 @@ def test_each_is_told_of_once_with_whether_it_was_read(runs: Runs) -> None:
     assert runs.ends(["in/b"]) == []
     runs.come("c")
     assert paths(runs.ends()) == [("file:/in/c",)]
-    runs.state.late_files = []  # what is remembered is for display
+    runs.state.late_files = []  # the list in the journal is only for display
     assert runs.ends() == []
 
 
@@ -98,7 +97,7 @@ def test_those_that_an_earlier_release_has_told_of_are_not_told_of_again(runs: R
 
 
 def test_nor_are_those_of_many_runs(runs: Runs) -> None:
-    """They are in the journal and nowhere else, until the first run that keeps them."""
+    """The files are only in the journal, until the first run that writes them to a file."""
     for number in range(REMEMBERED + 5):
         runs.come(number + 1)
         LateFilesFound("history", (runs.there[-1],), True, 1.0).apply(runs.state)

@@ -1,4 +1,7 @@
-"""Files that are there and that Spark leaves out without a word: their rows would be lost, with the job FINISHED."""
+"""Files that exist and that Spark omits silently.
+
+Their rows would be lost although the job is FINISHED.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def test_a_name_that_java_cannot_read_is_refused(world: World, mode: str) -> Non
 
 
 def test_in_the_c_locale_no_name_but_ascii_can_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The JVM of the tests runs in another one: what it would say is put in its place."""
+    """The tests' JVM runs in another locale, so the test replaces the encoding that the JVM reports."""
     monkeypatch.setattr(unlisted_files, "_encoding", lambda spark: "ascii")
     world.put_ids("history", 1, 2)
     world.put("history", "d=\u00fc/x", ROW)
@@ -47,7 +50,7 @@ def test_in_the_c_locale_no_name_but_ascii_can_be_read(world: World, monkeypatch
 
 @MODES
 def test_a_folder_that_may_not_be_entered_is_refused(world: World, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To whom runs the tests as root every folder is open: what the system would answer is put in its place."""
+    """Root may enter every folder, so the test replaces the system's answer."""
     world.put("history", "d=1/x", ROW)
     closed = str(Path(world.path("history")) / "d=1")
     access = os.access
@@ -118,7 +121,7 @@ def test_partition_folders_alone_are_read(world: World) -> None:
 
 
 def test_a_file_from_the_far_future_hides_none_that_comes_later(world: World) -> None:
-    """Spark forgets, and passes over, what is older than maxFileAge, counted from the newest file."""
+    """Spark forgets and omits files older than maxFileAge, counted from the newest file."""
     expected = world.put_ids("history", 1, 2) | world.put_ids("live", 1, 2, 1000)
     far = Path(world.path("live")) / "far.parquet"
     write_rows(far, [{"id": 2000, "k": 0}], 1e12)
@@ -139,6 +142,6 @@ def test_a_file_from_the_far_future_hides_none_that_comes_later(world: World) ->
     "uri", ["hdfs://nn:8020/in/0.json", "s3a://bucket/in/a b.json", "file:///c:x/in/f.json", "file:/in/f%20.json"]
 )
 def test_a_frozen_file_has_the_name_under_which_it_is_seen(uri: str) -> None:
-    """The list of one source is in the listing's spelling, the other in that of the stream, which is escaped."""
+    """One list has the listing's spelling, the other one has the stream's, which is escaped."""
     (frozen,) = FrozenFiles("history", (uri,)).normal
     assert frozen == normal_path(uri.replace("%", "%25").replace(" ", "%20"))

@@ -1,4 +1,4 @@
-"""What attempts have left that others of their subtask follow under one driver."""
+"""Leftovers of attempts that later attempts of the same subtask replace under one driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STAYS = [PUBLISHED, f"{THIRD}-2-0c", f"{AttemptId(3, 0, 'sibling')}-2-0d", "0001
 
 
 class Sinks:
-    """A subtask in its third attempt: the first has published two batches, the second of them is void."""
+    """A subtask in its third attempt. The first one has published two batches, the second of which is void."""
 
     def __init__(self, base: Path) -> None:
         self.target = open_storage(f"memory://{base}")
@@ -64,7 +64,7 @@ def test_r5_what_those_before_have_not_published_goes_and_nothing_else(tmp_path:
     log.publish(Batch(7, {}, files=(PartitionFile(f"a__b/data/{folders[first]}/part-0", 4),)))
     log.open(second)
 
-    delete_leftovers(storage, log, [DATA, "scratch"], {})  # as late as it may: the third has begun by now
+    delete_leftovers(storage, log, [DATA, "scratch"], {})  # as late as possible: the third attempt has begun
     assert sorted(storage.list(DATA)) == sorted([*folders.values(), "of somebody else"])
     kept_copies = sorted([folders[first], folders[second], folders[third], "of somebody else"])
     assert sorted(storage.list("scratch")) == kept_copies
@@ -75,13 +75,15 @@ def test_r5_what_those_before_have_not_published_goes_and_nothing_else(tmp_path:
 
 
 def test_r5_what_those_before_have_staged_goes_and_nothing_that_is_published_or_of_anybody_else(sinks: Sinks) -> None:
-    """A sink is shared: by the other subtasks of its vertex, and by a job of this id under another root. What is void
-    nobody releases (R4)."""
+    """A sink is shared by the subtasks of its vertex, and by jobs of this id under other roots.
+
+    A void batch is never released (R4).
+    """
     assert sinks.delete() == sorted(STAYS)
 
 
 class Refusing(BoundSink):
-    """``staged`` fails, or the deletion of each."""
+    """A sink that fails in ``staged``, or at the deletion of each id."""
 
     def __init__(self, error: Exception, ids: list[str] | None = None) -> None:
         self.error, self.ids = error, ids

@@ -1,4 +1,7 @@
-"""An edge that has been read for long: Spark's log of it is shortened, and no row is read twice or missed (R4, R7)."""
+"""Edges that have been read for long.
+
+Spark's log of the edge is shortened, and no row is read twice or missed (R4, R7).
+"""
 
 from __future__ import annotations
 
@@ -41,9 +44,9 @@ def read(partition: Partition, feed: SoleFeed) -> list[int]:
 
 
 def read_for_long(partition: Partition) -> list[str]:
-    """What Spark's log names then, in its newest compacted entry."""
+    """Read all files of the edge; return the newest compacted entry of Spark's log."""
     feed = partition.feed()
-    for start in range(0, FILES, 8):  # what is read the feed leaves out when it is compacted
+    for start in range(0, FILES, 8):  # the feed drops read files when it compacts
         for position in range(start, start + 8):
             feed.add(position, partition.write(position))
         assert read(partition, feed) == [*range(start, start + 8)]
@@ -52,7 +55,7 @@ def read_for_long(partition: Partition) -> list[str]:
 
 
 def test_r7_spark_goes_on_from_a_shortened_log_and_compacts_what_is_left(partition: Partition) -> None:
-    """It compacts at the same numbers, and what it writes are the lines that were left and its own."""
+    """Spark compacts at the same numbers. The new entry has the remaining lines and Spark's own lines."""
     before = read_for_long(partition)
     successor = partition.feed()
     kept = successor.may_name([partition.batches[FILES - 1]])
@@ -79,7 +82,7 @@ def test_r7_spark_goes_on_from_a_shortened_log_and_compacts_what_is_left(partiti
 
 
 def test_a_file_that_is_left_out_and_fed_is_read_twice(partition: Partition) -> None:
-    """Why it goes by what can be fed, and not by what was read."""
+    """Therefore the log keeps every file that can be fed again, whether it was read or not."""
     read_for_long(partition)
     folder = open_storage(partition.base / "c_a__x")
     successor = partition.feed()
@@ -105,7 +108,10 @@ def edged(world: World, *, keeps_state: bool = False) -> Job:
 
 
 def compacted(world: World) -> dict[int, list[int]]:
-    """Compacted entries that the newest folder of the consumer has -> the batches of the files that each names."""
+    """Return the compacted entries in the consumer's newest folder.
+
+    Number of the entry -> batches of the files that it names.
+    """
     folders = sorted((world.root / "job/vertices/doubled/0/spark").glob("*/sources/live__doubled"))
     numbers = [int(path.name.partition(".")[0]) for path in folders[-1].glob("*.compact")]
     return {one: [json.loads(line)["batchId"] for line in lines(folders[-1], one)[1:]] for one in numbers}
@@ -138,7 +144,7 @@ def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_
 
     expected |= world.put_ids("live", 6, 1, 2000)
     storage = HookedStorage(world.storage, at_prepared("doubled", 5, failing))
-    with suppress(TransientError):  # batches are published behind the checkpoint, and it dies
+    with suppress(TransientError):  # the driver publishes batches after the checkpoint and dies
         world.run(edged(world), storage=storage, checkpoint_interval=36_000, retained_checkpoints=2)
     behind = world.state().checkpoints[checkpoint].subtasks
     published = [n for n, record in world.records("doubled") if isinstance(record, Batch)]
@@ -158,8 +164,10 @@ def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_
 def test_r7_the_log_of_an_edge_stays_short_in_a_run_that_never_ends(
     world: World, monkeypatch: pytest.MonkeyPatch, keeps_state: bool
 ) -> None:
-    """The query goes on in its next attempt, between two batches: nothing failed, and the others do not notice. With
-    what it keeps: half of the rows come twice, before the others."""
+    """The query resumes in its next attempt, between two batches. Nothing has failed, and other queries are unaffected.
+
+    ``keeps_state``: half of the rows come twice, before the others.
+    """
     monkeypatch.setattr(retention, "TRUNCATE_AT", 4)
     monkeypatch.setattr(seen_files, "GROWN", 9 * 150)
     monkeypatch.setattr(seen_files, "_GROWN_TIMES", 1)
@@ -173,7 +181,7 @@ def test_r7_the_log_of_an_edge_stays_short_in_a_run_that_never_ends(
     assert (newest_attempt(world, "live").number, world.state().restarts) == (0, {})
     assert newest_attempt(world, "doubled").number > 1
     found = compacted(world)
-    assert 0 not in found[max(found)]  # how many are left goes by when the last attempt began
+    assert 0 not in found[max(found)]  # the number of remaining lines depends on when the last attempt began
 
 
 def filtered(world: World) -> Job:
@@ -200,7 +208,7 @@ def filtered(world: World) -> Job:
 def test_r7_the_log_behind_a_filter_that_lets_nothing_through_stays_short(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was let through before is there, and what is let through then comes."""
+    """Rows that passed the filter earlier are kept, and rows that pass it later are released."""
     monkeypatch.setattr(retention, "TRUNCATE_AT", 4)
     world.put_ids("live", 1, 1, 1000)
 

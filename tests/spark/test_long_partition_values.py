@@ -1,4 +1,7 @@
-"""A value that names no folder ends a job by name, before its batch counts; with rows that are mended it goes on."""
+"""A partition value that cannot name a folder.
+
+It ends a job before its batch counts, and the error names it. The job resumes when the rows are corrected.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Spark's checkpoint folder, or something in it, is lost between two runs: refused by name before anything is published
-or deleted, and gone on from exactly once it is put back."""
+"""A Spark checkpoint folder, or a part of it, that is lost between two runs.
+
+The driver names it and refuses to run before it publishes or deletes anything. The job resumes exactly once the folder
+is restored.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed
 
 Damage = Callable[[Path], list[Path]]
-"""Given the folder of the last attempt: which files or folders are damaged."""
+"""Function from the last attempt's folder to the files or folders that are damaged."""
 
 
 def last_number(folder: Path) -> Path:
@@ -38,7 +41,7 @@ def last_number(folder: Path) -> Path:
 
 
 def folder_of(world: World, vertex: str) -> Path:
-    """That of the last attempt, which is the only one after a run that came to RUNNING."""
+    """Return the folder of the last attempt. A run that reached RUNNING leaves only this one."""
     folders = [path for path in (world.root / f"job/vertices/{vertex}/0/spark").iterdir() if path.is_dir()]
     assert len(folders) == 1, folders
     return folders[0]
@@ -69,7 +72,10 @@ def everything(attempt: Path) -> list[Path]:
 
 
 def committed(log: str) -> Damage:
-    """The entry of the newest batch that is committed: one that is planned only may be planned anew."""
+    """Select the log entry of the newest committed batch.
+
+    A batch that is only planned may be planned again.
+    """
 
     def found(attempt: Path) -> list[Path]:
         return [attempt / log / last_number(attempt / "commits").name]
@@ -83,7 +89,7 @@ def metadata(attempt: Path) -> list[Path]:
 
 @contextmanager
 def damaged(world: World, paths: list[Path], content: Callable[[bytes], bytes] | None = None) -> Iterator[None]:
-    """Gone, or with other content; put back at the end."""
+    """Remove the paths, or change their content; restore them at the end."""
     kept = world.base / "kept"
     kept.mkdir()
     for number, path in enumerate(paths):
@@ -99,7 +105,7 @@ def damaged(world: World, paths: list[Path], content: Callable[[bytes], bytes] |
 
 
 def refused(world: World, job: Job, names: str) -> str:
-    """Two drivers in a row say the same, and release nothing."""
+    """Check that two drivers in a row refuse the job with the same message, and release nothing. Return the message."""
     before = world.released(), world.checkpoints_released()
     said = ""
     for _ in range(2):
@@ -117,8 +123,10 @@ def refused(world: World, job: Job, names: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("copies", [0, 1, 2])
 def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: World, copies: int) -> None:
-    """What it does not name any more Spark would read, and the job release, once more. ``copies``: how many attempts
-    have copied the entry from the one before."""
+    """Spark would read, and the job release, the files that the entry no longer names a second time.
+
+    ``copies``: number of attempts that have copied the entry from the previous attempt.
+    """
     world.put_ids("live", 2, 5)
     job = Job("one")
     live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
@@ -140,7 +148,7 @@ def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: Worl
 
 
 def stopped_in_history(world: World, job: Job, reader: str = "doubled") -> None:
-    """With something released; ``reader``: the vertex that reads history."""
+    """Stop the job in the middle of history, with something released. ``reader``: the vertex that reads history."""
     run = world.stop_in_batch(job, reader, when=lambda: world.released_count() > 0, mode="streaming")
     assert run.status == "STOPPED", run
 
@@ -177,7 +185,10 @@ def test_what_is_lost_of_a_live_job_is_refused_by_name_and_gone_on_from_when_it_
 
 @pytest.mark.parametrize("lost", ["marker", "everything", "offsets"])
 def test_what_is_lost_of_a_bounded_job_is_refused_by_name(world: World, lost: str) -> None:
-    """It waited for files that its fresh folder had read in a batch which the log took for a repeat."""
+    """The bug: a new folder read files in a batch that the log took for a repeat.
+
+    The job then waited for these files.
+    """
     damage, names = LOSSES[lost]
     expected = world.put_ids("history", 4, 2)
     stopped_in_history(world, bounded(world))
@@ -228,13 +239,13 @@ def test_a_restore_without_the_folder_is_not_said_to_be_purged(world: World) -> 
             world.run(bounded(world), restore=asked)
 
 
-# ---- which states are whole; no Spark runs here
+# ---- complete and incomplete folders; no Spark runs here
 
 PUBLISHED = Batch(3, {"live": '{"logOffset":2}', "ticks": "17"})
 
 
 class Made:
-    """A folder with batches 0 to 4 committed, of which 3 is the last one published, and 5 planned."""
+    """A folder with batches 0 to 4 committed and 5 planned. Batch 3 is the last published one."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -284,7 +295,7 @@ def not_planned(made: Made) -> None:
 
 
 def not_committed(made: Made) -> None:
-    """Batch 4 is planned, and 5 is not."""
+    """Undo the commit of batch 4 and the plan of batch 5."""
     made.delete("offsets/5", "commits/4")
 
 
@@ -367,7 +378,7 @@ def test_commits_behind_the_log_and_other_offsets_than_published_are_refused(mad
 def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_afresh(made: Made) -> None:
     folders = AttemptFolders(made.storage, "v")
     folders.refuse_lost(None, None, rewinds=False)
-    folders.refuse_lost(AttemptId(1, 0, "x"), None, rewinds=True)  # nothing of it is taken over
+    folders.refuse_lost(AttemptId(1, 0, "x"), None, rewinds=True)  # the new attempt takes over nothing
     with pytest.raises(SparkFolderLostError, match=r"v holds no complete folder .* \(there is: 1\), and batch 3"):
         folders.refuse_lost(None, PUBLISHED, rewinds=False)
 
@@ -419,7 +430,7 @@ def test_a_file_that_a_living_driver_compacted_meanwhile_is_looked_for_again(mad
 
 
 def test_what_spark_has_purged_and_compacted_is_not_missed(world: World) -> None:
-    """Of logs that Spark keeps as short as it can, and in the attempts that go on from them."""
+    """Spark's logs are as short as possible, also in the attempts that resume from them."""
     conf = {
         "spark.sql.streaming.minBatchesToRetain": "2",
         "spark.sql.streaming.fileSource.log.cleanupDelay": "0",
@@ -443,7 +454,7 @@ def test_what_spark_has_purged_and_compacted_is_not_missed(world: World) -> None
 
 
 def test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published(world: World) -> None:
-    """Also when it is tried again and again: a person may want it back as it was."""
+    """The folder stays even if several attempts fail, because a user may want to restore it."""
     expected = world.put_ids("live", 2, 5)
 
     good = Job("one")

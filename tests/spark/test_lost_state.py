@@ -1,4 +1,7 @@
-"""A file of a stateful operator's state is lost between two runs: refused by name before anything is deleted."""
+"""A state file of a stateful operator that is lost between two runs.
+
+The driver names it and refuses to run before it deletes anything.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ Content = Callable[[bytes], bytes]
 
 
 def newest(world: World) -> Path:
-    """The snapshot of the first partition that the newest commit names."""
+    """Return the snapshot of the first partition that the newest commit names."""
     attempt = folder_of(world, "counts")
     commit = last_number(attempt / "commits")
     version = json.loads(commit.read_text().splitlines()[1])["stateUniqueIds"]["0"][0][0]
@@ -44,7 +47,7 @@ def read(world: World, entry: int) -> Callable[[], bool]:
 def test_state_that_is_lost_is_refused_by_name_and_gone_on_from_when_it_is_back(
     world: World, content: Content | None
 ) -> None:
-    """Spark says that some file does not exist, or that a stream has ended, at every try."""
+    """Without the check Spark fails at every try, with an unknown file or the end of a stream."""
     expected = world.put_ids("history", 2, 10) | world.put_ids("live", 2, 10, 1000)
     assert world.run(windows(world), world.ask("stop", read(world, 1))).status == "STOPPED"
     expected |= world.put_ids("live", 1, 10, 1020)
@@ -65,7 +68,7 @@ def test_the_last_checkpoint_is_gone_back_to_if_it_is_older_than_what_is_lost(wo
     def fail() -> None:
         raise StorageTransientError(verb="replace", uri="prepared", reason="gone")
 
-    # one checkpoint comes with the start; no other covers the batches behind it
+    # one checkpoint comes with the start; no other one covers the later batches
     storage = HookedStorage(world.storage, at_prepared("counts", 3, fail))
     assert world.run(windows(world), storage=storage, checkpoint_interval=3600).status == "RESTARTING"
     state, lost = world.state(), newest(world)
@@ -77,11 +80,11 @@ def test_the_last_checkpoint_is_gone_back_to_if_it_is_older_than_what_is_lost(wo
         refused(world, windows(world), f"/state/0/0/{lost.name} ")
         run = world.run(windows(world), world.ask("drain", read(world, 3)), restore=checkpoint, resume_failed=True)
         assert run.status == "FINISHED"
-        lost.parent.mkdir(parents=True)  # the job gave it back
+        lost.parent.mkdir(parents=True)  # the job has deleted the folder
     assert sum(row["n"] for row in world.released()) == len(expected)
 
 
-# ---- which states are whole; no Spark runs here
+# ---- complete and incomplete state; no Spark runs here
 
 COMMIT = json.dumps({"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["a"], ["b"]], "1": [["c", "d"], ["e", "f"]]}})
 STORES = ("0/0/8_a", "0/1/8_b", "1/0/left/8_c", "1/0/right/8_d", "1/1/left/8_e", "1/1/right/8_f")
@@ -98,7 +101,7 @@ def snapshot(**files: int) -> bytes:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    """What batch 7 has left, and the one before."""
+    """Return a storage with the state that batch 7 and the batch before have left."""
     made = open_storage(f"memory://{tmp_path}")
     for store in STORES:
         made.replace(f"v/1/state/{store}.zip", snapshot(**{"000008-x": 3}))
@@ -151,7 +154,7 @@ def test_what_is_missing_or_damaged_is_named(storage: Storage, name: str, data: 
         storage.delete(f"v/1/state/{name}")
     else:
         storage.replace(f"v/1/state/{name}", data)
-    told = name if name != "1/1/right/8_f.zip" else "1/1/8_f.zip"  # where stores lie, only files tell
+    told = name if name != "1/1/right/8_f.zip" else "1/1/8_f.zip"  # only the files show where a store is
     with pytest.raises(SparkStateLostError, match=f"/v/1/state/{told} {problem}") as caught:
         check(storage)
     assert not caught.value.retryable
@@ -199,7 +202,7 @@ def test_an_operator_without_its_metadata_is_refused(storage: Storage) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["state/0/_metadata", "state/0/0/_metadata/schema"])
 def test_a_schema_that_is_lost_is_refused_before_the_query_starts(world: World, name: str) -> None:
-    """Spark writes it anew."""
+    """Spark would write a new schema."""
     expected = world.put_ids("history", 2, 10) | world.put_ids("live", 2, 10, 1000)
     assert world.run(windows(world), world.ask("stop", read(world, 1))).status == "STOPPED"
     expected |= world.put_ids("live", 1, 10, 1020)

@@ -1,4 +1,4 @@
-"""Each file of the state of each kind of stateful operator that real Spark needs is missed when it is gone."""
+"""State files that real Spark needs, for each kind of stateful operator: each of them is missed if it is gone."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _reads(path: str) -> Callable[[DataStreamReader], DataFrame]:
 
 
 def needed(folder: Path) -> tuple[set[str], set[str]]:
-    """(files that the newest version of some store is made of, all files below state/), by name below it."""
+    """Return (files of the newest version of any store, all files below state/), as paths below state/."""
     commit = last_number(folder / "commits")
     told = json.loads(commit.read_text().splitlines()[1])["stateUniqueIds"]
     ids = {version for partitions in told.values() for stores in partitions for version in stores}
@@ -79,7 +79,7 @@ def needed(folder: Path) -> tuple[set[str], set[str]]:
     stores = {name for name in there if name.rpartition("/")[2].rpartition(".")[0] in newest}
     assert len({name.rpartition("/")[2].rpartition(".")[0] for name in stores}) == len(ids)
     snapshots = {name for name in stores if name.endswith(".zip")}
-    # a change log beside the snapshot of the same version is not read
+    # Spark does not read a change log next to the snapshot of the same version
     return {name for name in stores if name in snapshots or f"{name.rpartition('.')[0]}.zip" not in snapshots}, there
 
 
@@ -115,7 +115,7 @@ def test_each_file_of_the_newest_state_is_missed_and_no_other_one(world: World, 
     assert newest <= found
     older = {name for name in there - newest if name.endswith((".zip", ".changelog"))}
     assert not older & found, "what no commit needs any more is no loss"
-    # and it goes on as it was
+    # the job resumes unharmed
     world.put_ids("one", 1, 10, 300)
     world.put_ids("two", 1, 10, 305)
     run = world.run(

@@ -1,4 +1,4 @@
-"""What a person is told when a run begins. No Spark runs here."""
+"""Notices for the user at the beginning of a run. No Spark runs here."""
 
 from __future__ import annotations
 

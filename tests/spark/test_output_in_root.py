@@ -1,4 +1,4 @@
-"""What a job has released is nobody's to delete, wherever it lies."""
+"""Released output below the root: it is never deleted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def released(out: Path) -> list[str]:
 def test_what_is_released_into_the_folder_of_a_deleted_job_stays(
     world: World, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``s3://lake`` is the root, and ``s3://lake/orders`` where the job of that name puts its rows."""
+    """Example: the root is ``s3://lake``, and the job "orders" writes its rows to ``s3://lake/orders``."""
     world.put_ids("history", 2, 3)
     out = world.root / where
     assert world.run(job_of(world, out)).status == "FINISHED"

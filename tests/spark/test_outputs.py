@@ -1,4 +1,4 @@
-"""What foreachBatch does with a batch: consume it once, stage it for all (R5, R18)."""
+"""The work of foreachBatch: it consumes a batch once and stages it for all sinks (R5, R18)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_r18_a_batch_is_computed_once_however_many_read_it(
 
 
 class Odd(BoundSink):
-    """A sink of somebody's own, whose handles are of somebody's own, too."""
+    """A user-defined sink with user-defined handles."""
 
     def __init__(self, answer: Callable[[StageRequest], Any]) -> None:
         self.answer = answer
@@ -161,7 +161,7 @@ def test_r1_the_prepared_record_is_the_last_one_of_its_attempt(storage: Storage,
 
 
 def run_into(world: World, mode: Mode, job_id: str) -> tuple[str, str | None]:
-    """How a whole run of a job that reads all of history ended, and why."""
+    """Run a job that reads all of history; return its final status and the cause."""
     job = Job("daily")
 
     @job.source(bounded=True)
@@ -177,7 +177,7 @@ def run_into(world: World, mode: Mode, job_id: str) -> tuple[str, str | None]:
 
 
 def test_a_second_run_under_another_id_never_doubles_the_rows_in_silence(world: World) -> None:
-    """Each Dag run is a job of its own, and they have one folder."""
+    """Each Dag run is a separate job, and all of them write to one folder."""
     expected = sorted(world.put_ids("history", 2, 3))
     assert run_into(world, "errorifexists", "one")[0] == "FINISHED"
     before = world.everything_under_root()

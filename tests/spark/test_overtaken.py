@@ -1,7 +1,8 @@
-"""A driver that is overtaken while it starts does no harm (R5, R8): its successor runs in the middle of it.
+"""A driver that is overtaken while it starts: it does no harm (R5, R8).
 
-Between the opening of its logs and its first batch a driver appends nothing that would tell it. It deletes what earlier
-attempts left; whenever its successor comes, nothing that the successor goes on from may be among that.
+Its successor runs in the middle of the start. Between opening its logs and its first batch a driver appends nothing, so
+it does not notice the successor. It deletes leftovers of earlier attempts. These must not include anything from which
+the successor resumes, whenever it comes.
 """
 
 from __future__ import annotations
@@ -51,14 +52,18 @@ class HookedSink(FileSink):
 
 
 def job(world: World, hook: Hook = lambda verb, path: None) -> Job:
-    """With a result partition, and two sinks, so that there is a scratch copy as well."""
+    """Return a job with a result partition, and with two sinks, so that there is a scratch copy as well."""
     return mixed(world, chain=False, sinks=("out", "too"), sink=lambda path: HookedSink(path, hook=hook))
 
 
 def leave_something(world: World) -> None:
-    """An attempt that got nowhere, one whose batches Spark committed and nobody published, and what a third staged.
+    """Leave the remains of three attempts.
 
-    The first failure of a vertex ends a run: the other one waits for that of history, which leaves most."""
+    The first one got nowhere. Spark committed the batches of the second one, which were not published. The third one
+    only staged files.
+
+    The first failure of a vertex ends a run. So the other vertex waits for the failure of history, which leaves most.
+    """
     refused: list[str] = []
 
     def got_nowhere(verb: str, path: str) -> None:
@@ -117,7 +122,7 @@ def test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_su
             successors.append(world.run(job(world), stop).status)
 
     with pytest.raises((FencedError, LogFencedError)):
-        # to an end, should nobody overtake it
+        # the drain would end the run if no driver overtook it
         world.run(job(world, hook), world.drain_at(len(expected), "out", "too"), HookedStorage(world.storage, hook))
     assert successors[1:] == ["STOPPED"]
     run = world.run(job(world), world.drain_at(len(expected), "out", "too"))
@@ -126,7 +131,7 @@ def test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_su
 
 
 def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(world: World) -> None:
-    """Its successor may be about to copy one of those before."""
+    """The successor may be about to copy one of the earlier folders."""
     world.put_ids("history", 6, 2)
     world.put_ids("live", 2, 2, 1000)
     leave_something(world)
@@ -149,7 +154,10 @@ def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(wo
 
 
 def test_r8_folders_and_prepared_records_of_later_attempts_and_of_nobody_stay(tmp_path: Path) -> None:
-    """By epoch and number. One of the same number is another process that takes itself for this attempt."""
+    """The order is by epoch and number.
+
+    An attempt with the same number is another process that takes itself for this attempt.
+    """
     storage = open_storage(tmp_path)
     mine = AttemptId(4, 2, "d")
     attempts = [AttemptId(3, 5, "a"), AttemptId(4, 0, "b"), mine, AttemptId(4, 2, "e"), AttemptId(4, 3, "f")]

@@ -1,4 +1,4 @@
-"""Where the rows of a job come out, for whoever wants to look there."""
+"""Locations of a job's output that a user is shown."""
 
 from __future__ import annotations
 

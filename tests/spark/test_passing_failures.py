@@ -1,5 +1,7 @@
-"""A function that fails while the next run is planned, and would not a moment later: what is finished stays. No job
-begins anew for a service that was down."""
+"""Functions that fail for a moment while the next run is planned.
+
+Finished work stays: no job restarts from scratch because a service was down.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ GIVEN = splits(6)
 
 @dataclass
 class Service:
-    """Asked by the functions of a job; the next call of one of them fails, or gives nothing."""
+    """A service that the functions of a job call.
+
+    The next call of the function ``down`` fails. ``lists_none``: the next list is empty.
+    """
 
     down: str = ""
     lists_none: bool = False
@@ -43,7 +48,7 @@ class Service:
 
 
 def job_of(world: World, service: Service, given: list[dict[str, Any]] | None = None) -> Job:
-    """parts (by split) -> clean."""
+    """Return the job parts (by split) -> clean."""
     job = Job("passing")
 
     @job.source(bounded=True, splits=lambda: service.list(given or GIVEN), parallelism=2)
@@ -61,7 +66,7 @@ def job_of(world: World, service: Service, given: list[dict[str, Any]] | None = 
 
 
 def died(world: World, service: Service) -> None:
-    """All splits are read, and nothing else."""
+    """Let a run die after it has read all splits and done nothing else."""
     run = world.run(job_of(world, service), storage=DiesAt(world.storage, "clean", BATCH))
     assert (run.status, world.state().last_completed) == ("RESTARTING", 0)
     service.read.asked.clear()
@@ -79,7 +84,7 @@ def down(function: str) -> Callable[[Service], None]:
 
 
 def stopped_half_way(world: World, service: Service) -> set[str]:
-    """Of a source that is not over: its other splits are read yet. Returns those that are done."""
+    """Let a run die while some splits of a source are unread; return the splits that are done."""
     storage = DiesAt(world.storage, "parts", '"part-5"')
     assert world.run(job_of(world, service), storage=storage).status == "RESTARTING"
     done = {name for at in (0, 1) for _, one in world.records("parts", at) for name in getattr(one, "completes", ())}
@@ -90,14 +95,14 @@ def stopped_half_way(world: World, service: Service) -> set[str]:
 
 @pytest.mark.parametrize("fails", [down("list"), no_list], ids=["list", "no-list"])
 def test_a_list_that_is_not_given_now_is_the_one_of_then(world: World, fails: Callable[[Service], None]) -> None:
-    """It is frozen: what is given now is asked for a warning alone."""
+    """The list is frozen. The function is only called for a warning about differences."""
     service = Service()
     done = stopped_half_way(world, service)
     fails(service)
     run = world.run(job_of(world, service))
     assert (run.status, run.of("anew")) == ("FINISHED", [])
     assert any("cannot say whether they are others now" in one["message"] for one in run.of("warning"))
-    assert not done & set(service.read.asked[1:])  # behind the plan
+    assert not done & set(service.read.asked[1:])  # the first call is for the plan
     assert world.released_ids() == ids_of(GIVEN)
 
 
@@ -125,8 +130,11 @@ def test_a_first_list_that_is_not_given_is_asked_for_by_the_next_try(world: Worl
 
 @pytest.mark.parametrize("kind", [OSError, LookupError])
 def test_a_transform_that_fails_for_a_moment_goes_on_with_what_there_is(world: World, kind: type[Exception]) -> None:
-    """With what may pass by itself it is for the next try. With anything else it may have failed for what the runs
-    before have left: it is asked once more, before that is thrown away."""
+    """An error that may pass by itself is left to the next try.
+
+    Any other error may come from the output of earlier runs. The function is called again before that output is
+    discarded.
+    """
     service = Service(kind=kind)
     died(world, service)
     service.down = "clean"
@@ -136,13 +144,13 @@ def test_a_transform_that_fails_for_a_moment_goes_on_with_what_there_is(world: W
         service.read.asked.clear()
     run = world.run(job_of(world, service))
     assert (run.status, run.of("anew")) == ("FINISHED", [])
-    by_a_plan_anew = ["part-0"]  # which was not needed
+    by_a_plan_anew = ["part-0"]  # not needed
     assert service.read.asked == ([] if kind is OSError else by_a_plan_anew)
     assert world.released_ids() == ids_of(GIVEN)
 
 
 class DownLater(Service):
-    """Down, too, when its transform is called for the third time."""
+    """A service that also fails at the third call of the transform."""
 
     calls = 0
 
@@ -154,7 +162,7 @@ class DownLater(Service):
 
 
 def test_what_fails_for_a_moment_while_a_transform_is_asked_once_more_is_for_the_next_try(world: World) -> None:
-    """It says nothing about the transform: nothing is thrown away."""
+    """The failure proves nothing about the transform, so nothing is discarded."""
     died(world, Service())
     service = DownLater(down="clean", kind=LookupError)
     with pytest.raises(FunctionFailedForNowError, match="connection refused"):
@@ -166,7 +174,7 @@ def test_what_fails_for_a_moment_while_a_transform_is_asked_once_more_is_for_the
 
 @pytest.mark.parametrize("kind", [LookupError, FileNotFoundError])
 def test_a_split_that_cannot_be_read_and_is_given_no_more_is_corrected(world: World, kind: type[Exception]) -> None:
-    """It is in the frozen list: there the function fails for what was before, each time, whatever it fails with."""
+    """The frozen list contains the wrong split. The function fails for it every time, with whatever error."""
     wrong = [{"id": "wrong", "first": 0, "rows": 3}, *GIVEN[1:]]
     service = Service()
     storage = DiesAt(world.storage, "parts", BATCH)

@@ -1,5 +1,7 @@
-"""What the log of an edge in Spark's folder need not name any more is left out as an attempt begins (R4, R7). No Spark
-runs here."""
+"""Past files of an edge: Spark's log no longer needs to name them.
+
+They are left out of the log when an attempt begins (R4, R7). No Spark runs here.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def past(*, below: int, offset: int = NEWEST) -> PastFiles:
-    """Of an edge whose producer's log begins with the file of that batch."""
+    """Return the past files of an edge whose producer's log begins with the file of batch ``below``."""
     return PastFiles(offset, ("in/",), frozenset(f"in/{one}" for one in range(below, NEWEST + 1)))
 
 
@@ -56,13 +58,13 @@ def test_r7_what_no_feed_names_again_is_left_out_and_every_entry_stays(storage: 
     for name in before.keys() - {f"{number}.compact" for number in compacted}:
         assert storage.read(f"{LOG}/{name}") == before[name]
     lines = [{*text.splitlines()} for text in (storage.read(f"{LOG}/39.compact"), before["39.compact"])]
-    assert lines[0] < lines[1]  # as Spark wrote them
+    assert lines[0] < lines[1]  # unchanged lines of Spark
     is_whole(storage, NEWEST, rewinds=False)
     is_whole(storage, 34, rewinds=True)
 
 
 def test_r2_what_a_planned_batch_takes_stays_whatever_can_be_fed(storage: Storage) -> None:
-    """It may run again, by what the log says of it."""
+    """The batch may run again, with the files that the log names."""
     past(below=NEWEST, offset=34).forget(storage, LOG)
     assert named(storage, "39.compact") == [*range(35, 40)]
 
@@ -78,7 +80,7 @@ def test_r4_a_shortened_log_goes_back_to_a_checkpoint(storage: Storage) -> None:
     SparkFolder(storage, "v").rewind(34, ["live"])
     assert SeenFiles(storage, LOG).advance(100) == {f"in/{one}" for one in range(27, 35)}
     past(below=31, offset=34).forget(storage, LOG)
-    assert SeenFiles(storage, LOG).advance(100) == {f"in/{one}" for one in range(30, 35)}  # 30 and on: entries behind
+    assert SeenFiles(storage, LOG).advance(100) == {f"in/{one}" for one in range(30, 35)}  # 30 on: later entries
 
 
 def test_nothing_is_written_when_nothing_is_past(storage: Storage) -> None:
@@ -121,7 +123,7 @@ def first_attempt(storage: Storage) -> Storage:
 
 
 def test_r8_the_folder_before_keeps_its_log_and_the_copy_has_whole_checksums(tmp_path: Path) -> None:
-    """The attempt before may be alive, and the files of both are one file on a local disk."""
+    """The previous attempt may be alive, and on a local disk both folders share the file."""
     storage = first_attempt(open_storage(tmp_path))
     folder = begun(storage, 2)
     before = f"spark/{AttemptId(1, 0, 'x')}/sources/live"
@@ -133,7 +135,7 @@ def test_r8_the_folder_before_keeps_its_log_and_the_copy_has_whole_checksums(tmp
 def test_r8_an_attempt_that_dies_while_it_forgets_leaves_a_folder_that_is_whole_or_not_chosen(tmp_path: Path) -> None:
     verbs = Verbs()
     begun(CrashingStorage(first_attempt(open_storage(f"memory://{tmp_path}/whole")), verbs=verbs), 2)
-    behind_the_copy = verbs.count - 6  # four entries, and the marker
+    behind_the_copy = verbs.count - 6  # four entries and the marker
     for at, when in [point for point in crash_points(verbs.count) if point[0] > behind_the_copy]:
         inner = first_attempt(open_storage(f"memory://{tmp_path}/{at}-{when}"))
         with pytest.raises(SimulatedCrash):
@@ -143,7 +145,7 @@ def test_r8_an_attempt_that_dies_while_it_forgets_leaves_a_folder_that_is_whole_
         assert named(inner, "39.compact", f"{folder.path}/sources/live") == [*range(27, 40)]
 
 
-# ---- what is past
+# ---- which files are past
 
 
 EDGE = JobEdge("a__v", "a", "v", "v")
@@ -151,7 +153,7 @@ PARTITIONS = ("a/0/partition", "a/1/partition")
 
 
 class Consumer:
-    """Of two producers, each of which has published ten batches."""
+    """A consumer of two producers, each of which has published ten batches."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -166,7 +168,7 @@ class Consumer:
         return log
 
     def edges(self, epoch: int, read: int) -> list[EdgeInput]:
-        """Of the next attempt."""
+        """Return the edges of the next attempt."""
         feed = EdgeFeed(self.storage, f"{PARTITIONS[0]}/a__v", *PARTITIONS, attempt=AttemptId(epoch, 0, "x"))
         return [
             EdgeInput(EDGE, log, ChannelFeed(feed, partition), read=read, source=EDGE.uid)
@@ -177,7 +179,7 @@ class Consumer:
         return self.storage.full_uri(f"{PARTITIONS[number]}/a__v/data/ü {batch}/part-0.parquet").partition("///")[2]
 
     def past(self, edges: list[EdgeInput], number: int) -> list[int]:
-        """Batches of a producer of which the file is past, by what is known as the attempt begins."""
+        """Return the batches of a producer whose file is past at the beginning of the attempt."""
         found = past_inputs(edges, Batch(0, {EDGE.uid: '{"logOffset":3}'}))
         (files,) = found.values() if found else (PastFiles(-1, (), frozenset()),)
         log = f"log-{number}"
@@ -196,7 +198,7 @@ def consumer(tmp_path: Path) -> Consumer:
 
 
 def test_r7_a_file_is_past_when_its_producers_log_has_forgotten_it(consumer: Consumer) -> None:
-    """Whoever goes back to a retained checkpoint is fed by what the log still has (R4)."""
+    """An attempt that restores a retained checkpoint is fed the entries that the log still has (R4)."""
     consumer.logs[0].forget(6, kept={2})
     edges = consumer.edges(1, read=9)
     assert consumer.past(edges, 0) == [1, 3, 4, 5]
@@ -204,7 +206,7 @@ def test_r7_a_file_is_past_when_its_producers_log_has_forgotten_it(consumer: Con
 
 
 def test_r7_a_file_that_the_feed_names_is_not_past(consumer: Consumer) -> None:
-    """It was read, and the feed has not compacted since: Spark finds it there and would read it again."""
+    """The file was read, and the feed has not compacted since. Spark would find it in the feed and read it again."""
     before = consumer.edges(1, read=0)
     for position, record in consumer.logs[0].records(4):
         assert isinstance(record, Batch)
@@ -214,7 +216,7 @@ def test_r7_a_file_that_the_feed_names_is_not_past(consumer: Consumer) -> None:
 
 
 def test_r8_nothing_is_past_if_a_log_is_known_less_far_than_it_was_read(consumer: Consumer) -> None:
-    """Its writer is elsewhere, and what it has published since would be taken for forgotten."""
+    """Another process writes the log. Its later entries would count as forgotten."""
     consumer.logs[0].forget(6, kept=())
     assert consumer.past(consumer.edges(1, read=11), 0) == [1, 2, 3, 4, 5]
     assert consumer.past(consumer.edges(2, read=12), 0) == []

@@ -1,4 +1,7 @@
-"""What an operator with persist=True gives is there for other jobs when its own has FINISHED: all of it, once."""
+"""Results of operators with persist=True.
+
+Once their job is FINISHED, other jobs can read them: complete, each row once.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from tests.support.waiting import wait_until
 
 
 def keeping(world: World, *, keep: bool = True, where: str = "id >= 0", sink: bool = True) -> Job:
-    """history -> clean, which is kept -> report."""
+    """Return the job history -> clean, which is persisted -> report."""
     job = Job("keeping")
 
     @job.source(bounded=True, max_files_per_trigger=1)
@@ -50,7 +53,7 @@ def keeping(world: World, *, keep: bool = True, where: str = "id >= 0", sink: bo
 
 
 def reading(world: World, root: Path | None = None) -> Job:
-    """Another job, of what is kept under the same root, or another."""
+    """Return another job that reads the persisted result, from the same root or another one."""
     job = Job("reading")
 
     @job.source(bounded=True)
@@ -71,14 +74,14 @@ def finished(world: World, job: Job, **given: object) -> None:
 
 
 def partitions(world: World) -> set[str]:
-    """Vertices of which there are any data files."""
+    """Return the vertices that have data files."""
     found = (world.root / "job" / "vertices").glob("*/*/partition/**/part-*.parquet")
     return {path.relative_to(world.root / "job" / "vertices").parts[0] for path in found}
 
 
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 def test_another_job_reads_it_behind_the_end(world: World, spark: SparkSession, mode: str) -> None:
-    """The root lies in a folder that looks like a column."""
+    """The root is in a folder whose name looks like a partition column."""
     there = World(world.base / "day=1")
     expected = there.put_ids("history", 4, 5)
     finished(there, keeping(there), mode=mode)
@@ -89,7 +92,7 @@ def test_another_job_reads_it_behind_the_end(world: World, spark: SparkSession, 
     assert other.released_ids("copy") == sorted(expected)
     assert set(other.released("copy")[0]) == {"id", "k"}
     assert {row["id"] for row in read_persisted(spark.read, there.root, "job", "clean").collect()} == expected
-    finished(there, keeping(there), mode=mode)  # again: nothing runs, and nothing goes
+    finished(there, keeping(there), mode=mode)  # again: nothing runs, and nothing is deleted
     assert result(there).rows == 20
     assert there.released_ids("out") == sorted(one for one in expected if one % 3 == 0)
 
@@ -197,7 +200,7 @@ def test_before_its_job_has_finished_nobody_reads_it(world: World) -> None:
 
 
 def test_what_is_lost_of_it_before_the_end_is_made_again_though_all_have_read_it(world: World) -> None:
-    """The driver dies when it is to complete the checkpoint that would cover it."""
+    """The driver dies when it completes the checkpoint that would cover the result."""
     world.put_ids("history", 3, 2)
 
     with suppress(TransientError):
@@ -213,7 +216,7 @@ def test_what_is_lost_of_it_before_the_end_is_made_again_though_all_have_read_it
 
 
 class _NoCheckpoint(HookedStorage):
-    """Gone when the first checkpoint is to be completed."""
+    """A storage that fails when the first checkpoint completes."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world.storage, lambda verb, path: None)

@@ -1,4 +1,7 @@
-"""What goes wrong around kept results is said at once, by name; and only what cannot go away is refused for good."""
+"""Errors around persisted results: they are reported at once, by name.
+
+Only a permanent error makes a job FAILED.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ OVERTAKEN = FencedError(job_id="another", epoch=4, attempt="b", worker="host b",
 
 
 def failing(world: World, error: CkptError, where: str) -> Job:
-    """A source whose function, or that of its splits, fails with ``error``."""
+    """Return a job with a source whose function, or whose function for splits, fails with ``error``."""
     job = Job("failing")
 
     def of_splits() -> list[str]:
@@ -64,7 +67,7 @@ def test_who_was_overtaken_in_another_job_still_has_his_own(world: World, where:
 def test_on_the_way_too_what_goes_away_is_tried_again_and_the_rest_is_not(
     world: World, error: CkptError, ends_with: str, where: str
 ) -> None:
-    """It is there when the job is planned, and not when it is read."""
+    """The result exists when the job is planned, and is gone when it is read."""
     world.put_ids("history", 1, 3)
     job = Job("failing")
 
@@ -104,7 +107,7 @@ def test_days_are_read_as_splits_as_soon_as_each_has_finished(world: World) -> N
 
 @pytest.mark.parametrize("by", ["files", "one split"])
 def test_a_result_without_rows_is_read_beside_a_feed_as_one_split(world: World, by: str) -> None:
-    """By its files it is refused: there are none."""
+    """Read by its files, the result is refused, because it has no files."""
     world.put_ids("history", 1, 3)
     finished(world, keeping(world, where="id < 0"))
     other = World(world.base / "other")

@@ -1,4 +1,4 @@
-"""What was planned must be there: files that vanish between the plan of a batch and its run, and Spark's globs."""
+"""Planned files must exist: files that vanish between a batch's plan and its run, and names that are Spark globs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.waiting import wait_until
 
 
 def killed_when_planned(world: World, monkeypatch: pytest.MonkeyPatch, source: str, chain: bool) -> Run:
-    """The driver ends when a batch that reads from ``source`` is planned, and before it stages anything."""
+    """Let the driver die when a batch that reads from ``source`` is planned, before it stages anything."""
     with monkeypatch.context() as patched:
         stage = RunningQuery.foreach_batch
 
@@ -63,14 +63,14 @@ def test_a_planned_file_that_is_gone_fails_by_name_and_nothing_is_lost_when_it_i
 
 
 def planned_file(world: World, source: str) -> Path:
-    """One of the files of the batch that is planned and not committed."""
+    """Return a file of the batch that is planned and not committed."""
     found = [path for path in world.root.rglob(f"*/sources/{source}/*") if path.name.isdigit()]
     newest = max(found, key=lambda path: int(path.name))
     line = json.loads(newest.read_text().splitlines()[1])
     return Path(line["path"].removeprefix("file://"))
 
 
-# ---- names that Spark takes for patterns
+# ---- file names that Spark takes for patterns
 
 
 @pytest.mark.parametrize("name", ["x[1]", "x{a,b}", "x*", "x?", "x\\a"])
@@ -102,7 +102,10 @@ def test_one_that_comes_later_fails_its_batch_and_the_job_goes_on_when_it_is_ren
     bad = Path(world.path(folder)) / f"{name}.parquet"
 
     def come() -> None:
-        """While a batch stands still, so that the source sees both at once: their order is that of the times."""
+        """Write both files while a batch is paused, so that the source lists both at once.
+
+        Spark orders them by their times.
+        """
         world.put(folder, "beside", [{"id": 6000, "k": 0}])
         write_rows(bad, [{"id": 5000, "k": 0}], world.began + world.puts)
 
@@ -110,7 +113,7 @@ def test_one_that_comes_later_fails_its_batch_and_the_job_goes_on_when_it_is_ren
         entries = [path for path in world.root.rglob(f"*/sources/{folder}/*") if path.name.isdigit()]
         return any("x%5B1%5D" in path.read_text() for path in entries)
 
-    # the driver does not leave history out before
+    # the driver does not drop history earlier
     late_end = HookedEntries(world.storage, "SourceEnded", lambda: wait_until(is_planned, "the batch with the file"))
     failed = world.run(mixed(world), storage=HookedStorage(late_end, at_prepared("doubled", 2, come)))
     assert failed.status == "FAILED", failed.cause
@@ -118,7 +121,7 @@ def test_one_that_comes_later_fails_its_batch_and_the_job_goes_on_when_it_is_ren
     assert bad.name in failed.cause
     assert "Rename" in failed.cause
     bad.rename(bad.with_name("x1.parquet"))
-    late = {5000, 6000}  # of a bounded source they may come behind its end
+    late = {5000, 6000}  # a bounded source may have ended before they come
     expected |= late if folder == "live" else set()
     run = world.run(mixed(world), world.drain_at(len(expected)), resume_failed=True)
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -143,7 +146,10 @@ def test_a_colon_in_the_name_of_a_local_file_is_refused_by_name(world: World, mo
 
 
 def folder_with(base: Path, *, newest: int, orphan: bool, name: str = "x%5B1%5D") -> SparkFolder:
-    """Batches 0 to ``newest`` are planned, 0 is committed; history took one file a batch, the last is ``name``."""
+    """Return a folder with batches 0 to ``newest`` planned and batch 0 committed.
+
+    History took one file a batch, the last one of which is ``name``.
+    """
     storage = open_storage(base)
     for batch in range(newest + 1):
         body = ["v2", '{"batchWatermarkMs":0}', f'history:{{"logOffset":{batch}}}', 'kafka:{"topic":{"0":1}}', "rate:7"]

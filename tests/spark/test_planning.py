@@ -1,4 +1,4 @@
-"""From a job to its queries: united inputs, event time, what is refused, what is left out (R2, R13, R24)."""
+"""The plan of a job's queries: united inputs, event time, refusals and dropped sources (R2, R13, R24)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def vertices(found: JobPlan) -> dict[str, tuple[str, ...]]:
     return {vertex.uid: vertex.operators for vertex in found.graph.vertices}
 
 
-# ---- which query runs what
+# ---- which query runs which operator
 
 
 def test_file_history_beside_a_live_source_is_inline(spark: SparkSession, world: World) -> None:
@@ -76,7 +76,7 @@ def test_bounded_steps_without_state_are_inline_too(spark: SparkSession, world: 
 
 
 def test_r2_a_bounded_step_with_state_is_a_query_of_its_own(spark: SparkSession, world: World) -> None:
-    """Left out together with its finished source, its state would be lost."""
+    """If the state were dropped together with its finished source, it would be lost."""
     found = plan(spark, world, with_bounded_step(world, lambda rows: rows.dropDuplicates(["id"])))
     assert vertices(found) == {"first": ("history", "first"), "both": ("live", "both")}
 
@@ -149,7 +149,7 @@ def test_a_watermark_that_would_make_history_late_is_refused(spark: SparkSession
 def test_an_input_that_is_joined_or_united_with_itself_is_refused(
     spark: SparkSession, world: World, chain: bool, how: str
 ) -> None:
-    """Spark refuses it when the query is started, each time anew."""
+    """Spark would refuse the query at every start."""
     job = Job("twice")
     live = job.source(uid="live", chain=chain)(lambda read: read.schema(IDS).parquet(world.path("live")))
 
@@ -165,7 +165,7 @@ def test_an_input_that_is_joined_or_united_with_itself_is_refused(
 @pytest.mark.parametrize("gives", ["rows", "rows.unionByName(rows.select('*'))"])
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
 def test_an_input_that_is_left_out_is_refused(spark: SparkSession, world: World, chain: bool, gives: str) -> None:
-    """Spark would forget how far it was read: once it is read again it would begin anew. Here or in the middle."""
+    """Spark would forget the position of the unread input, and later start it from the beginning."""
     job = Job("unread")
     live = job.source(uid="live", chain=chain)(lambda read: read.schema(IDS).parquet(world.path("live")))
     other = job.source(uid="other", chain=chain)(lambda read: read.schema(IDS).parquet(world.path("other")))
@@ -178,7 +178,10 @@ def test_an_input_that_is_left_out_is_refused(spark: SparkSession, world: World,
 
 
 def test_in_front_of_one_side_a_transform_makes_it_another_input(spark: SparkSession, world: World) -> None:
-    """What the refusal says to do; and what is joined that does not stream is read as often as one likes."""
+    """The refusal recommends this.
+
+    A DataFrame that does not stream may be read any number of times.
+    """
     job = Job("twice")
     live = job.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
     same = job.transform(inputs=[live], uid="same")(lambda rows: rows)
@@ -193,7 +196,7 @@ def test_in_front_of_one_side_a_transform_makes_it_another_input(spark: SparkSes
 
 
 def test_r13_the_watermark_of_history_crosses_its_partition(spark: SparkSession, world: World) -> None:
-    """Lost on the way, live event time alone would make history late."""
+    """If the watermark were lost on the way, live event time alone would make history late."""
     found = plan(spark, world, windows(world, chain=False))
     assert "history" in vertices(found)
     assert "watermarkDelayMs" not in "".join(found.schemas_json().values())
@@ -245,7 +248,7 @@ def test_state_is_seen_in_the_plan(spark: SparkSession, world: World) -> None:
         assert not is_stateful(plain)
 
 
-# ---- what functions may give back
+# ---- return values of functions
 
 
 def source(world: World, function: Callable[[Any], Any], *, bounded_one: bool = False) -> Job:
@@ -320,7 +323,7 @@ def test_a_setting_that_cannot_be_honoured_is_refused_by_name() -> None:
 def test_a_query_that_spark_would_refuse_when_it_starts_is_refused_before_anything_is_written(
     spark: SparkSession, world: World
 ) -> None:
-    """The start of a window is no longer the window: the watermark is lost."""
+    """A window's start is not the window, so the watermark is lost."""
     world.put_ids("live", 1, 2)
     job = Job("windows")
     live = job.source(uid="live", watermark=("ts", "1 second"))(
@@ -348,7 +351,7 @@ def test_a_query_that_spark_would_refuse_when_it_starts_is_refused_before_anythi
     ],
 )
 def test_options_with_secrets_are_hidden_in_plans(option: str, is_hidden: bool) -> None:
-    """With Spark itself: tests/kafka/test_secured.py."""
+    """tests/kafka/test_secured.py checks this with Spark itself."""
     name = "spark.sql.redaction.options.regex"
     assert (re.search(session_conf({})[name], option) is not None) is is_hidden
     assert session_conf({name: "mine"})[name] == "mine"
@@ -398,11 +401,14 @@ def test_what_spark_cannot_run_in_batch_mode_is_refused_before_anything_is_writt
     assert vertices(plan(spark, world, job, mode="streaming"))
 
 
-# ---- event time behind a query that unites or joins several sources
+# ---- event time after a query that unites or joins several sources
 
 
 def united(world: World, then: Callable[[DataFrame], DataFrame], *, chain: bool, output_mode: Any = "append") -> Job:
-    """Two sources with event time, united; what comes behind is a query of its own unless ``chain``."""
+    """Return a job that unites two sources with event time.
+
+    The next transform is a separate query unless ``chain``.
+    """
     job = Job("united")
     marks: Any = {"watermark": ("ts", "1 second"), "max_files_per_trigger": 1}
 
@@ -422,7 +428,7 @@ def counted(rows: DataFrame) -> DataFrame:
 
 
 def test_event_time_is_not_worked_out_anew_behind_a_query_of_several_sources(spark: SparkSession, world: World) -> None:
-    """It would go with the fastest of them, and rows of the others would be late."""
+    """A new event time would follow the fastest source, and rows of the others would be late."""
     with pytest.raises(UnsupportedQueryError, match=r"'behind'.*'both' unites or joins several sources"):
         plan(spark, world, united(world, counted, chain=False))
     assert vertices(plan(spark, world, united(world, counted, chain=True)))
@@ -440,7 +446,10 @@ def test_a_watermark_that_is_set_there_is_refused(spark: SparkSession, world: Wo
 
 @pytest.mark.slow
 def test_rows_of_the_slower_source_are_counted_behind_a_query_of_several(world: World) -> None:
-    """De-duplication by event time: with a watermark of the edge's own, history would be late behind live."""
+    """The job removes duplicates by event time.
+
+    With a watermark of the edge, history would be late compared to live.
+    """
     expected = world.put_ids("history", 6, 10) | world.put_ids("live", 2, 10, 500)
     job = united(world, lambda rows: rows.dropDuplicates(["id", "ts"]).select("id", "k"), chain=False)
     run = world.run(job, world.drain_at(len(expected)))
@@ -458,7 +467,10 @@ def test_checkpoint_files_on_a_local_disk_take_no_processes_and_others_are_left_
 
 
 def test_queries_of_a_local_root_have_that_manager(spark: SparkSession, world: World) -> None:
-    """A run says where its root is, and Spark knows the name: one that it does not know would go unnoticed."""
+    """A run passes its root to the session, and Spark knows the class name.
+
+    Spark would ignore an unknown name silently.
+    """
     spark.conf.unset("spark.sql.streaming.checkpointFileManagerClass")
     world.put_ids("history", 1, 10)
     assert world.run(bounded(world)).status == "FINISHED"

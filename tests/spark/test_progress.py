@@ -1,4 +1,4 @@
-"""How a runner learns that Spark has committed a micro-batch."""
+"""The way in which a runner learns that Spark has committed a micro-batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def runner(query_id: str | None) -> Any:
 def test_a_live_batch_is_published_though_no_event_is_made_a_python_object(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It costs half a second an event. A live batch is the last one for now: only its event has it published."""
+    """A Python object costs half a second an event.
+
+    A live batch is the last one for a while, so only its event gets it published.
+    """
     made: list[Any] = []
 
     def from_java(event: Any) -> Any:
@@ -42,7 +45,7 @@ def test_a_live_batch_is_published_though_no_event_is_made_a_python_object(
 
 
 def test_a_batch_whose_event_is_lost_is_published_all_the_same(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's queue of events drops some when it is full. Nothing else would come of a last batch."""
+    """Spark drops events when its queue is full. After a last batch there is no other event."""
     lost: list[str] = []
     monkeypatch.setattr(ProgressListener, "committed", lambda self, query: lost.append(query))
     world.put_ids("history", 1, 2)
@@ -54,7 +57,7 @@ def test_a_batch_whose_event_is_lost_is_published_all_the_same(world: World, mon
 
 
 def test_an_event_that_pyspark_has_made_an_object_of_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a PySpark would do it that does not ask for what we hand to the JVM."""
+    """A PySpark version that ignores the object that we give to the JVM passes on such events."""
     query = uuid.uuid4()
     mine, other, none = runner(str(query)), runner(str(uuid.uuid4())), runner(None)
     runners: Any = {"a/0": mine, "b/0": other, "c/0": none}

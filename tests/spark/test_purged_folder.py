@@ -1,4 +1,4 @@
-"""A job goes on, and goes back, in a folder from which everything went that no retained checkpoint needs (R6)."""
+"""A folder without anything that no retained checkpoint needs (R6): a job resumes and restores in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of the end of a query, and what follows from it."""
+"""Reports about the end of a query, and their consequences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_ckpt.spark.task.query_end import QueryEnd
 
 @pytest.fixture
 def end() -> QueryEnd:
-    """Of a query that runs."""
+    """Return the end of a running query."""
     end = QueryEnd()
     end.begin()
     end.going_on()

@@ -1,4 +1,4 @@
-"""The readers a source function is given: named, limited, and remembering what was read."""
+"""The readers that a source function gets: they have names and limits, and record the inputs that were read."""
 
 from __future__ import annotations
 
@@ -47,8 +47,10 @@ FORMS: dict[str, tuple[str, Read]] = {
     ],
 )
 def test_a_limit_of_another_kind_of_source_is_none(kind: str, option: str, limits: bool) -> None:
-    """A change of a query's limits is told to each of its sources: a bounded one of Kafka would lose its own, and read
-    all of its history at once."""
+    """A change of a query's limits goes to each of its sources.
+
+    A bounded Kafka source would lose its own limit and read all its history at once.
+    """
     assert SourceReads(format=kind, options={option: "1"}).limits_itself() is limits
 
 

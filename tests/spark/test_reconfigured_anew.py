@@ -1,4 +1,4 @@
-"""A job that begins anew, of which something was changed while it ran."""
+"""Jobs that restart from scratch after something was changed while they ran."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 
 
 def counting(world: World, folder: str) -> Job:
-    """It fails with the row -1."""
+    """Return a job that fails at a row with the id -1."""
     job = Job("counting")
 
     @job.source
@@ -33,7 +33,7 @@ def counting(world: World, folder: str) -> Job:
 
 @pytest.mark.slow
 def test_what_is_recorded_of_it_is_how_its_state_is_cut(world: World) -> None:
-    """Every run behind it compares itself with that."""
+    """Every later run compares itself with the recorded number."""
 
     def work(script: Script) -> None:
         cut = Reconfiguration().assign_workload("counts", state_partitions=3)
@@ -65,7 +65,10 @@ def counted(world: World) -> int:
 
 
 def moving(world: World, folder: str, *, moved: bool) -> Job:
-    """``marked`` is a query of its own; or a part of that of ``behind``, and gives a column more."""
+    """Return a job in which ``marked`` is a separate query.
+
+    ``moved``: ``marked`` is part of the query of ``behind`` and returns one more column.
+    """
     job = Job("counting")
 
     @job.source(max_files_per_trigger=1, chain=False)
@@ -88,8 +91,10 @@ def moving(world: World, folder: str, *, moved: bool) -> Job:
 def test_a_function_that_was_given_to_an_operator_of_another_query_is_neither_planned_with_nor_run(
     world: World,
 ) -> None:
-    """It was recorded with the columns of that function and run with those that the job declares; and the next run of
-    the same file was refused for it."""
+    """The bug recorded the columns of that function, but ran the functions that the job declares.
+
+    The next run of the same file was refused because of that.
+    """
     given = Reconfiguration().assign_execution_logic("marked", another(world, "v2"))
 
     def work(script: Script) -> None:

@@ -1,4 +1,7 @@
-"""Queries are changed while a gate holds what they have staged: it is shown once, all of it, when the gate opens."""
+"""Queries that are changed while a gate holds their staged output.
+
+All of it is released once, when the gate opens.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def test_what_is_held_when_queries_are_changed_is_shown_once(world: World, kind:
 
     def work(script: Script) -> None:
         staged(20)
-        # a checkpoint covers rows that counts has yet to read, and there would be no state of it to cut
+        # a checkpoint covers rows that counts has not read, and counts would have no state to repartition
         wait_until(lambda: cut_into(world) is not None, "a batch of counts")
         change = Reconfiguration()
         if kind != "cut":

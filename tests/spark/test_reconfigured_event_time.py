@@ -1,5 +1,7 @@
-"""A query is given a function that follows another event time than those who read it go by, or than Spark goes on from:
-rows would be late that are not, and the next run would be refused."""
+"""Functions with another event time than a query's readers use, or than Spark resumes from.
+
+If such a function were assigned, Spark would drop rows as late that are on time, and refuse the next run.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tests.support.waiting import wait_until
 
 
 def marking(world: World) -> Job:
-    """A feed gets its event time in a query of its own; another one counts in windows."""
+    """Return a job in which one query sets the event time of a feed and another one counts in windows."""
     job = Job("marking")
 
     @job.source(max_files_per_trigger=1)

@@ -1,5 +1,8 @@
-"""A query is given a function whose state has the types of the one that is there, and is another: Spark would take one
-for the other. And one that Spark refuses when it is started, or that reads less than it did."""
+"""Functions whose state has the same types as the current state, but another meaning.
+
+Spark would mistake one state for the other. Other tests assign functions that Spark refuses at the start, or that read
+less than before.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +130,10 @@ RENAMED = "a.unionByName(b).withColumnRenamed('id', 'i').dropDuplicates(['i']).w
 def test_the_next_run_refuses_what_would_be_taken_for_another(
     world: World, before: str, after: str, mode: str, why: str | None
 ) -> None:
-    """The file of the job is edited, or a function is assigned: no row is read, and the job goes on as it was."""
+    """A user edits the job file or assigns a function.
+
+    The run is refused before it reads a row, and the job can run as before.
+    """
     world.put_ids("live", 1, 10)
     world.put_ids("other", 1, 10, 100)
 
@@ -171,13 +177,13 @@ def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession,
         KeptState("DeduplicateWithinWatermark", ("k", "id"), (("a",),))
     ]
     assert kept_state(a.limit(3))[0].by == ()
-    made = F.udf(lambda k: k, "long")  # what Spark has worked out in Python is a column by then
+    made = F.udf(lambda k: k, "long")  # Spark has turned the result of Python into a column by then
     assert len(kept_state(a.groupBy(made("k"), F.upper("id")).count())[0].by) == 2
     assert kept_state(a.join(spark.range(3).toDF("id"), "id")) == []
 
 
 def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: SparkSession, world: World) -> None:
-    """Spark keeps the keys and the sums in the order in which a query comes to them, whatever comes of them."""
+    """Spark keeps keys and sums in the order in which the query meets them, whatever is made of them later."""
     a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     b = spark.readStream.name("b").schema("id2 long, k2 long, id long, k long").parquet(world.path("live"))
     crossed = [
@@ -212,7 +218,10 @@ def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: Spa
 
 
 def _made_up_by_spark(spark: SparkSession, a: DataFrame) -> list[list[DataFrame]]:
-    """Of columns to which Spark gives names of its own, by number or by field: what they are is told."""
+    """Return queries with columns that Spark names by number or by field.
+
+    The kept state describes their meaning instead.
+    """
     same = F.udf(lambda x: x, "long")
     first, other = F.sum(same("id")), F.sum(same("k"))
     by_python = [a.groupBy(*keys).count() for keys in ((same("k"), same("id")), (same("id"), same("k")))]
@@ -233,7 +242,7 @@ def _made_up_by_spark(spark: SparkSession, a: DataFrame) -> list[list[DataFrame]
 
 
 def test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when(spark: SparkSession, world: World) -> None:
-    """Common expressions are numbered through all that a driver plans, and ``now()`` is a constant of each plan."""
+    """Spark numbers common expressions over all plans of a driver, and ``now()`` is a constant of each plan."""
     frame = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     frame.createOrReplaceTempView("va")
     for text in (
@@ -254,7 +263,7 @@ def test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when(spar
 def test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is told of a plan is there to find an edit."""
+    """The description of a plan only serves to find edits."""
     turned = [KeptState("Aggregate", (x, y), (("live",),)) for x, y in (("id", "k"), ("k", "id"))]
     code, other = (JobCode(rest, {}, {}) for rest in ("a", "b"))
 
@@ -273,7 +282,7 @@ def test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it(
 
 
 def test_a_text_in_what_is_kept_is_told_from_others_and_not_told(spark: SparkSession, world: World) -> None:
-    """It comes into the journal."""
+    """The kept state is written to the journal, so it must not contain the text."""
     a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     sums = [F.expr(f"sum(if(sha2(concat(k, '{key}'), 256) > 'it\\'s', id, 0))") for key in ("hunter2", "pepper")]
     kept = [kept_state(a.groupBy(F.concat("k", F.lit("salty"))).agg(*each)) for each in (sums, sums[::-1])]
@@ -359,7 +368,7 @@ def followed(world: World, history: str) -> Job:
 
 @pytest.mark.slow
 def test_another_source_takes_the_place_of_one_that_has_ended(world: World) -> None:
-    """What it gives is known by what the one before has given."""
+    """The new source is identified by the columns of the previous one."""
     for number, (start, past), expected in ((1, (0, 10), 15), (2, (10, 15), 30)):
         world.put_ids(f"history{number}", 1, past, start)
         world.put_ids("live", 1, 5, start + past)

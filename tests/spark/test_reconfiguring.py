@@ -1,4 +1,7 @@
-"""Queries of a running job are given other functions, limits, cuts of their state: every row once, whatever happens."""
+"""Changes to queries of a running job: functions, limits and state partitions.
+
+Every row is released once, whatever happens.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ IDS = "id long, k long"
 
 
 def counting(world: World, gate: Gate | None = None) -> Job:
-    """A feed; its rows marked, and counted by key, in queries of their own."""
+    """Return a job with a feed and two more queries.
+
+    One marks the rows, and the other one counts them by key.
+    """
     job = Job("counting")
 
     @job.source(max_files_per_trigger=1)
@@ -51,7 +57,7 @@ def counting(world: World, gate: Gate | None = None) -> Job:
 
 
 def another(world: World, name: str, marked: str = "", counts: str = "") -> str:
-    """A file with another version of the job; returns its reference."""
+    """Write a file with another version of the job; return its reference."""
     marked = marked or 'return rows.withColumn("by", F.lit("two"))'
     counts = counts or 'return rows.groupBy("k").agg(F.count("*").alias("n"), F.max("id").alias("last"))'
     path = Path(world.path("versions")) / f"{name}.py"
@@ -81,7 +87,10 @@ def another(world: World, name: str, marked: str = "", counts: str = "") -> str:
 
 
 class Script:
-    """What somebody does with a job while it runs: in a thread, from when it is RUNNING on; then the job is stopped."""
+    """A user's actions on a running job, in a thread.
+
+    They begin when the job is RUNNING. After them the job is stopped.
+    """
 
     def __init__(self, world: World, work: Callable[[Script], None], end: str = "stop") -> None:
         self.world, self._work, self._end = world, work, end
@@ -105,7 +114,7 @@ class Script:
         except BaseException as error:
             self.error = error
         finally:
-            # a run that waits for what the script did not come to would never end, and nobody hear of the error
+            # a run that waits for the rest of the script would never end, and the error would be hidden
             if self._end == "stop" or self.error is not None:
                 self.client.stop()
 
@@ -115,7 +124,7 @@ class Script:
         return outcome
 
     def put(self, start: int, files: int = 1, each: int = 10) -> None:
-        """Rows, and wait until both queries have released what they make of them."""
+        """Write rows, and wait until both queries have released their results."""
         rows = start + files * each
         self.world.put_ids("live", files, each, start=start)
         wait_until(lambda: self.world.released_count() >= rows, "released rows")
@@ -139,7 +148,7 @@ def check(world: World, rows: int) -> None:
 
 
 def most_rows(world: World, after: int) -> int:
-    """Of a batch of the live query, behind that entry of its log."""
+    """Return the largest number of rows of a batch of the live query after that log entry."""
     found = [one for number, one in world.records("live") if number > after and isinstance(one, Batch)]
     return max(one.rows or 0 for one in found)
 
@@ -192,12 +201,12 @@ def test_the_state_of_a_query_is_cut_anew_while_the_others_go_on(world: World) -
 
 
 def cut_into(world: World) -> int | None:
-    """Parts of the state of ``counts``, in the folder of its last attempt."""
+    """Return the number of state partitions of ``counts``, in the folder of its last attempt."""
     attempts = [record.attempt for _, record in world.records("counts") if isinstance(record, Open)]
     return AttemptFolders(world.storage, "job/vertices/counts/0/spark").folder(attempts[-1]).state_partitions()
 
 
-# ---- what does not fit: the job goes on as it was, and says why
+# ---- changes that do not fit: the job continues as before and reports the reason
 
 
 @pytest.mark.parametrize(
@@ -277,7 +286,7 @@ def test_executors_where_there_are_none_are_refused(world: World) -> None:
     assert world.state().settings == {}
 
 
-# ---- limits, and what holds for later runs
+# ---- limits, and settings for later runs
 
 
 @pytest.mark.slow
@@ -311,7 +320,10 @@ def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", ["max_files_per_batch", "max_bytes_per_batch"])
 def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: str) -> None:
-    """Spark would take the function's limit of bytes for the same one, and would not start a query with one of each."""
+    """For Spark the function's byte limit is the same option.
+
+    Spark does not start a query that has a limit of files and one of bytes.
+    """
     world.put_ids("live", 2, 10)
     job = Job("limited")
 
@@ -341,11 +353,11 @@ def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: 
     assert most_rows(world, after=so_far[0]) == 10
 
 
-# ---- a driver that dies in the midst of it
+# ---- a driver that dies during a change
 
 
 def dying_behind(world: World, entry: str) -> HookedStorage:
-    """A storage that answers no more once the journal has ``entry``."""
+    """Return a storage that fails once the journal has ``entry``."""
     gone: list[str] = []
 
     def hook(verb: str, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Trials, and states that are cut, beside drivers that are overtaken, commands, and batches that nobody published."""
+"""Trials and repartitioned state during takeovers, commands and unpublished batches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cut(parts: int) -> Reconfiguration:
 
 
 def half_way(act: Callable[[], None]) -> Callable[[str, str], None]:
-    """A hook that acts once, when a copy for a trial is half made; in the trial's thread."""
+    """Return a hook that acts once, in the trial's thread, when the copy for a trial is half complete."""
     seen: list[str] = []
 
     def hook(verb: str, path: str) -> None:
@@ -52,7 +52,7 @@ def half_way(act: Callable[[], None]) -> Callable[[str, str], None]:
 def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_successor(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "LAST_TRIAL", 300.0)  # what it does behind its successor is seen to its end
+    monkeypatch.setattr(trials, "LAST_TRIAL", 300.0)  # the test sees all that it does after the takeover
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
     successors: list[str] = []
@@ -98,7 +98,7 @@ def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.Cap
         try:
             wait_until(begun.is_set, "a trial")
             assert main(["show", world.job_id, "--root", str(world.root)]) == 0
-            with suppress(JobHasDriverError):  # it may have nothing to release at that moment
+            with suppress(JobHasDriverError):  # there may be nothing to release at that moment
                 script.client.release(counting(world))
             found = collect_garbage(str(world.root), world.job_id, delete=True)
             assert not [one for job in found.jobs for one in job.garbage if "/trial/" in one.path]
@@ -118,7 +118,7 @@ def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.Cap
 
 
 class Unpublished(WrappedStorage):
-    """From when ``dead`` is set no batch of ``counts`` is published: its entry does not land."""
+    """A storage that refuses batches of ``counts`` once ``dead`` is set."""
 
     def __init__(self, inner: Storage, dead: threading.Event) -> None:
         super().__init__(inner)

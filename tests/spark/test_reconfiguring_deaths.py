@@ -1,4 +1,4 @@
-"""Reconfigurations beside deaths, other cuts, ends of sources, and functions that fail."""
+"""Reconfigurations during driver deaths, other repartitions, ends of sources and failures of functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.waiting import wait_until
 
 
 class HookedLists(HookedStorage):
-    """Calls ``hook`` before a folder is listed, too."""
+    """A storage that calls ``hook`` before a folder is listed, too."""
 
     def list(self, path: str) -> list[str]:
         self.hook("list", path)
@@ -67,7 +67,7 @@ def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, m
             return False
         if moment == "before the cut":
             return verb == "replace" and "/spark/" in path and "/offsets/" in path and decided()
-        # what an attempt does last before it starts its query
+        # the last verb of an attempt before it starts its query
         return verb == "list" and path.endswith("/trial") and decided()
 
     def work(script: Script) -> None:

@@ -1,4 +1,4 @@
-"""State of each kind is cut anew while rows come in."""
+"""Repartitioning of each kind of state while rows come in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other functions for operators of a running job: which file is read, when, and what holds of it afterwards."""
+"""New functions for operators of a running job: the file they come from, the moment it is read, and later effects."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ MARKED = 'return rows.withColumn("by", F.lit("one"))'
 def with_helper(
     world: World, folder: str, name: str, mark: str = 'F.udf(marks_of_this_test.mark, "string")("id")'
 ) -> str:
-    """A version whose rows are marked by a Python function of a module beside it, which every version has under the
-    same name; that one is in Python workers, too."""
+    """Write a version whose rows are marked by a Python function of a module next to it.
+
+    Every version has a module of this name. Python workers import it, too.
+    """
     place = Path(world.path("versions")) / folder
     place.mkdir(exist_ok=True)
     (place / "marks_of_this_test.py").write_text(f"NAME = {name!r}\n\ndef mark(i):\n    return NAME\n")
@@ -39,7 +41,7 @@ def assign(reference: str | None) -> Reconfiguration:
 
 
 def by(world: World) -> list[str]:
-    """Who marked the rows, ten at a time."""
+    """Return the marks of the rows, one for each ten rows."""
     found: dict[int, set[str]] = {}
     for row in world.released():
         found.setdefault(row["id"] // 10, set()).add(row["by"])
@@ -185,9 +187,12 @@ def test_a_function_is_that_of_the_job_again(world: World) -> None:
 
 @pytest.mark.slow
 def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
-    """As the way back to it, and again when it is another one: the job keeps running as it was loaded meanwhile."""
+    """The file is assigned to return to it, and again after an edit.
+
+    Meanwhile the job runs with the file as it was loaded.
+    """
     world.put_ids("live", 1, 10)
-    literal = "F.lit(marks_of_this_test.NAME)"  # the helpers of a job itself are the executors' to import
+    literal = "F.lit(marks_of_this_test.NAME)"  # the executors import the helpers of a job's own file themselves
     own = with_helper(world, "own", "own", literal)
     job = load_job(own)
     job.sink("out", job.operators["marked"], _sink(world, "out"))
@@ -244,7 +249,7 @@ def test_a_version_reads_the_parameters_of_the_run(world: World) -> None:
 
 @pytest.mark.parametrize("ends", ["completed", "failed"])
 def test_a_queries_functions_are_called_once_for_a_change(world: World, ends: str) -> None:
-    """While the query stands still nothing is made that was made before."""
+    """The pause does not repeat a call that was made before it."""
     world.put_ids("live", 1, 10)
     calls = Path(world.path("calls")) / "made"
     count = f'open({str(calls)!r}, "a").write("x")'
@@ -276,7 +281,7 @@ def hold(i, gate={gate!r}):
 
 @pytest.mark.slow
 def test_a_batch_that_does_not_end_holds_a_change_for_the_checkpoint_timeout(world: World) -> None:
-    """The others go on as they were, and so does that one when it comes to it."""
+    """The other queries run unchanged, and so does this one when its batch ends."""
     gate = Path(world.path("gate")) / "open"
     marked = 'return rows.withColumn("by", F.udf(hold, "string")("id"))'
     path = Path(another(world, "v2", marked=marked).removesuffix(":job"))
@@ -313,7 +318,7 @@ def _reading_less(world: World) -> str:
 
 
 def _is_in_batch(world: World) -> bool:
-    """More is planned for the query than it has committed."""
+    """Return True if a batch of the query is planned and not committed."""
     spark = Path(world.root) / "job" / "vertices" / "marked" / "0" / "spark"
     for folder in spark.glob("*"):
         planned, committed = ({one.name for one in (folder / kind).glob("[0-9]*")} for kind in ("offsets", "commits"))

@@ -1,5 +1,7 @@
-"""A job in batch mode goes on, and what it had published is there, or gone (FLIP-383): nothing is run again but what is
-gone and wanted, and every row comes out once."""
+"""A resumed job in batch mode, with all or only a part of its published results (FLIP-383).
+
+Only lost results that are needed are produced again, and every row is released once.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ GIVEN = splits(6)
 
 
 def job_of(world: World, read: Read, *, sinks: bool = True) -> Job:
-    """parts (by split) -> clean -> report. What has no sink has finished as soon as it is at its end."""
+    """Return the job parts (by split) -> clean -> report.
+
+    A vertex without a sink is finished as soon as it is at its end.
+    """
     job = Job("recovery")
 
     @job.source(bounded=True, splits=GIVEN, parallelism=2)
@@ -52,19 +57,19 @@ def job_of(world: World, read: Read, *, sinks: bool = True) -> Job:
 
 
 def dies(world: World, read: Read, vertex: str = "report", text: str = BATCH, *, sinks: bool = True) -> None:
-    """The driver loses its storage when the vertex is to publish, or what else the text stands for."""
+    """Let the driver lose its storage when the vertex publishes, or at an entry with another ``text``."""
     died = world.run(job_of(world, read, sinks=sinks), storage=DiesAt(world.storage, vertex, text))
     assert died.status == "RESTARTING"
     assert world.state().last_completed == 0
 
 
 def results(world: World, vertex: str) -> list[Path]:
-    """The data files of its result partition, of all subtasks."""
+    """Return the data files of the vertex's result partition, of all subtasks."""
     return sorted((world.root / world.job_id / "vertices" / vertex).glob("*/partition/**/part-*.parquet"))
 
 
 def of_split(world: World, name: str) -> Path:
-    """One of its files."""
+    """Return a data file of the split."""
     found, *_ = [
         world.root / world.job_id / "vertices" / "parts" / str(number) / "partition" / file.path
         for number in (0, 1)
@@ -76,14 +81,17 @@ def of_split(world: World, name: str) -> Path:
 
 
 def restarted(world: World) -> dict[str, int | None]:
-    """Subtask -> how many splits, None if it has none."""
+    """Return the subtasks that run again -> their number of splits, or None without splits."""
     found = world.state().reconciled
     assert found is not None
     return {one.subtask: None if one.splits is None else size(one.splits) for one in found.reset}
 
 
 def ends(world: World, read: Read, *, sinks: bool = True) -> Run:
-    """The next run, in which all comes out once. The driver plans with the first split that is left, if one is."""
+    """Run the job to its end and check that all rows are released once.
+
+    The driver plans with the first remaining split, if there is one.
+    """
     run = world.run(job_of(world, read, sinks=sinks))
     assert (run.status, run.cause) == ("FINISHED", None)
     for name in ("raw", "cleaned", "out")[0 if sinks else 2 :]:
@@ -112,7 +120,7 @@ def test_what_is_finished_is_kept(world: World) -> None:
 
 @pytest.mark.slow
 def test_without_recovery_the_job_begins_anew(world: World) -> None:
-    """``execution.batch.job-recovery.enabled: false``."""
+    """Flink's option for this is ``execution.batch.job-recovery.enabled: false``."""
     read = Read()
     dies(world, read)
     read.asked.clear()
@@ -128,7 +136,7 @@ def test_without_recovery_the_job_begins_anew(world: World) -> None:
 
 
 class NoRelease(WrappedStorage):
-    """Gone between the completion of a checkpoint and word of its release."""
+    """A storage that fails between the completion of a checkpoint and the entry about its release."""
 
     def create(self, path: str, data: bytes) -> None:
         if b'"type": "CheckpointReleased"' in data:
@@ -138,7 +146,10 @@ class NoRelease(WrappedStorage):
 
 @pytest.mark.parametrize("dies_again", [False, True])
 def test_a_job_in_batch_mode_goes_back_to_its_last_checkpoint(world: World, dies_again: bool) -> None:
-    """To go on with the release that is missing, as with "latest": it has no Spark folders, which were asked for."""
+    """The restore completes the missing release, as with "latest".
+
+    It must not ask for Spark folders, because a batch job has none.
+    """
     read = Read()
     with suppress(TransientError):
         world.run(job_of(world, read), storage=NoRelease(world.storage))
@@ -156,7 +167,10 @@ def test_a_job_in_batch_mode_goes_back_to_its_last_checkpoint(world: World, dies
 
 
 def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: World) -> None:
-    """Behind a checkpoint that covers something: of what was added to the job since. Each run was to be tried again."""
+    """A checkpoint covers rows, and the lost result belongs to operators that were added later.
+
+    The bug reported each run as one to retry.
+    """
     read = Read()
     expected = world.put_ids("history", 3, 1)
     with suppress(TransientError):
@@ -191,8 +205,11 @@ def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: W
 
 
 def test_what_has_finished_behind_a_vertex_that_waits_for_its_release_stays_so(world: World) -> None:
-    """The driver dies between the final checkpoint and its release. Found by a kill: a vertex without a sink had
-    FINISHED, the one before it, with a sink, was at its end only, and each later run was refused."""
+    """The driver dies between the final checkpoint and its release.
+
+    A vertex without a sink has FINISHED. The one before it has a sink and is only at its end. The bug refused each
+    later run.
+    """
     read, job = Read(), Job("recovery")
 
     @job.source(bounded=True, splits=GIVEN)
@@ -266,7 +283,7 @@ def test_of_splits_those_that_are_gone_are_read_again(world: World, how: str) ->
 
 @pytest.mark.parametrize("sinks", [True, False], ids=["at its end", "finished"])
 def test_upwards_from_what_is_wanted(world: World, sinks: bool) -> None:
-    """clean has read all, and what it made of it is gone: so what it read is wanted again, and one split is gone."""
+    """The output of clean is lost, so its input is needed again. One split of that input is lost, too."""
     read = Read()
     dies(world, read, sinks=sinks)
     assert ("clean/0" in world.state().finished) is not sinks
@@ -297,7 +314,7 @@ def test_what_goes_while_the_job_runs_is_made_again_by_the_next_run(world: World
 
 
 def test_an_end_that_an_overtaken_driver_writes_in_the_midst_of_a_recovery_hides_no_lost_split(world: World) -> None:
-    """Found by a review: the job completed, and released, without the split."""
+    """The bug completed and released the job without the split."""
 
     read = Read()
     dies(world, read, "parts", END)
@@ -320,7 +337,7 @@ def test_an_end_that_an_overtaken_driver_writes_in_the_midst_of_a_recovery_hides
 
 
 class NothingPublished(WrappedStorage):
-    """No batch is, and before that checkpoints go on."""
+    """A storage on which no batch is published, and which waits for a checkpoint before it fails."""
 
     def create(self, path: str, data: bytes) -> None:
         if b'"type": "Batch"' in data:
@@ -330,7 +347,10 @@ class NothingPublished(WrappedStorage):
 
 
 def test_a_checkpoint_that_covers_nothing_does_not_keep_a_result_from_being_made_again(world: World) -> None:
-    """It ran in streaming mode first, and began anew in batch mode. Found by a review: no run produced it again."""
+    """The job first ran in streaming mode and restarted from scratch in batch mode.
+
+    The bug never produced the lost result again.
+    """
 
     def job() -> Job:
         made = Job("anew")
@@ -379,7 +399,7 @@ def test_a_sink_that_is_added_gets_what_is_run_again_and_nobody_is_told_otherwis
 
 
 def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World) -> None:
-    """Found by a review: nobody handed out splits to the subtask, which waited for ever."""
+    """The bug handed out no splits to the subtask, which waited forever."""
     read = Read()
     dies(world, read)
     vertices = world.root / world.job_id / "vertices"
@@ -397,7 +417,7 @@ def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World
 
 @pytest.mark.slow
 def test_whoever_dies_in_a_recovery_is_followed_by_one_that_does_it_again(world: World) -> None:
-    """At every verb, until what was lost is read again."""
+    """The test tries every verb of the recovery, until the lost split is read again."""
     for at in range(1, 100):
         read, lost = Read(), World(world.base / f"at-{at}")
         dies(lost, read, "clean")

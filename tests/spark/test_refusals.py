@@ -1,4 +1,4 @@
-"""What is refused before anything is written, and how it is told: exit code, status line, the user's traceback."""
+"""Refusals before anything is written, and their reports: exit code, status line, the user's traceback."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_a_damaged_journal_stops_the_job(world: World) -> None:
 
 
 def test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused(world: World) -> None:
-    """Its first checkpoints would be taken for released already, and their rows left out."""
+    """The first checkpoints of the new job would count as released, and their rows would be left out."""
     expected = world.put_ids("history", 2, 3)
     assert run(world, job_file(world))[0] == ExitCode.FINISHED
     elsewhere = world.base / "elsewhere"
@@ -269,7 +269,7 @@ def live_job(world: World, options: str = "", path: str = "") -> str:
     ("column", "delay"), [("at", "1 houur"), ("at", "-1 hour"), ("att", "1 hour"), ("id", "1 hour")]
 )
 def test_a_watermark_that_spark_does_not_take_is_refused_by_name(world: World, column: str, delay: object) -> None:
-    """It was a failure, which is tried again, with a traceback of Spark's."""
+    """Without the refusal Spark fails with its own traceback, and the run is retried."""
     world.put_ids("history", 1, 3)
     code, line = run(world, live_job(world, f"watermark={(column, delay)!r}"))
     assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
@@ -279,7 +279,7 @@ def test_a_watermark_that_spark_does_not_take_is_refused_by_name(world: World, c
 
 
 def test_a_stream_of_a_single_file_is_refused_by_name(world: World) -> None:
-    """Spark says so when the query has begun, and it is tried again."""
+    """Spark notices it only after the query has started, and the run would be retried."""
     world.put_ids("history", 1, 3)
     file = next((world.base / "history").glob("*.parquet"))
     code, line = run(world, live_job(world, path=str(file)))

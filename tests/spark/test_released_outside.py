@@ -1,4 +1,4 @@
-"""A driver dies between the completion of a checkpoint and its release; somebody without Spark releases (R16)."""
+"""A checkpoint that is completed and not released when its driver dies. A process without Spark releases it (R16)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 
 class DiedError(Exception):
-    """Of the driver, in its loop."""
+    """The death of a driver in its loop."""
 
 
 def test_r16_rows_of_a_driver_that_died_are_seen_without_another_run_and_seen_once_after_one(world: World) -> None:
@@ -28,7 +28,7 @@ def test_r16_rows_of_a_driver_that_died_are_seen_without_another_run_and_seen_on
             raise DiedError
 
     with pytest.raises(DiedError), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socket, "gethostname", lambda: "worker-7")  # this process, which lives, is not to be found
+        patch.setattr(socket, "gethostname", lambda: "worker-7")  # this live process must not be found
         world.run(mixed(world), die)
     died = world.state()
     assert (died.status, died.last_released < died.last_completed) == (JobStatus.RESTARTING, True)

@@ -1,4 +1,4 @@
-"""Which handles a checkpoint releases (R9)."""
+"""The choice of the handles that a checkpoint releases (R9)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REPLY_LOST = StorageTransientError(verb="commit", uri="u", reason="the reply was
 
 
 class Target(BoundSink):
-    """A sink that is a list."""
+    """A sink that keeps its releases in a list."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.released: list[tuple[int, list[str]]] = []
@@ -130,7 +130,10 @@ def test_a_sink_that_releases_at_the_end_gets_everything_with_the_final_checkpoi
 
 
 def test_the_last_checkpoint_counts_as_final_though_it_was_triggered_before_the_end(log: SubtaskLog) -> None:
-    """The end of data overtook the barrier: no other checkpoint follows, and the sink would never release."""
+    """The end of data overtook the barrier.
+
+    No other checkpoint follows, and the sink would never release.
+    """
     publish(log, 0)
     log.end_of_data("drain")
     target = Target()
@@ -181,7 +184,7 @@ def test_a_release_that_fails_says_whether_trying_again_may_help(log: SubtaskLog
 
 
 def test_r21_what_a_subtask_has_staged_that_the_job_has_got_since_is_released(log: SubtaskLog, tmp_path: Path) -> None:
-    """The graph is asked for each time: it has changed since the releaser was made."""
+    """The releaser reads the graph each time, because it may have changed since."""
     other = SubtaskLog(open_storage(tmp_path), "other")
     other.load()
     other.open(AttemptId(1, 1, "b"))
@@ -201,7 +204,7 @@ def test_r21_what_a_subtask_has_staged_that_the_job_has_got_since_is_released(lo
         check_fenced=lambda: None,
     )
     now[0] = GRAPH.rescaled({"v": 3})
-    both = {name: one.barrier(1, 1) for name, one in logs.items()}  # v/2 has not begun
+    both = {name: one.barrier(1, 1) for name, one in logs.items()}  # v/2 has not started
     releaser.release("s", CheckpointCompleted(1, 0.0, 1.0, "checkpoint", both, {}), {})
     releaser.close()
     assert target.released == [(1, ["h0", "new"])]
@@ -253,7 +256,7 @@ def test_a_gate_that_raises_lets_nothing_pass_and_is_asked_again(log: SubtaskLog
 
 
 def test_a_gate_that_raises_an_error_of_this_package_is_asked_again_too(log: SubtaskLog) -> None:
-    """Such an error is for good where it comes from: a gate that looks at another job fails so until that has begun."""
+    """Elsewhere this error is terminal. A gate that reads another job raises it until that job has started."""
     publish(log, 0)
 
     def gate(pending: PendingRelease) -> bool:
@@ -277,7 +280,7 @@ def test_whatever_a_gate_raises_is_answered(log: SubtaskLog, error: BaseExceptio
 
 
 class Shop:
-    """A database with two sinks: what each call has released, by sink."""
+    """A database with two sinks. ``released``: the releases of each call, by sink."""
 
     def __init__(self) -> None:
         self.released: list[tuple[int, dict[str, list[str]]]] = []
@@ -348,7 +351,7 @@ def test_sinks_that_share_a_transaction_are_released_in_one_call_and_each_is_tol
     assert answers == [
         ReleaseDone(1, 1, "s", {"rows": 1}),
         ReleaseDone(1, 2, "s", {"rows": 1}),
-        ReleaseDone(1, 1, "t", {"rows": 2}),  # what was released of it meanwhile, told once
+        ReleaseDone(1, 1, "t", {"rows": 2}),  # the rows released with "s", reported once
         ReleaseDone(1, 2, "t", {"rows": 0}),
     ]
 
@@ -397,7 +400,7 @@ def test_a_release_of_several_that_fails_has_reached_none_and_is_tried_by_the_ne
 
 
 def test_rows_of_an_earlier_checkpoint_are_told_as_such_with_one_that_gave_the_sink_nothing(log: SubtaskLog) -> None:
-    """Its ledger is not at that checkpoint, and the next start must not look for it there."""
+    """The sink's ledger is not at that checkpoint, and the next start must not expect it there."""
     publish_both(log, 0)
     first, second = completed(log, 1), completed(log, 2)
     shop = Shop()
@@ -409,7 +412,7 @@ def test_rows_of_an_earlier_checkpoint_are_told_as_such_with_one_that_gave_the_s
 
 
 def test_rows_that_were_told_are_not_told_again_though_who_asks_next_did_not_know_of_it_yet(log: SubtaskLog) -> None:
-    """The answer for "t" is under way to the coordinator while that asks for "s"."""
+    """The answer for "t" is on its way to the coordinator while that requests the release of "s"."""
     publish_both(log, 0)
     first = completed(log, 1)
     publish_both(log, 1)

@@ -1,4 +1,4 @@
-"""A source with splits gets another number of subtasks while real queries run: every row once, whatever happens."""
+"""Sources with splits whose number of subtasks changes while real queries run: every row is released once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.support.waiting import wait_until
 
 
 class Asked:
-    """Holds the splits from the third one on until a rescale was asked for and ``when`` holds; then all go on."""
+    """A function for splits that waits from the third split on, until a rescale was requested and ``when`` holds."""
 
     def __init__(self, world: World, parallelism: int, when: Callable[[str], bool] = lambda told: True) -> None:
         self._world, self._parallelism, self._when = world, parallelism, when
@@ -59,7 +59,10 @@ class Asked:
         assert self._free.wait(60)
 
     def _ask(self) -> None:
-        """The function of a split waits meanwhile: new subtasks are there before the old ones go on."""
+        """Request the rescale.
+
+        The functions of the splits wait, so the new subtasks start before the old ones continue.
+        """
         try:
             client = JobClient(str(self._world.root), self._world.job_id)
             wait_until(lambda: client.look().status == "RUNNING", "a job that runs")
@@ -118,7 +121,7 @@ def test_in_batch_mode_the_consumer_begins_when_the_new_ones_have_ended_too(worl
 
 
 def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(world: World) -> None:
-    """The log of the first new subtask cannot be opened. Nobody has to ask again."""
+    """The log of the first new subtask cannot be opened. The user need not request the change again."""
     given = splits(14)
     asked = Asked(world, 3)
 
@@ -142,7 +145,7 @@ def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(
 
 @pytest.mark.slow
 def test_r21_a_job_that_begins_anew_goes_by_the_change_too(world: World) -> None:
-    """What it had read is given up (batch_recovery=False), and not what somebody has asked for."""
+    """A job with batch_recovery=False drops the rows it had read, but keeps the user's request."""
     given, asked = splits(14), Asked(world, 3)
 
     def hook(verb: str, path: str) -> None:
@@ -162,7 +165,7 @@ def test_r21_a_job_that_begins_anew_goes_by_the_change_too(world: World) -> None
 
 
 def test_r21_a_driver_that_gets_ready_while_the_graph_changes_gets_ready_anew(tmp_path: Path) -> None:
-    """It would run without the new subtasks, whose splits are handed out."""
+    """Otherwise the driver would run without the new subtasks, to which splits are handed out."""
     storage, options = (
         MemoryStorage(str(tmp_path)),
         RunOptions.from_json({"job": "j.py:job", "root": "x", "job_id": "j"}),

@@ -1,4 +1,4 @@
-"""A query that fails begins again alone, in the driver in which the others go on: nothing is lost or repeated."""
+"""Failed queries that restart alone while the driver runs the others: no row is lost or repeated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def failing() -> None:
 
 
 def times(number: int, act: Callable[[], None] = failing) -> Callable[[], None]:
-    """So often; then no more."""
+    """Return a function that calls ``act`` at its first ``number`` calls, and does nothing after that."""
     left = [None] * number
 
     def once_less() -> None:
@@ -83,7 +83,7 @@ def test_consumers_of_a_query_that_begins_again_read_on_in_its_log(world: World)
 
 
 def test_the_others_commit_while_one_stands_still(world: World) -> None:
-    """Shown by their progress: the one that failed begins only when another one has published meanwhile."""
+    """The test observes progress: the failed query restarts only after another one has published a batch."""
     expected = world.put_ids("history", 6, 5)
     live = world.put_ids("live", 1, 5, 1000)
     job = mixed(world, chain=False)
@@ -97,7 +97,7 @@ def test_the_others_commit_while_one_stands_still(world: World) -> None:
             seen.append(published())
             failing()
         if "/doubled/0/log/" in path and verb == "create" and len(seen) == 1:
-            seen.append(len(world.state().checkpoints))  # the open of its next attempt
+            seen.append(len(world.state().checkpoints))  # the open entry of its next attempt
             while published() <= seen[0]:
                 threading.Event().wait(0.05)
             seen.append(published())
@@ -109,13 +109,16 @@ def test_the_others_commit_while_one_stands_still(world: World) -> None:
 
 
 class FailingEntry(WrappedStorage):
-    """The append of the ``number``-th batch that the vertex publishes fails, which has or has not landed then, and so
-    does every try to do it again before the next attempt opens the log."""
+    """A storage on which the append of batch ``number`` of the vertex fails.
+
+    Retries fail too, until the next attempt opens the log. ``lands``: whether the entry is written although the append
+    fails.
+    """
 
     def __init__(self, inner: Storage, vertex: str, number: int, *, lands: bool, seen: list[str] | None = None) -> None:
         super().__init__(inner)
         self.vertex, self.number, self.lands, self.seen = vertex, number, lands, [] if seen is None else seen
-        """``seen``: paths of the batches, and ``open`` for the next attempt's."""
+        """The paths of the batches, and ``open`` for the next attempt."""
 
     def create(self, path: str, data: bytes) -> None:
         if f"/{self.vertex}/0/log/" in path:
@@ -135,7 +138,7 @@ class FailingEntry(WrappedStorage):
 
 @pytest.mark.parametrize("lands", [False, True])
 def test_r1_a_batch_whose_entry_failed_is_published_once_by_the_next_attempt(world: World, lands: bool) -> None:
-    """Spark has committed it, and the log takes no more from the attempt that failed."""
+    """Spark has committed the batch, and the log refuses further entries of the failed attempt."""
     expected = world.put_ids("history", 3, 5) | world.put_ids("live", 2, 5, 1000)
     storage = FailingEntry(world.storage, "doubled", 2, lands=lands)
     run = world.run(mixed(world), world.drain_at(len(expected)), storage=storage, **AGAIN)
@@ -146,7 +149,7 @@ def test_r1_a_batch_whose_entry_failed_is_published_once_by_the_next_attempt(wor
 
 
 def test_r7_a_feed_that_could_not_be_written_is_written_by_the_next_attempt(world: World) -> None:
-    """The producer goes on meanwhile, and what it publishes next is fed by nobody before."""
+    """The producer continues. No attempt before the next one feeds the batch that it publishes then."""
     expected = world.put_ids("history", 6, 5)
     live = world.put_ids("live", 6, 5, 1000)
     failed: list[str] = []
@@ -154,7 +157,7 @@ def test_r7_a_feed_that_could_not_be_written_is_written_by_the_next_attempt(worl
     def hook(verb: str, path: str) -> None:
         of_feed = verb == "create" and "/feeds/0001/_spark_metadata/" in path and not path.endswith("/0")
         if failed or not of_feed or threading.current_thread() is not threading.main_thread():
-            return  # in another thread the moment may not come: tests/task/test_gated_publication.py
+            return  # in another thread it may not happen: tests/task/test_gated_publication.py
         before = world.newest_batch("history")
         if before < 5:
             failed.append(path)
@@ -235,8 +238,10 @@ def test_one_that_fails_again_and_again_ends_the_run_and_the_next_run_goes_on(wo
 
 
 def test_of_those_that_fail_again_and_again_no_more_stays_than_of_the_last_two(world: World) -> None:
-    """R8: of the feeds of a consumer that of the attempt, and the one that it has taken up. R5: of a producer what is
-    published, and what the last attempt was at."""
+    """A consumer keeps the feed of the attempt and the feed from which the attempt resumed (R8).
+
+    A producer keeps its published files and the files of the last attempt (R5).
+    """
     expected = world.put_ids("history", 4, 5) | world.put_ids("live", 2, 5, 1000)
 
     def fails_in(vertex: str) -> HookedStorage:
@@ -262,7 +267,7 @@ def test_of_those_that_fail_again_and_again_no_more_stays_than_of_the_last_two(w
 
 @pytest.mark.parametrize("lands", [False, True])
 def test_r23_a_vertex_of_a_batch_job_that_fails_is_run_again_alone(world: World, lands: bool) -> None:
-    """What it published before it failed is void."""
+    """The entries of the failed attempt are void."""
     expected = world.put_ids("history", 3, 5)
     job = Job("batch")
 
@@ -299,7 +304,10 @@ def test_a_split_that_fails_is_read_again_and_no_other_one(world: World) -> None
 
 
 def test_nothing_of_a_task_stays_in_a_driver_that_lives_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither of an attempt that was replaced nor of a run that is over: what the JVM keeps of a query would."""
+    """The driver keeps nothing of a replaced attempt or an ended run.
+
+    The JVM's references to a query would keep it.
+    """
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 2, 5, 1000)
     failed: list[str] = []
     made: list[weakref.ref[Publisher]] = []

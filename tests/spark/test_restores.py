@@ -1,4 +1,4 @@
-"""Going back to a checkpoint (R4), by drivers that die while they do."""
+"""Restores of a checkpoint (R4), by drivers that die during the restore."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.spark.jobs import IDS, depths, mixed
 from tests.support.waiting import wait_until
 
 Point = Callable[[str, str], bool]
-"""Whether the driver dies before this verb on this path."""
+"""Function of a verb and a path: whether the driver dies before it."""
 
 
 VERTICES = ("history", "cleaned", "merged")
 
 
 def behind(world: World) -> dict[str, list[int]]:
-    """For each vertex the positions of the live batches that no checkpoint covers."""
+    """Return for each vertex the positions of live batches that no checkpoint covers."""
     state = world.state()
     last = state.checkpoints[state.last_completed]
     return {
@@ -50,7 +50,7 @@ def behind(world: World) -> dict[str, list[int]]:
 
 
 def taken_by_spark(world: World) -> list[Path]:
-    """The files that the file sources of the edges have in their logs, in the newest attempt's folders."""
+    """Return the files that the edges' file sources have in their logs, in the newest attempt's folders."""
     found: set[str] = set()
     for vertex, edge in (("cleaned", "history__cleaned"), ("merged", "cleaned__merged")):
         attempts = f"{subtask_path(world.job_id, vertex, 0)}/spark"
@@ -60,8 +60,10 @@ def taken_by_spark(world: World) -> list[Path]:
 
 
 def dead_behind_the_checkpoint(world: World) -> None:
-    """A run without checkpoints that dies when every vertex has published, and before history has ended: the end of a
-    source asks for a checkpoint."""
+    """Let a run without checkpoints die when every vertex has published.
+
+    History has not ended by then, because the end of a source triggers a checkpoint.
+    """
     dead: list[int] = []
 
     def die() -> None:
@@ -81,13 +83,15 @@ def dead_behind_the_checkpoint(world: World) -> None:
 
 
 def failed_run(world: World) -> tuple[set[int], str]:
-    """Two runs, after which every vertex has published more than the last checkpoint covers; returns the ids and the
-    checkpoint's folder."""
+    """Make two runs, after which every vertex has published more than the last checkpoint covers.
+
+    Returns the ids and the checkpoint's folder.
+    """
     expected = world.put_ids("history", 8, 1) | world.put_ids("live", 1, 2, 1000)
     assert world.stop_in_batch(depths(world), "history").status == "STOPPED"
     expected |= world.put_ids("live", 1, 2, 2000)
     dead_behind_the_checkpoint(world)
-    # else going back and going on would be the same, and no test here would tell one from the other
+    # otherwise a restore and a resume would be the same, and no test here would notice a mix-up
     assert all(behind(world).values()), behind(world)
     assert not set(world.released_ids()) >= expected
     path = f"{world.root}/{world.job_id}/checkpoints/chk-{world.state().last_completed}"
@@ -96,8 +100,10 @@ def failed_run(world: World) -> tuple[set[int], str]:
 
 
 def dying(world: World, dies: Point) -> tuple[HookedStorage, list[str]]:
-    """A storage that cannot be written any more from the first verb on, after the restore was recorded, for which
-    ``dies`` is true; and the verbs it refused."""
+    """Return a storage that fails from a verb on for which ``dies`` is true, and the list of refused verbs.
+
+    Only verbs after the record of the restore count.
+    """
     refused: list[str] = []
     recorded: list[int] = []
 
@@ -119,7 +125,7 @@ def marker_of(vertex: str) -> Point:
 
 
 def reset_of(edge: str) -> Point:
-    """A driver begins its feed, and begins it anew."""
+    """Return the point at which a driver creates the feed of the edge for the second time."""
     begun: list[str] = []
 
     def again(verb: str, path: str) -> bool:
@@ -131,12 +137,12 @@ def reset_of(edge: str) -> Point:
 
 
 def first_batch(verb: str, path: str) -> bool:
-    """Every log is back, and the queries run."""
+    """Return True at the first batch: every log is restored, and the queries run."""
     return verb == "replace" and "/prepared/" in path
 
 
 def restore_and_die(world: World, path: str, dies: Point, rows: int) -> bool:
-    """False if the run got to its end."""
+    """Restore and die; return False if the run reached its end."""
     storage, refused = dying(world, dies)
     with suppress(TransientError):
         run = world.run(depths(world), world.drain_at(rows), storage, restore=path)
@@ -155,8 +161,11 @@ def go_on_from_latest(world: World, expected: set[int]) -> None:
 def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was published after it is void in every log, and is read again, through the edges too."""
-    monkeypatch.setattr(retention, "TRUNCATE_AT", 10_000)  # the checkpoint's barriers are to be seen afterwards
+    """The entries after the checkpoint are void in every log.
+
+    Their input is read again, through the edges too.
+    """
+    monkeypatch.setattr(retention, "TRUNCATE_AT", 10_000)  # the test checks the checkpoint's barriers at the end
     expected, path = failed_run(world)
     void, number = behind(world), world.state().last_completed
     files: list[Path] = []
@@ -219,7 +228,10 @@ def test_r4_a_restore_may_die_at_every_verb(world: World) -> None:
 
 @pytest.mark.slow
 def test_the_same_restore_again_goes_on_once_a_checkpoint_completed_after_it(world: World) -> None:
-    """A supervisor starts the same command again; it must be neither refused nor taken back once more."""
+    """A supervisor repeats the same command.
+
+    The driver must not refuse it, and must not go back a second time.
+    """
     expected, path = failed_run(world)
     before = world.state().last_completed
     stopped = world.run(depths(world), world.ask("stop", lambda: True), restore=path)
@@ -242,7 +254,7 @@ def test_the_same_restore_again_calls_no_function_of_a_finished_source(world: Wo
     expected |= world.put_ids("live", 1, 2, 2000)
     run = world.run(mixed(world), world.drain_at(len(expected)), restore=restore)
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert not (world.base / "history").exists()  # the function would have made it
+    assert not (world.base / "history").exists()  # the function would have created it
     assert world.released_ids() == sorted(expected)
 
 
@@ -258,7 +270,7 @@ def test_a_vertex_that_is_new_since_a_restore_does_not_take_the_others_back(worl
 
     with_more.sink("extra", more, FileSink(world.path("extra")))
     state = world.state()
-    state.last_completed = state.restored  # as if it had failed before its next checkpoint
+    state.last_completed = state.restored  # as if the run had failed before its next checkpoint
     logs = {}
     for uid in ("history", "cleaned", "merged", "more"):
         logs[SubtaskId.of(uid, 0)] = SubtaskLog(world.storage, subtask_log_path(world.job_id, uid, 0))
@@ -277,7 +289,7 @@ def test_another_checkpoint_below_the_last_one_is_refused_and_nothing_is_written
     two = lambda: world.released_count() > 0 and world.state().last_completed >= 2  # noqa: E731
     world.run(mixed(world), world.ask("stop", two))
     written = world.everything_under_root()
-    before = sorted(world.state().checkpoints)[-2]  # the first one may be forgotten
+    before = sorted(world.state().checkpoints)[-2]  # the first one may be deleted
     with pytest.raises(RestoreRefusedError, match="cannot take back"):
         world.run(mixed(world), restore=f"chk-{before}")
     assert world.everything_under_root() == written

@@ -1,4 +1,4 @@
-"""What is forgotten after a checkpoint, and what is not (R3, R6, R7). No Spark runs here."""
+"""Deletion after a checkpoint: the data that goes and the data that stays (R3, R6, R7). No Spark runs here."""
 
 from __future__ import annotations
 
@@ -46,8 +46,11 @@ LAST = 24
 
 
 class House:
-    """A job whose every batch is in a checkpoint of its own: checkpoint *n* lies at position 2*n* of each log, behind
-    the batch at 2*n* - 1, of which "b" has read the one of "a"."""
+    """A job with one checkpoint for each batch.
+
+    Checkpoint *n* lies at position 2*n* of each log, after the batch at 2*n* - 1. The batch of "b" has read the batch
+    of "a".
+    """
 
     def __init__(
         self, storage: Storage, *, retained: int = 2, final_only: Collection[str] = (), graph: JobGraph = GRAPH
@@ -63,18 +66,18 @@ class House:
         self.retention = self.next_master(retained=retained, final_only=final_only)
 
     def live(self, checkpoints: int, *, released: int | None = None) -> House:
-        """Until so many checkpoints have completed; ``released``: the last one of which that is true (None: all)."""
+        """Complete the first ``checkpoints`` checkpoints. ``released``: the last one that is released (None: all)."""
         for number in range(1, checkpoints + 1):
             self.complete(number)
             if released is None or number <= released:
                 self.journal.write(CheckpointReleased(number, 1.0, {}))
             self.retention.completed(number)
-            self.retention._thread.submit(int).result()  # behind what it does then
+            self.retention._thread.submit(int).result()  # waits for its deletions
         self.retention.close()
         return self
 
     def idle(self, checkpoints: range, *, released: int | None = None) -> None:
-        """Checkpoints with nothing new in them, under a driver of its own; ``released``: each of them behind that."""
+        """Complete checkpoints without new data under a new driver. ``released``: later ones are released."""
         self.retention = self.next_master()
         for number in checkpoints:
             self.checkpoint(number)
@@ -109,7 +112,7 @@ class House:
         )
 
     def positions(self, uid: str) -> list[int]:
-        """What a reader finds that comes now, from the head on, but for what keeps zombies out."""
+        """Return the positions that a new reader finds from the head on, without the entries that fence zombies."""
         log = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
         log.load()
         records = [number for number, record in log.records() if not isinstance(record, Open)]
@@ -123,7 +126,7 @@ class House:
         return self.data(), self.positions("a"), self.positions("b")
 
     def data(self) -> list[int]:
-        """The batches of which there is anything in the partition."""
+        """Return the batches that have data in the partition."""
         return sorted(
             int(name.split("-")[2]) for name in self.storage.list(f"{partition_path('job', 'a', 0)}/a__b/data")
         )
@@ -136,13 +139,13 @@ def storage(tmp_path: Path) -> Storage:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log is truncated whenever there is anything to truncate."""
+    """Truncate a log whenever there is anything to truncate."""
     monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
 
 
 @pytest.mark.usefixtures("at_once")
 def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(storage: Storage) -> None:
-    """Of the input the entry at its position stays too: it may have been read in part."""
+    """The input entry at the checkpoint's position stays too, because it may have been read in part."""
     house = House(storage).live(LAST)
     assert house.data() == [LAST - 1, LAST]
     assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 1)
@@ -151,8 +154,10 @@ def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(st
 
 @pytest.mark.parametrize("gap", [0, 5])
 def test_r7_a_gate_that_is_shut_holds_batches_and_not_the_barriers_behind_them(storage: Storage, gap: int) -> None:
-    """Its sink has released the first of four batches, and is then asked for weeks. The head passes the other three,
-    again and again, and they stay with who has the log in memory, and with who reads it anew."""
+    """The sink has released the first of four batches, and its gate is then closed for weeks.
+
+    The head passes the other three again and again. They stay in the log in memory, and for a new reader of the log.
+    """
     house = House(storage).live(4, released=1)
     house.idle(range(5, 5 + gap))
     house.logs[B].publish(Batch(5, {}, handles={"out": {"id": "h5", "rows": 1}}))
@@ -160,11 +165,14 @@ def test_r7_a_gate_that_is_shut_holds_batches_and_not_the_barriers_behind_them(s
     assert len(storage.list(subtask_log_path("job", "b", 0))) < 6 * TRUNCATE_AT
     assert unreleased(house.logs[B]) == unreleased(loaded(storage, B)) == ["h2", "h3", "h4", "h5"]
     house.idle(range(200, 280), released=220)
-    assert unreleased(house.logs[B]) == unreleased(loaded(storage, B)) == ["h5"]  # what the log is folded from
+    assert unreleased(house.logs[B]) == unreleased(loaded(storage, B)) == ["h5"]  # the log is folded from it
 
 
 def test_r7_what_is_not_released_is_kept_below_the_head_only_where_that_is_worth_it(storage: Storage) -> None:
-    """As many batches as barriers: read by the pack behind the head, and entry by entry below it."""
+    """The log has as many batches as barriers.
+
+    Entries after the head are read as a pack, and entries below it one by one.
+    """
     house = House(storage).live(4 * TRUNCATE_AT, released=1)
     assert house.head("b") < 4
 
@@ -181,7 +189,7 @@ def unreleased(log: SubtaskLog) -> list[object]:
 
 @pytest.mark.usefixtures("at_once")
 def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> None:
-    """Its successor may go back to what it takes for forgotten."""
+    """The successor may restore data that this driver takes for unneeded."""
     house = House(storage).live(LAST - 1)
     house.complete(LAST)
     late, before = house.next_master(), house.left()
@@ -204,7 +212,10 @@ def test_r7_a_driver_that_was_overtaken_deletes_no_checkpoint(storage: Storage) 
 
 @pytest.mark.usefixtures("at_once")
 def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(storage: Storage) -> None:
-    """It writes the copy of its checkpoint, sleeps, and has a successor that goes back to what it would delete."""
+    """The driver writes the copy of its checkpoint and pauses.
+
+    Its successor goes back to data that the driver would delete.
+    """
 
     class Overtaken(WrappedStorage):
         at = metadata_path("job", LAST)
@@ -230,7 +241,7 @@ def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -
 
 
 def test_r7_a_few_entries_are_not_worth_a_truncation(storage: Storage) -> None:
-    """Of "b" two a checkpoint."""
+    """A checkpoint adds two entries to the log of "b"."""
     house = House(storage).live(TRUNCATE_AT // 2)
     assert house.positions("b")[0] == 1
     house = House(storage.child("another")).live(TRUNCATE_AT // 2 + 1)
@@ -238,13 +249,13 @@ def test_r7_a_few_entries_are_not_worth_a_truncation(storage: Storage) -> None:
 
 
 def test_r7_data_that_all_have_read_go_with_the_next_checkpoint(storage: Storage) -> None:
-    """They may be gigabytes, and a job may take a checkpoint an hour."""
+    """The data may be gigabytes, and a job may take one checkpoint an hour."""
     assert House(storage).live(4).data() == [3, 4]
 
 
 @pytest.mark.usefixtures("at_once")
 def test_r7_of_an_idle_subtask_the_last_batch_stays_and_its_barriers_go(storage: Storage) -> None:
-    """What it has published it knows from that batch, and so does the next checkpoint."""
+    """The last batch shows the subtask's published position, also to the next checkpoint."""
     house = House(storage).live(1)
     for number in range(2, 100):
         subtasks = {uid: log.barrier(1, number) for uid, log in house.logs.items()}
@@ -274,7 +285,7 @@ def test_r7_entries_of_a_sink_that_releases_at_the_end_stay_from_the_first_one(s
 
 @pytest.mark.usefixtures("at_once")
 def test_r7_files_go_before_the_entries_that_name_them(storage: Storage) -> None:
-    """A crash in between must not leave files that no entry names: nobody would find them again."""
+    """A crash in between must not leave files that no entry names, because they would never be found."""
     wrapped = WrappedStorage(storage)
     House(wrapped).live(LAST)
     gone, heads = 0, 0
@@ -283,7 +294,7 @@ def test_r7_files_go_before_the_entries_that_name_them(storage: Storage) -> None
             gone = int(verb.rpartition("/")[2].split("-")[2])
         elif verb.startswith("create ") and "/a/0/log/head-" in verb:
             heads += 1
-            assert int(verb[-13:-5]) <= 2 * gone + 2  # the batch before stays
+            assert int(verb[-13:-5]) <= 2 * gone + 2  # the previous batch stays
     assert (gone, heads) == (LAST - 2, LAST - 1)
 
 
@@ -295,7 +306,7 @@ def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storag
 
 
 class SparkHouse(House):
-    """The query of "a" has a folder, as its attempt left it."""
+    """A job in which the query of "a" has the Spark folder of an attempt."""
 
     def complete(self, number: int) -> None:
         folders, _ = spark_folders(self.storage, "job", A)
@@ -319,7 +330,7 @@ def test_r6_of_sparks_folder_goes_what_lies_before_the_oldest_retained_checkpoin
 
 
 def test_r7_an_operator_that_has_come_back_loses_nothing_by_a_checkpoint_of_its_life_before(storage: Storage) -> None:
-    """Its batches begin at 0, and the oldest retained checkpoint names one of then."""
+    """Its batches begin at 0 again, and the oldest retained checkpoint names a batch of its earlier life."""
     house = SparkHouse(storage, retained=3)
     house.live(3 * PURGE_AT)
     folder = f"{spark_folders(storage, 'job', A)[1]}/{AttemptId(1, 0, '1')}"
@@ -360,7 +371,7 @@ def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None
 
 
 def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: Storage) -> None:
-    """Entries count, whoever wrote them."""
+    """All entries count, whichever driver wrote them."""
     house = House(storage)
     for number in range(1, WORTH_A_SNAPSHOT):
         house.complete(number)
@@ -372,12 +383,12 @@ def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: 
 
 
 def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(storage: Storage) -> None:
-    """In batch mode: not often, and not for a few entries."""
+    """BATCH mode: the journal is compacted rarely, and not for a few entries."""
     house = House(storage)
     for number in range(WORTH_A_SNAPSHOT):
         house.journal.write(SubtaskFinished(A, str(number), 0.0))
         house.journal.flush()
-    house.retention.look(1e9)  # it takes checkpoints, and is compacted after so many
+    house.retention.look(1e9)  # a job with checkpoints: compacted after a number of them
     house.retention.close()
     assert len(storage.list(journal_path("job"))) > WORTH_A_SNAPSHOT
     house.journal.compact(0.0)
@@ -397,7 +408,7 @@ def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(stor
             house.journal.write(SubtaskFinished(A, str(number), 0.0))
             house.journal.flush()
         house.retention.look(now)
-        house.retention._thread.submit(lambda: None).result()  # behind what it does then
+        house.retention._thread.submit(lambda: None).result()  # waits for its compaction
         return len(storage.list(journal_path("job")))
 
     assert left(0.0, 10) > 10
@@ -409,7 +420,7 @@ def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(stor
 
 
 def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_since_stays(storage: Storage) -> None:
-    """The graph is asked for each time: by the one of the beginning nobody reads the new subtask."""
+    """Retention reads the current graph each time. In the first graph the new subtask has no reader."""
     one, more = (replace(GRAPH.vertices[0], splits=True, parallelism=width) for width in (1, 2))
     b, new = GRAPH.vertices[1], SubtaskId("a/1")
     now = [JobGraph((one, b), GRAPH.edges)]
@@ -417,7 +428,7 @@ def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_sinc
     log = house.logs[new] = SubtaskLog(storage, subtask_log_path("job", "a", 1))
     log.load()
     log.open(AttemptId(1, 1, "1"))
-    for number in (0, 1):  # the last one stays whoever reads it
+    for number in (0, 1):  # the last batch always stays
         log.publish(Batch(number, {}, split=f"s{number}"))
     house.retention.close()
     house.retention = Retention(
@@ -431,7 +442,7 @@ def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_sinc
 
 
 def test_r7_of_a_job_whose_runs_are_short_as_much_is_given_back(storage: Storage) -> None:
-    """Each run counted its own checkpoints: of one that was stopped every hour nothing ever went."""
+    """The bug counted the checkpoints of each run alone, so a job that stopped every hour deleted nothing."""
     house = House(storage)
     for number in range(1, LAST + 1):
         house.complete(number)
@@ -447,7 +458,7 @@ def test_r7_of_a_job_whose_runs_are_short_as_much_is_given_back(storage: Storage
 def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice_and_nothing_waits(
     storage: Storage,
 ) -> None:
-    """What waited would grow as long as the job runs, and its end would come behind all of it."""
+    """A queue would grow as long as the job runs. The end of the run would wait for all of it."""
     goes_on = threading.Event()
 
     class Slow(WrappedStorage):
@@ -474,7 +485,7 @@ def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice
 
 @pytest.mark.usefixtures("at_once")
 def test_r7_a_checkpoint_that_was_aborted_holds_nothing_up(storage: Storage) -> None:
-    """Its number is the one at which the logs would have been truncated."""
+    """The logs would have been truncated at exactly its number."""
     house = House(storage)
     for number in (*range(1, LAST), LAST + 1):
         house.complete(number)
@@ -484,7 +495,7 @@ def test_r7_a_checkpoint_that_was_aborted_holds_nothing_up(storage: Storage) -> 
 
 
 def test_data_are_given_back_once_though_their_entries_stay(storage: Storage) -> None:
-    """Those of a producer with a sink that releases at the end only stay from the first one on."""
+    """The entries of a producer stay from the first one on, because its sink releases only at the end."""
     a = replace(GRAPH.vertices[0], sinks=("late",))
     wrapped = WrappedStorage(storage)
     graph = JobGraph((a, GRAPH.vertices[1]), GRAPH.edges)
@@ -497,7 +508,7 @@ def test_data_are_given_back_once_though_their_entries_stay(storage: Storage) ->
 
 @pytest.mark.usefixtures("at_once")
 def test_what_is_gone_already_is_no_error(storage: Storage) -> None:
-    """A release that died on its way is done once more, and somebody may have cleaned up by hand."""
+    """A deletion that was interrupted is repeated, and a user may have cleaned up by hand."""
     house = House(storage).live(LAST - 1)
     storage.delete_tree(partition_path("job", "a", 0))
     house.complete(LAST)
@@ -526,7 +537,10 @@ def test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one(storage: St
 
 
 def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attempt_publishes(storage: Storage) -> None:
-    """It has looked at the fence, and then it was paused: the successor goes back, and publishes the same batch ids."""
+    """The overtaken JobMaster was paused after its fence check.
+
+    Its successor goes back and publishes the same batch ids.
+    """
     successor = SubtaskLog(storage, subtask_log_path("job", "a", 0))
     mine = "a__b/data/0002-2-5-n"
 
@@ -555,7 +569,7 @@ def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attem
 
 @pytest.mark.usefixtures("at_once")
 def test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go(storage: Storage) -> None:
-    """Its reader has read all of it."""
+    """The reader of the result has read all of it."""
     house = House(storage, graph=JobGraph((replace(GRAPH.vertices[0], persist=True), GRAPH.vertices[1]), GRAPH.edges))
     house.live(LAST)
     assert house.data() == [*range(1, LAST + 1)]

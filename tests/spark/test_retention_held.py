@@ -1,4 +1,4 @@
-"""Retention, by all retained checkpoints, and what it costs where nothing can go. No Spark runs here."""
+"""Retention by all retained checkpoints, and its cost if nothing can be deleted. No Spark runs here."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("at_once")
 def test_r7_a_consumer_that_has_come_back_loses_nothing_by_its_position_of_before(storage: Storage) -> None:
-    """ "b" had read 10 batches, was given up, and has come back: it begins at 0, and reads what there is of "a". The
-    oldest retained checkpoint has its position of then."""
+    """A reader "b" of 10 batches was dropped and has returned.
+
+    It begins at 0 and reads the remaining batches of "a". The oldest retained checkpoint has the position of its
+    earlier life.
+    """
     house = House(storage, retained=3)
     for number in range(1, 11):
         house.complete(number)
@@ -39,7 +42,7 @@ def test_r7_a_consumer_that_has_come_back_loses_nothing_by_its_position_of_befor
         house.retention.completed(number)
     house.retention.close()
     assert house.data() == [8, 9, 10]  # "a" has batch n at 2n - 1
-    # its next life: nothing of before counts. It is fed what there is of "a", and has published nothing yet
+    # the next life of "b": it is fed the remaining batches of "a" and has not published
     house.logs[B].open(AttemptId(2, 0, "2"), 0)
     house.logs[A].open(AttemptId(2, 0, "2"))
     for number in (11, 12):
@@ -64,8 +67,10 @@ class Counting(WrappedStorage):
 
 
 def test_cost_of_a_log_that_is_held(storage: Storage) -> None:
-    """A sink whose gate is closed, or that releases at the end only: nothing can go, and the whole log is read again
-    and again for it."""
+    """The gate of a sink is closed, or a sink releases only at the end.
+
+    Nothing can be deleted, and the driver must not read the whole log again and again for that.
+    """
     counted = Counting(storage)
     house = House(counted, final_only={"out"})
     found = []

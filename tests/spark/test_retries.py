@@ -1,4 +1,4 @@
-"""What a driver that goes on does not do again."""
+"""Work that a resuming driver does not repeat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spark.jobs import bounded, mixed
 
 @dataclass
 class Watched(World):
-    """Remembers which folders were asked for: what the functions of the job do."""
+    """A World that records the folders for which the job's functions ask."""
 
     asked: list[str] = field(default_factory=list)
 
@@ -50,7 +50,7 @@ def test_a_retry_calls_no_function_of_a_finished_source_and_its_folder_may_be_go
 
 
 def test_what_was_read_of_a_dropped_edge_is_known_after_a_restart(world: World) -> None:
-    """Else nothing of its producer's log could ever be forgotten."""
+    """Otherwise the producer's log could never be truncated."""
     here = Watched(world.base)
     expected = here.put_ids("history", 2, 2) | here.put_ids("live", 2, 2, 1000)
     here.run(mixed(here, chain=False), here.ask("stop", here.history_is_over))

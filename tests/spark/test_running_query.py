@@ -1,4 +1,4 @@
-"""Whether the end of a query, or of a batch of it, is our doing: also when we look at it in the same moment."""
+"""Ends of a query or of a batch that the driver causes itself, even during the check for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 
 
 class Query:
-    """Spark's query; somebody else acts in the moment in which it is looked at."""
+    """A Spark query. Another thread acts while its state is checked."""
 
     def __init__(self, running: RunningQuery, expected: bool, successor: Any = None) -> None:
         self.running, self.expected, self.successor = running, expected, successor
@@ -30,7 +30,7 @@ class Query:
 
 
 class Interrupted:
-    """A publisher whose stage is interrupted, with a message as long as those of Spark's JVM."""
+    """A publisher whose stage is interrupted. Its message is as long as those of Spark's JVM."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -71,7 +71,7 @@ def test_a_query_that_ended_by_itself_is_found() -> None:
 
 
 def test_a_batch_that_our_own_stop_interrupts_says_so_in_few_words() -> None:
-    """Spark searches the message for an interruption with a pattern that overflows the stack on long ones."""
+    """Spark searches the message for an interruption. Its pattern overflows the stack on long messages."""
     query = query_of(Interrupted())
     query._end.interrupt()
     with pytest.raises(RuntimeError, match=r"^java\.lang\.InterruptedException: .{1,60}$"):
@@ -84,7 +84,7 @@ def test_any_other_failure_is_passed_on_as_it_is() -> None:
 
 
 class Spark:
-    """What a query is started with; ``started``: called in its place."""
+    """A stream writer that calls ``started`` instead of starting a query."""
 
     def __init__(self, started: Any) -> None:
         self.start = started
@@ -94,8 +94,11 @@ class Spark:
 
 
 def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_again() -> None:
-    """The driver's loop has found it ended; before it asks why, the runner's thread stops at a boundary, where there is
-    nothing to stop any more, and runs the planned batch."""
+    """The driver's loop finds the query ended.
+
+    Before the loop asks for the reason, the runner's thread stops at a boundary. There is nothing to stop there, and it
+    runs the planned batch.
+    """
     for_good = CkptError(message="for good")
     failed: Any = SimpleNamespace(
         isActive=False, exception=lambda: RuntimeError("as Spark wraps it"), stop=lambda: None
@@ -119,11 +122,11 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
     query.stop_after_batch()
 
     def start() -> Any:
-        assert type(query.failure(ended)) is CkptError  # while the next one is being started,
+        assert type(query.failure(ended)) is CkptError  # while the new query starts,
         return SimpleNamespace(id=2)
 
     frame = SimpleNamespace(writeStream=Spark(start))
     built: Any = SimpleNamespace(frame=frame, output_mode="append", stateful=False, reads={})
     query._launch(built, {"once": True})
-    assert type(query.failure(ended)) is CkptError  # and when it is
-    assert type(query.cause(RuntimeError())) is QueryFailedError  # of that one nothing is known
+    assert type(query.failure(ended)) is CkptError  # and after its start
+    assert type(query.cause(RuntimeError())) is QueryFailedError  # nothing is known of the new one

@@ -1,4 +1,4 @@
-"""Whole jobs with real Spark: mixed sources, graphs with edges, and what the sinks show."""
+"""Whole jobs with real Spark: mixed sources, graphs with edges, and the rows in the sinks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_r2_finished_history_is_dropped_and_every_row_is_released_once(world: Wo
     def hear(line: Line) -> None:
         if line["kind"] == "source_dropped":
             dropped_at.append(world.state().dropped["doubled"]["history"])
-            world.put_ids("live", 1, 4, 2000)  # the query goes on without history
+            world.put_ids("live", 1, 4, 2000)  # the query continues without history
         drain(line)
 
     run = world.run(mixed(world), hear)
@@ -141,7 +141,7 @@ def test_an_empty_history_folder_is_a_finished_source(world: World) -> None:
 
 
 def test_d4_nobody_waits_for_the_interval_at_the_end_of_data(world: World) -> None:
-    """History ends before the first interval; its rows are released at once, and so is the end."""
+    """History ends before the first interval. Its rows are released at once, and so is its end."""
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
     drain = world.ask("drain", lambda: bool(world.state().dropped))
     run = world.run(mixed(world), drain, checkpoint_interval=36_000)
@@ -184,7 +184,10 @@ def test_late_files_are_reported_with_whether_they_were_read(world: World) -> No
 
 
 def test_files_that_come_when_a_source_is_over_are_reported_by_the_next_run(world: World) -> None:
-    """Its function is not called any more: what it read is in the journal. They were seen in the same run only."""
+    """The source's function is no longer called, because the journal has its files.
+
+    The bug noticed late files only in the run in which the source ended.
+    """
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
     stop = world.ask("stop", lambda: world.state().dropped != {} and world.released_count() >= len(expected))
     assert world.run(mixed(world), stop).status == "STOPPED"
@@ -212,7 +215,10 @@ def test_history_that_is_moved_away_after_it_was_read_does_not_fail_the_job(worl
 
 
 def test_r11_a_source_that_runs_out_waits_for_the_edges_beside_it(world: World) -> None:
-    """``availableNow`` takes what is there for the end: started early, it would leave history behind."""
+    """``availableNow`` takes the current end of a source for the final one.
+
+    If the query started early, it would leave history unread.
+    """
     job = bounded_with_ticks(world)
     expected = world.put_ids("history", 4, 2, 1_000_000)
     run = world.run(job, mode="streaming")

@@ -1,4 +1,4 @@
-"""Each query has a pool of its own."""
+"""Scheduler pools: each query has its own."""
 
 from __future__ import annotations
 

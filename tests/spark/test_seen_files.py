@@ -1,4 +1,4 @@
-"""What a file source has taken, read off Spark's log of it, compact entries included (R2)."""
+"""The files that a file source has read, from Spark's log of the source, compact entries included (R2)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write(storage: Storage, name: str, *batches: int) -> None:
 
 
 def test_r2_a_compact_entry_of_a_planned_batch_stands_for_those_that_spark_deleted(tmp_path: Path) -> None:
-    """Batch 9 is planned and compacted, 8 is the last published one, and the entries before are purged."""
+    """Batch 9 is planned and compacted, 8 is the last published one, and the earlier entries are purged."""
     storage = open_storage(tmp_path)
     write(storage, "8", 8)
     write(storage, "9.compact", *range(10))
@@ -57,8 +57,10 @@ def test_r2_a_compact_entry_of_a_planned_batch_stands_for_those_that_spark_delet
 
 
 def test_r2_of_a_compact_entry_only_what_is_news_is_read(tmp_path: Path) -> None:
-    """It names all that the source has ever taken, and is read at each tenth batch. Files of one name, and those of a
-    batch in their order, as often as it names them."""
+    """A compact entry names every file of the source, and is read at every tenth batch.
+
+    Files of a batch stay in their order. A file that is named several times is returned as often.
+    """
     storage = open_storage(tmp_path)
     lines = [f'{{"path":"file:///d/{file}","timestamp":1,"batchId":{batch}}}' for batch, file in NAMED]
     storage.create("s/19.compact", "\n".join(["v1", "no line of Spark's", *lines, ""]).encode())
@@ -104,7 +106,7 @@ def test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes(tmp_path:
 def test_a_log_has_grown_that_is_long_and_several_times_as_long_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files that the producer's log still names stay in it: an attempt may begin with a long one."""
+    """Files that the producer's log still names stay in Spark's log, so an attempt may begin with a long one."""
     storage, line = open_storage(tmp_path), len(json.dumps({"path": "file:///d/10%20.parquet"}))
     monkeypatch.setattr(seen_files, "GROWN", 40 * line)
 

@@ -1,4 +1,4 @@
-"""What one query is started with, and the others are not."""
+"""Settings with which one query is started and the others are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""SIGTERM under spark-submit, in real processes: whichever of the two is told, a savepoint is taken and released."""
+"""SIGTERM under spark-submit, in real processes.
+
+Either process may get the signal: a savepoint is taken and released.
+"""
 
 from __future__ import annotations
 

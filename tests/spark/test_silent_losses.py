@@ -1,4 +1,4 @@
-"""What lost, repeated or kept back rows in silence, and is refused or missed by name now."""
+"""Cases that lost, repeated or held back rows silently. Now each of them is refused or reported by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.spark.jobs import IDS, bounded, mixed, windows
 def test_another_number_of_shuffle_partitions_is_refused_for_a_query_with_state(
     world: World, first: str, second: str
 ) -> None:
-    """Rows look for their state in the part that the new number says."""
+    """Rows look up their state in the partition that the new number gives."""
     expected = world.put_ids("history", 6, 10) | world.put_ids("live", 2, 10, 1000)
     read = lambda: world.state().last_completed > 0 and world.read_up_to("counts", "history") >= 2  # noqa: E731
     conf = {"spark.sql.shuffle.partitions": first}
@@ -80,14 +80,18 @@ def removed(path: Path) -> None:
 def test_a_damaged_file_of_a_partition_is_missed_and_made_again_in_batch_mode_or_put_back_by_somebody(
     world: World, mode: str, harm: Callable[[Path], None]
 ) -> None:
-    """Spark takes an empty file for one without rows."""
+    """Spark takes an empty file for a file without rows."""
     expected = world.put_ids("history", 3, 2)
     kept: dict[Path, bytes] = {}
     once = Lock()
 
     def harm_the_first(verb: str, path: str) -> None:
-        """Before the consumer's feed names it (streaming), or before the end of data (batch). The feed is the driver's
-        loop's to write, and the log another thread's: neither gets by while the other one is at it."""
+        """Damage the first published file.
+
+        This happens before the consumer's feed names the file (streaming), or before the end of data (batch). The
+        driver's loop writes the feed, and another thread writes the log. The lock keeps each of them out while the
+        other one does the damage.
+        """
         if verb == "create" and "/history/0/" in path:
             with once:
                 for damaged in published_files(world)[: 1 - len(kept)]:
@@ -108,7 +112,7 @@ def test_a_damaged_file_of_a_partition_is_missed_and_made_again_in_batch_mode_or
     assert world.released_ids() == sorted(expected)
 
 
-# ---- a job that reads what it writes
+# ---- a job that reads its own output
 
 
 def reading(path: str, sink: str) -> Job:
@@ -171,7 +175,7 @@ def test_credentials_in_a_path_hide_nothing_and_are_not_told() -> None:
 
 
 class TwoFolders(FileSink):
-    """Lets Spark write in another folder, too."""
+    """A sink that lets Spark write to another folder, too."""
 
     def spark_folders(self, storage_options: Mapping[str, Any]) -> list[Location]:
         return [*super().spark_folders(storage_options), Location("/elsewhere")]
@@ -185,7 +189,7 @@ def test_every_folder_of_a_sink_is_looked_at() -> None:
             refuse_own_output(job, {"live": SourceReads("parquet", paths=[path])}, Location("root"))
 
 
-# ---- what would run nothing, or read nothing
+# ---- jobs that would run nothing or read nothing
 
 
 def test_a_finished_job_whose_operators_have_other_inputs_is_refused(world: World) -> None:

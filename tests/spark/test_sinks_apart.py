@@ -1,4 +1,4 @@
-"""Several sinks of one job: one that is down, or held, and the others."""
+"""Several sinks of one job, of which one is down or held by a gate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DOWN = StorageTransientError(verb="reach", uri="db", reason="it is down")
 
 @dataclass
 class Outage:
-    """What the releases of a sink fail with; None: they do not."""
+    """The error with which the releases of a sink fail, or None."""
 
     error: Exception | None = None
 
@@ -71,7 +71,7 @@ def gated(world: World, is_open: list[bool], asked: list[PendingRelease] | None 
 
 def held_and_stopped(world: World, job: Job, stop: Callable[[Line], None]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socket, "gethostname", lambda: "worker-7")  # this process, which lives, is not to be found
+        patch.setattr(socket, "gethostname", lambda: "worker-7")  # this live process must not be found
         assert world.run(job, stop).status == "STOPPED"
 
 
@@ -100,7 +100,10 @@ def test_r9_a_sink_that_is_down_holds_up_no_other_and_gets_everything_once_when_
 
 
 def test_r9_a_run_after_one_that_a_sink_has_failed_releases_the_rest_of_it(world: World) -> None:
-    """FAILED, with all that is completed in the sinks that can take it, and the rest when the cause is mended."""
+    """The run is FAILED, and the working sinks have all completed output.
+
+    The other sink gets the rest after the repair.
+    """
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     lost = StagedFilesMissingError(job="job", checkpoint=1, sink="down", count=1, path="p", uri="u")
     outage = Outage(lost)
@@ -133,7 +136,7 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
 
     def hear(line: Line) -> None:
         if line["kind"] == "running":
-            world.request("drain")  # it waits for the gate
+            world.request("drain")  # the drain waits for the gate
         elif "the gate of 'down' holds" in line["message"]:
             is_open[0] = True
 
@@ -145,13 +148,13 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
 
 @pytest.mark.slow
 def test_r7_a_gate_that_is_shut_for_long_holds_its_rows_and_not_an_entry_a_checkpoint(world: World) -> None:
-    """They are given to the sink by the run that was there all the time, or by one that reads the log anew."""
+    """The sink gets the rows from the current run, or from a run that reads the log from storage."""
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     is_open = [False]
     staged = list[int]()
 
     def is_long() -> bool:
-        """So many checkpoints behind the one that has all rows."""
+        """Return True once 100 checkpoints have completed after the one that covers all rows."""
         if not staged and world.released_count("out") == len(expected):
             staged.append(world.state().last_completed)
         return bool(staged) and world.state().last_completed >= staged[0] + 100
@@ -176,7 +179,7 @@ def test_r7_a_gate_that_is_shut_for_long_holds_its_rows_and_not_an_entry_a_check
 
 
 def test_a_sink_that_is_behind_is_not_taken_out_of_a_job_and_one_that_is_level_may_be(world: World) -> None:
-    """What was staged for it would count as released when the others have it."""
+    """Its staged output would count as released once the other sinks have released theirs."""
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     is_open = [False]
     stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
@@ -213,7 +216,10 @@ def test_of_a_sink_that_releases_at_the_end_what_was_staged_is_given_up_with_it(
 
 @pytest.mark.parametrize("release", ["every_checkpoint", "final"])
 def test_one_whose_gate_holds_the_final_checkpoint_is_not_taken_out_of_the_job(world: World, release: Any) -> None:
-    """It is decided what it shows: nobody would release it any more, and the job would be FINISHED without it."""
+    """The output of the sink is decided.
+
+    Without the refusal it would never be released, and the job would be FINISHED.
+    """
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     is_open = [False]
 

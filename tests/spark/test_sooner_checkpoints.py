@@ -1,4 +1,4 @@
-"""Whose micro-batches hasten a checkpoint: those of live sources, where the barrier comes from the JobMaster."""
+"""Micro-batches that bring a checkpoint forward: they come from live sources with a barrier from the JobMaster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.spark.jobs import mixed
 def test_the_coordinator_hears_of_the_batches_of_live_sources(
     world: World, monkeypatch: pytest.MonkeyPatch, chain: bool
 ) -> None:
-    """Apart, history is bounded, and the other query gets its barrier through the partition."""
+    """History is a separate query if ``chain`` is False. The other one gets its barrier through the partition."""
     heard: list[float] = []
     monkeypatch.setattr(CheckpointCycle, "note_published", lambda self, subtask, now: heard.append(now))
     expected = world.put_ids("history", 3, 5) | world.put_ids("live", 2, 4, 1000)

@@ -1,4 +1,4 @@
-"""Reader options and Spark settings with which rows would get lost in silence are refused by name."""
+"""Reader options and Spark settings that would silently lose rows: they are refused by name."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_settings_that_lose_nothing_are_taken() -> None:
     ],
 )
 def test_r4_a_state_store_that_cannot_go_back_is_refused(key: str, value: str) -> None:
-    """Tried: the default store counts 7 for 10 after a rewind."""
+    """Measured: the default store counts 7 instead of 10 after a rewind."""
     with pytest.raises(UnsupportedStateStoreError, match=f"{key}.*{value}"):
         session_conf({f"spark.sql.streaming.stateStore.{key}": value})
 
@@ -126,7 +126,7 @@ def test_the_state_store_is_set_and_may_be_said() -> None:
     assert session_conf({}).items() >= {**STATE_STORE, **NEEDED}.items()
 
 
-# ---- what a user's function finds
+# ---- the environment of a user's function
 
 
 def test_the_active_session_is_there_in_every_function_in_whichever_thread(world: World) -> None:
@@ -147,14 +147,14 @@ def test_the_active_session_is_there_in_every_function_in_whichever_thread(world
 
     one.sink("out", looked_up, FileSink(world.path("out")))
     assert world.run(one, mode="streaming").status == "FINISHED"
-    assert len(found) > 4  # by the plan, and by the thread of the runner
+    assert len(found) > 4  # from the planner and from the runner's thread
     assert all(found)
 
 
 def test_workers_on_this_machine_run_the_python_of_the_driver(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not the python3 that PATH finds when the environment is not activated."""
+    """Workers must not use the python3 that PATH finds if the environment is not activated."""
 
     def python_of(**conf: str) -> str | None:
         monkeypatch.delenv("PYSPARK_PYTHON", raising=False)

@@ -1,4 +1,4 @@
-"""Sources with splits: every split exactly once, whatever happens, and by however many subtasks."""
+"""Sources with splits: every split exactly once, whatever happens, and with any number of subtasks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EACH = 3
 
 
 def splits(count: int) -> list[dict[str, Any]]:
-    """Each stands for the ids from ``first`` on."""
+    """Return ``count`` splits. Each of them stands for ``rows`` ids from ``first`` on."""
     return [{"id": f"part-{number}", "first": number * EACH, "rows": EACH} for number in range(count)]
 
 
@@ -45,7 +45,10 @@ def ids_of(given: Sequence[dict[str, Any]]) -> list[int]:
 
 @dataclass
 class Read:
-    """What the user's function was asked for, and what it does then. The driver and the tests are one process."""
+    """A user's function that records the requested splits.
+
+    ``then``: called for each split. The driver and the tests share one process.
+    """
 
     asked: list[str] = field(default_factory=list)
     then: Callable[[str], None] = lambda split: None
@@ -67,7 +70,7 @@ def into_a_sink(
     parallelism: int = 2,
     sink: Callable[[str], Sink] = FileSink,
 ) -> Job:
-    """Splits straight into a sink, beside a live feed."""
+    """Return a job with splits directly into a sink, and a live feed."""
     job, reads = Job("splits"), read or Read()
 
     @job.source(bounded=True, splits=given, parallelism=parallelism)
@@ -91,7 +94,7 @@ def into_a_query(
     sink: Callable[[str], Sink] = FileSink,
     most: int | None = None,
 ) -> Job:
-    """Splits beside a live feed in one query."""
+    """Return a job with splits and a live feed in one query."""
     job, reads = Job("splits"), read or Read()
 
     @job.source(bounded=True, splits=given, parallelism=parallelism, max_splits_per_batch=most)
@@ -111,7 +114,7 @@ def into_a_query(
 
 
 def alone(world: World, given: Any, read: Read | None = None, parallelism: int = 2) -> Job:
-    """Splits and nothing else, through a query: batch mode."""
+    """Return a job with splits only, through a query. It runs in batch mode."""
     job, reads = Job("splits"), read or Read()
 
     @job.source(bounded=True, splits=given, parallelism=parallelism)
@@ -134,7 +137,7 @@ def records(world: World, number: int) -> list[Numbered]:
 
 
 def completed(world: World, subtasks: int) -> dict[str, int]:
-    """Split -> the subtask with its entry. Each has one entry and no more."""
+    """Return split -> the subtask with its entry. Check that each split has exactly one entry."""
     found = [
         (name, number)
         for number in range(subtasks)
@@ -147,7 +150,10 @@ def completed(world: World, subtasks: int) -> dict[str, int]:
 
 
 def done(world: World, given: Sequence[dict[str, Any]], subtasks: int = 2) -> set[str]:
-    """By the logs, and by what the last checkpoint covers: the head of a log may have passed an entry (R14)."""
+    """Return the completed splits.
+
+    They are in the logs or in the last checkpoint. The head of a log may have passed an entry (R14).
+    """
     state = world.state()
     covered = numbers(covered_splits(state, "parts", state.last_completed))
     return {given[number]["id"] for number in covered} | completed(world, subtasks).keys()
@@ -159,7 +165,7 @@ def test_every_split_reaches_a_query_once(world: World) -> None:
     run = world.run(into_a_query(world, given, read), world.drain_at(29))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted([*ids_of(given), *live])
-    assert Counter(read.asked) == Counter([one["id"] for one in given] + ["part-0"])  # the plan asks for the first
+    assert Counter(read.asked) == Counter([one["id"] for one in given] + ["part-0"])  # the plan reads the first one
     assert done(world, given) == {one["id"] for one in given}
 
 
@@ -178,7 +184,7 @@ def test_in_batch_mode_a_consumer_reads_all_of_all_subtasks(world: World) -> Non
     assert world.released_ids() == world.released_ids("raw") == ids_of(given)
 
 
-# ---- empty ones, and those that fail
+# ---- empty splits and failing splits
 
 
 def test_an_empty_split_is_done_without_a_file(world: World) -> None:
@@ -211,7 +217,7 @@ def test_a_split_that_fails_is_named_with_what_was_raised_and_the_next_run_goes_
 
 
 def test_in_batch_mode_the_next_run_goes_on_behind_the_splits_that_are_done(world: World) -> None:
-    """R14, R23: each completion counts by itself; consumers begin when all are there."""
+    """Each completion counts by itself (R14). Consumers begin when all splits are complete (R23)."""
     given = splits(4)
     down = Read(then=lambda split: failing(split, "part-2"))
     assert world.run(alone(world, given, down, parallelism=1)).status == "RESTARTING"
@@ -250,7 +256,7 @@ def test_columns_in_another_order_are_the_same_columns(world: World) -> None:
     assert sorted((row["id"], row["k"]) for row in world.released()) == [(1, -1), (2, -2)]
 
 
-# ---- refusals: before anything is written
+# ---- refusals before anything is written
 
 
 @pytest.mark.parametrize(
@@ -279,7 +285,7 @@ def test_a_function_that_gives_no_splits_is_named_with_what_it_raised(world: Wor
 
 
 def test_a_function_that_changes_what_it_is_given_reads_the_split_as_it_was(world: World) -> None:
-    """It is called for the plan, too, and once more for a split that was read together with others and failed."""
+    """The function is also called for the plan, and again for a split that failed in a batch of several splits."""
     given, failed = splits(8), list[int]()
 
     def read(reader: DataFrameReader, split: dict[str, Any]) -> DataFrame:
@@ -296,7 +302,7 @@ def test_a_function_that_changes_what_it_is_given_reads_the_split_as_it_was(worl
 
 
 def test_one_that_ends_the_process_is_refused_likewise(world: World) -> None:
-    """With 0 it would pass for a job that has finished."""
+    """An exit code of 0 would make the job look finished."""
     with pytest.raises(SplitsFailedError, match=r"'parts'.*SystemExit: 0"):
         world.run(into_a_query(world, lambda: sys.exit(0)))
 
@@ -399,7 +405,10 @@ def test_a_run_may_die_at_every_verb(world: World, make: Any) -> None:
 
 
 def test_after_a_kill_no_more_splits_are_read_again_than_there_are_subtasks(world: World) -> None:
-    """Half of them are done, others are under way, and several more were handed out. They are read one by one."""
+    """Half of the splits are done, some are being read, and several more were handed out.
+
+    They are read one by one.
+    """
     given, first, second = splits(20), Read(), Read()
     gone = threading.Event()
 
@@ -420,7 +429,10 @@ def test_after_a_kill_no_more_splits_are_read_again_than_there_are_subtasks(worl
 
 
 def held(world: World, subtask_ended: int) -> Callable[[str], None]:
-    """Splits from part-4 on wait until so many subtasks are finished in a completed checkpoint, and then fail."""
+    """Return a function that fails from part-4 on.
+
+    It waits until ``subtask_ended`` subtasks are finished in a completed checkpoint.
+    """
 
     def then(split: str) -> None:
         if int(split.removeprefix("part-")) >= 4:
@@ -431,7 +443,7 @@ def held(world: World, subtask_ended: int) -> Callable[[str], None]:
 
 
 def finished(world: World) -> set[int]:
-    """The subtasks that are finished in the last completed checkpoint."""
+    """Return the subtasks that are finished in the last completed checkpoint."""
     state = world.state()
     last = state.checkpoints.get(state.last_completed)
     if last is None:
@@ -442,7 +454,10 @@ def finished(world: World) -> set[int]:
 
 @pytest.mark.parametrize("make", [into_a_sink, into_a_query], ids=["sink", "query"])
 def test_checkpoints_go_on_with_2_of_4_finished_and_a_run_of_5_reads_what_is_left(world: World, make: Any) -> None:
-    """FLIP-147, FLIP-27. Six splits for four subtasks: two are stuck in the last two, two have finished."""
+    """Six splits for four subtasks: two subtasks are stuck in the last two splits, and two have finished.
+
+    See FLIP-147 and FLIP-27.
+    """
     given, live = splits(6), world.put_ids("live", 1, 2, 1000)
     stuck = Read(then=held(world, 2))
     first = world.run(make(world, given, stuck, parallelism=4))
@@ -456,7 +471,7 @@ def test_checkpoints_go_on_with_2_of_4_finished_and_a_run_of_5_reads_what_is_lef
     run = world.run(make(world, given, read, parallelism=5), world.drain_at(rows))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert sorted(read.asked[1:]) == ["part-4", "part-5"]
-    assert world.state().graph().vertex("parts").parallelism == 7  # two have finished for good, five read on
+    assert world.state().graph().vertex("parts").parallelism == 7  # two have finished for good, five continue reading
     assert world.released_ids("raw" if make is into_a_sink else "out")[: 6 * EACH] == ids_of(given)
     where = completed(world, 7)
     assert not {where[one] for one in ("part-4", "part-5") if one in where} & ended
@@ -477,7 +492,7 @@ def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: W
             raise ConnectionError("the job is stopped")
 
     first.then = then
-    # one by one: a split read together with one that the stop fails is not done, and rightly read again
+    # one by one: if the stop fails a split, one that is read together with it is rightly read again
     run = world.run(into_a_query(world, given, first, parallelism=2, most=1))
     assert run.status == "STOPPED", run
     assert world.run(into_a_query(world, given, second, parallelism=3), world.drain_at(36)).status == "FINISHED"
@@ -487,7 +502,7 @@ def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: W
 
 
 def test_r14_a_restore_returns_to_the_splits_of_its_checkpoint(world: World) -> None:
-    """What was read behind the checkpoint is void, and read again; what it covers is not."""
+    """Splits read after the checkpoint are void and read again. Splits that it covers are not."""
     given, first, second = splits(8), Read(), Read()
 
     def then(split: str) -> None:

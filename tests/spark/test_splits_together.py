@@ -1,4 +1,4 @@
-"""Small splits are read together: every row once all the same, and whatever fails is named by its split."""
+"""Small splits that are read together: every row is released once, and a failure names its split."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture(autouse=True)
 def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long a job takes here, it is short: 1, 2, 4, 8, … are read together."""
+    """Let every job count as short, so that 1, 2, 4, 8, … splits are read together."""
     monkeypatch.setattr(split_batch_size, "SMALL", 600.0)
     monkeypatch.setattr(split_batch_size, "SHORT", 600.0)
     monkeypatch.setattr(split_batch_size, "_GAINS", 600.0)
@@ -43,7 +43,7 @@ def job_of(
     sink: Callable[[str], Any] = FileSink,
     batched: bool = False,
 ) -> Job:
-    """parts (by split) -> doubled. Both have a sink."""
+    """Return the job parts (by split) -> doubled. Both have a sink."""
     job = Job("splits")
 
     @job.source(bounded=True, splits=given, parallelism=parallelism, max_splits_per_batch=most, batched=batched)
@@ -60,7 +60,7 @@ def job_of(
 
 
 def entries(world: World, subtasks: int = 1) -> list[tuple[str, ...]]:
-    """What each entry completes, in order."""
+    """Return the splits that each entry completes, in order."""
     return [one.completes for number in range(subtasks) for _, one in records(world, number) if isinstance(one, Batch)]
 
 
@@ -95,7 +95,7 @@ def test_several_subtasks_read_together_without_being_asked(world: World) -> Non
 
 @pytest.mark.parametrize(("parallelism", "most"), [(1, None), (2, 1)], ids=["one subtask", "bound of one"])
 def test_one_by_one_where_nobody_asked_for_more(world: World, parallelism: int, most: int | None) -> None:
-    """Of a source that one subtask reads the function may write over what it gave for the split before."""
+    """If one subtask reads the source, the function may overwrite the data that it returned for the previous split."""
     given = splits(10)
     ends(world, job_of(world, given, Read(), parallelism, most), given)
     assert set(map(len, entries(world, parallelism))) == {1}
@@ -117,7 +117,7 @@ def test_empty_ones_among_them_and_columns_in_another_order(world: World) -> Non
 def test_those_that_the_function_does_not_give_in_time_are_read_later(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is there is read, and its entry names nothing else."""
+    """The splits that the function has returned are read, and the entry names only these."""
     monkeypatch.setattr(split_stage, "SHORT", -1.0)
     given, read = splits(12), Read()
     ends(world, job_of(world, given, read), given)
@@ -125,7 +125,7 @@ def test_those_that_the_function_does_not_give_in_time_are_read_later(
     assert read.asked == ["part-0", *names(0, 12)]
 
 
-# ---- those that fail
+# ---- failing splits
 
 
 def test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count(world: World) -> None:
@@ -170,7 +170,7 @@ def test_one_with_other_columns_is_named(world: World) -> None:
 
 @pytest.mark.slow
 def test_one_that_fails_only_beside_others_is_read_alone(world: World) -> None:
-    """And so are some that follow, before any are read together again."""
+    """Some of the next splits are read alone, too, before any are read together again."""
     given, now = splits(40), list[str]()
 
     def then(split: str) -> None:
@@ -196,7 +196,7 @@ def sleeping(seconds: float, plain: Read) -> Callable[[Any, Any], DataFrame]:
 def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_one_by_one(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Patience is none: whatever is read together is cancelled."""
+    """The limit of patience is zero: every batch of several splits is cancelled."""
     monkeypatch.setattr(split_batch_size, "_GIVEN_UP", 0)
     given, asked = splits(12), Read()
     ends(world, job_of(world, given, sleeping(0.3, asked)), given)
@@ -282,7 +282,7 @@ def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was
 
 @pytest.mark.slow
 def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_nothing_else(world: World) -> None:
-    """R23, FLIP-383."""
+    """See R23 and FLIP-383."""
     given, read = splits(30), Read()
     died = world.run(job_of(world, given, Read()), storage=DiesAt(world.storage, "doubled", BATCH))
     assert died.status == "RESTARTING"
@@ -297,11 +297,11 @@ def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_no
     assert found.splits_kept == {"parts": 30 - len(lost.completes)}
 
 
-# ---- a function that is given several
+# ---- a function for several splits
 
 
 class ReadMany(Read):
-    """``calls``: the splits of each call."""
+    """A function that gets several splits. ``calls``: the splits of each call."""
 
     def __init__(self) -> None:
         super().__init__()

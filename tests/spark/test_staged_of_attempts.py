@@ -1,4 +1,4 @@
-"""What attempts have staged that others of their subtask follow under one driver, which may run for months."""
+"""Staged output of attempts that later attempts replace under one driver, which may run for months."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ KINDS: dict[str, tuple[Callable[[World], Job], str, str, dict[str, Any]]] = {
 
 
 class FailingBehindStage(WrappedStorage):
-    """Each attempt of a vertex but the third stages a batch, and can neither prepare nor publish it. ``look``: called
-    before the third publishes."""
+    """A storage on which each attempt of a vertex but the third fails after it has staged a batch.
+
+    Such an attempt can neither prepare nor publish. ``look``: called before the third attempt publishes.
+    """
 
     def __init__(self, inner: Storage, vertex: str, look: Callable[[], None], opened: list[str] | None = None) -> None:
         super().__init__(inner)
@@ -54,7 +56,7 @@ class FailingBehindStage(WrappedStorage):
 
 
 def staged_by(world: World, uid: str) -> list[int]:
-    """The numbers of the attempts."""
+    """Return the numbers of the attempts that have staged output of the sink."""
     staging = Path(world.path(uid)) / "_ckpt" / world.job_id / uid / "staging"
     names = [place.name for place in staging.iterdir()] if staging.exists() else []
     return sorted({AttemptId.parse(attempt_of(name) or "").number for name in names})

@@ -1,4 +1,4 @@
-"""State is cut into another number of parts by Spark's ``repartition`` (R21): what is set for it, for it alone."""
+"""Repartitioning of state by Spark's ``repartition`` (R21), with settings that hold for it alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_cut_looks_up_no_key_and_the_query_that_goes_on_counts_them(spark: Spa
 
 
 def run(spark: SparkSession, world: World, folder: SparkFolder, progress: list[Any] | None = None) -> dict[int, int]:
-    """The counts by id that it gives."""
+    """Run the query to its end; return its counts by id."""
     found: dict[int, int] = {}
 
     def collect(frame: DataFrame, batch_id: int) -> None:
@@ -53,7 +53,7 @@ def run(spark: SparkSession, world: World, folder: SparkFolder, progress: list[A
 
 
 def keys_of(world: World) -> int:
-    """By the newest snapshot of each part."""
+    """Return the number of keys in the newest snapshots of all partitions."""
     total = 0
     for part in (world.base / "v/1/state/0").iterdir():
         snapshots = sorted(part.glob("*.zip"), key=lambda path: int(path.name.partition("_")[0]))

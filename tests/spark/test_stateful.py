@@ -1,4 +1,4 @@
-"""Operators that keep state: what the plan says of them, and their state across stops, kills, restores and drops."""
+"""Operators with state: their place in the plan, and their state across stops, kills, restores and drops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Make = Callable[[DataFrame, DataFrame, DataFrame], DataFrame]
 
 
 class Running(StatefulProcessor):
-    """Rows seen of each key so far."""
+    """A processor that counts the rows of each key."""
 
     def init(self, handle: Any) -> None:
         self.seen = handle.getValueState("seen", "n long")
@@ -113,7 +113,7 @@ def job(
     behind: Callable[[DataFrame], DataFrame] = lambda rows: rows,
     cleaned: Callable[[DataFrame], DataFrame] = lambda rows: rows,
 ) -> Job:
-    """History, cleaned by a function of its own, beside a live feed; ``behind`` stands behind their union."""
+    """Return a job with history, which a function cleans, and a live feed. ``behind`` follows their union."""
     job = Job("stateful")
 
     @job.source(bounded=True, max_files_per_trigger=1)
@@ -133,13 +133,13 @@ def job(
 
 
 def put(world: World) -> Counter[int]:
-    """Returns how many rows each key has."""
+    """Write the input; return the number of rows of each key."""
     numbers = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     return Counter(number % 3 for number in numbers)
 
 
 def counted_right(world: World, expected: Counter[int]) -> None:
-    """Every count was given once, the last one is right."""
+    """Check that every count was released once and that the last one is right."""
     rows = world.released()
     assert len({(row["k"], row["id"]) for row in rows}) == len(rows)
     assert {k: max(row["id"] for row in rows if row["k"] == k) for k in expected} == dict(expected)
@@ -185,7 +185,7 @@ def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world
 @pytest.mark.slow
 def test_r4_any_state_in_python_goes_back_to_a_checkpoint(world: World) -> None:
     expected = put(world)
-    # history is not at its end then, nor does it come there in the next run: that would ask for another checkpoint
+    # history does not end here, nor in the next run: its end would trigger another checkpoint
     stopped = world.stop_in_batch(job(world, running), "behind")
     assert (stopped.status, stopped.cause) == ("STOPPED", None)
     number = world.state().last_completed

@@ -1,4 +1,4 @@
-"""Stops that fail, in whole jobs: nothing that did not take place is called STOPPED."""
+"""Failed stops of whole jobs: a job is STOPPED only after a stop that took place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ from tests.support.waiting import wait_until
 
 
 class NoBarrier(WrappedStorage):
-    """While ``broken`` is set, each barrier can be appended at the second time only, too late for its checkpoint."""
+    """A storage that refuses each barrier at first while ``broken`` is set.
+
+    The second append succeeds, too late for the checkpoint.
+    """
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)
@@ -48,7 +51,7 @@ class NoBarrier(WrappedStorage):
 
 
 def slow(world: World) -> tuple[Job, Path, Path]:
-    """A job whose first batch has begun when the one file is there, and goes on when somebody makes the other."""
+    """Return a job whose first batch creates one file and waits until the test creates the other one."""
     job = Job("slow")
     began, go = world.base / "began", world.base / "go"
 
@@ -85,7 +88,7 @@ def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: Wor
         wait_until(lambda: world.state().outcomes, "how the stop went")
         storage.broken = False
 
-    # the end of history asks for the only other checkpoint, and history stands still until the stop has failed
+    # the end of history triggers the only other checkpoint; history is paused until the stop has failed
     held = HookedStorage(storage, at_prepared("doubled", 2, until_it_has_failed))
     run = world.run(mixed(world), hear, held, checkpoint_interval=36_000, tolerable_failed_checkpoints=1)
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -128,7 +131,7 @@ def test_a_retry_whose_time_is_over_says_so_and_stops_with_a_savepoint(world: Wo
 
 @pytest.fixture
 def spark_log(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """What Spark logs from WARN up, in a file: its standard error is not where this process has it."""
+    """Yield a file with Spark's log from WARN up, because this process cannot read Spark's standard error."""
     jvm: Any = spark._jvm
     context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
     configuration, path = context.getConfiguration(), tmp_path / "spark.log"
@@ -162,7 +165,7 @@ def test_d18_a_batch_that_runs_when_the_job_is_stopped_ends_by_itself_or_in_sile
     spark: SparkSession,
     spark_log: Path,
 ) -> None:
-    """Hundreds of lines of stack traces stood under a run in which nothing had gone wrong."""
+    """The bug printed hundreds of lines of stack traces for a run without an error."""
     monkeypatch.setattr(local_gateway, "LAST_BATCH", patience)
     job, began, go = slow(world)
     expected = world.put_ids("live", 1, 4)

@@ -1,4 +1,4 @@
-"""What a batch wrote to its partition is on the disk before the record that names it (R17). No Spark runs here."""
+"""A batch's files in its partition: they are on disk before a record names them (R17). No Spark runs here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.spark.harness import write_rows
 
 
 class Frame:
-    """A frame of one row, as far as it is written."""
+    """A frame of one row with the methods that its writer calls."""
 
     schema: Any = None
 

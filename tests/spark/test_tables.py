@@ -1,4 +1,4 @@
-"""A table that a job finds, or makes: in its driver, before anything is staged."""
+"""Tables that a job finds or creates, in its driver, before it stages anything."""
 
 from __future__ import annotations
 

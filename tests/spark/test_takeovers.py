@@ -1,4 +1,7 @@
-"""What was decided before is kept, and decided before anything else can come in between (issue: recovery's edges)."""
+"""Decisions of earlier drivers.
+
+A driver keeps them, and decides before anything else can intervene (issue: recovery's edges).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ from tests.support.waiting import wait_until
 
 
 class DiesAt(WrappedStorage):
-    """Cannot be written from the first entry on whose text holds ``text`` while ``when()``."""
+    """A storage that fails from the first entry on that contains ``text`` while ``when()`` is true."""
 
     def __init__(self, inner: Any, text: str, when: Callable[[], bool] = lambda: True, path: str = "") -> None:
         super().__init__(inner)
@@ -63,7 +66,7 @@ def run_into(world: World, job: Job, storage: DiesAt, **options: Any) -> None:
     assert storage.dead
 
 
-# ---- event time of what is over
+# ---- event time of finished vertices
 
 
 def windows_of(ids: set[int]) -> dict[int, int]:
@@ -74,8 +77,10 @@ def windows_of(ids: set[int]) -> dict[int, int]:
 
 
 def dead_behind_the_end_of_history(world: World, job: Job, **options: Any) -> None:
-    """A driver that dies when history has ended, before anything of it is published behind: the consumer stands still
-    in its first batch meanwhile, and history does until the consumer stands."""
+    """Let a driver die when history has ended and the consumer has published nothing.
+
+    The consumer is paused in its first batch until history has ended. History waits until the consumer is paused.
+    """
     held: list[str] = []
 
     def hold() -> None:
@@ -94,7 +99,7 @@ def dead_behind_the_end_of_history(world: World, job: Job, **options: Any) -> No
 
 
 def test_a_finished_vertex_keeps_its_event_time_for_its_consumer(world: World) -> None:
-    """Else the live feed alone drives event time after a retry, and history that is still to be read is late."""
+    """Otherwise the live feed alone drives event time after a retry, and unread history is late."""
     expected = world.put_ids("history", 8, 10) | world.put_ids("live", 2, 5, 100_000)
     dead_behind_the_end_of_history(world, windows(world, chain=False))
     all_of_live = lambda: world.state().last_completed > 0 and world.read_up_to("counts", "live") >= 1  # noqa: E731
@@ -104,7 +109,7 @@ def test_a_finished_vertex_keeps_its_event_time_for_its_consumer(world: World) -
 
 
 def test_a_bounded_job_in_streaming_mode_is_planned_again_with_the_event_time_of_what_is_over(world: World) -> None:
-    """Append mode needs a watermark: without the one of the finished vertex the retry would be refused for ever."""
+    """Append mode needs a watermark. Without the finished vertex's watermark the retry would be refused forever."""
     expected = world.put_ids("history", 4, 10)
     dead_behind_the_end_of_history(world, windows(world, chain=False, live_too=False), mode="streaming")
     run = world.run(windows(world, chain=False, live_too=False))
@@ -137,11 +142,11 @@ def test_another_mode_is_refused_and_nothing_is_written(world: World) -> None:
     assert world.everything_under_root() == written
 
 
-# ---- decided after the claim
+# ---- decisions after the claim
 
 
 def before_its_claim(world: World, act: Callable[[], None]) -> HookedStorage:
-    """A storage through which a driver, just before it claims its epoch, lets ``act`` happen elsewhere."""
+    """Return a storage that calls ``act`` just before a driver claims its epoch."""
     done: list[str] = []
 
     def hook(verb: str, path: str) -> None:
@@ -198,7 +203,7 @@ def test_a_job_that_finished_between_look_and_claim_is_not_run_again(world: Worl
 def test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not the one that was there when this driver began to look."""
+    """The driver that was current when this one began to check is not ended."""
     ended: list[object] = []
 
     def end_worker(worker: Worker, grace: float) -> str:
@@ -215,7 +220,7 @@ def test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken(
     assert ended == [2]
 
 
-# ---- ends that only the log knows
+# ---- ends that are only in the log
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
@@ -230,7 +235,7 @@ def test_r11_a_subtask_whose_log_is_closed_is_finished_whatever_the_journal_says
     assert world.released_ids() == sorted(expected)
 
 
-# ---- a job of which nothing completed
+# ---- a job that has completed nothing
 
 
 def with_column(world: World, column: str, folder: str = "history", *, feed: str = "live", fails: bool = False) -> Job:
@@ -255,7 +260,7 @@ def with_column(world: World, column: str, folder: str = "history", *, feed: str
 
 
 def test_a_job_of_which_nothing_completed_is_corrected_and_begins_anew(world: World) -> None:
-    """Its folder was the wrong one, its function failed, its output has another column now."""
+    """The folder was the wrong one, the function failed, and the output has another column now."""
     world.put_ids("wrong", 3, 2, 500)
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     failed = world.run(with_column(world, "a", "wrong", fails=True), checkpoint_interval=600)
@@ -269,7 +274,7 @@ def test_a_job_of_which_nothing_completed_is_corrected_and_begins_anew(world: Wo
 
 
 def checkpoints_of_nothing(world: World) -> None:
-    """Several complete, and are released, while there is nothing to read; then the driver is stopped."""
+    """Let several checkpoints complete and be released while there is nothing to read; then stop the driver."""
     world.path("wrong")
     world.path("live")
     stopped = world.run(with_column(world, "a", "live2"), world.ask("stop", lambda: world.state().last_released >= 2))
@@ -278,7 +283,7 @@ def checkpoints_of_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
 def test_checkpoints_that_cover_nothing_do_not_keep_a_job_from_being_corrected(world: World, dies: str) -> None:
-    """They complete while a first batch takes its time, or a folder is still empty."""
+    """Checkpoints of nothing complete while a first batch runs long, or while a folder is still empty."""
     checkpoints_of_nothing(world)
     last = world.state().last_completed
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
@@ -292,16 +297,16 @@ def test_checkpoints_that_cover_nothing_do_not_keep_a_job_from_being_corrected(w
 
 
 def published_without_a_checkpoint(world: World) -> None:
-    """Batches of the wrong folder are published and staged; no checkpoint completes."""
+    """Publish and stage batches of the wrong folder without a completed checkpoint."""
     world.put_ids("wrong", 3, 2, 500)
-    storage = DiesAt(world.storage, '"type": "CheckpointTriggered"')  # the first one, for the end of the source
+    storage = DiesAt(world.storage, '"type": "CheckpointTriggered"')  # the first one, at the end of the source
     run_into(world, with_column(world, "a", "wrong"), storage, checkpoint_interval=600)
     assert any(isinstance(record, Batch) for _, record in world.records("made"))
 
 
 @pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
 def test_r4_what_was_published_before_it_began_anew_is_void(world: World, dies: str) -> None:
-    """Also when the driver that begins anew dies on the way."""
+    """This also holds if the driver that restarts from scratch dies on the way."""
     published_without_a_checkpoint(world)
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     if dies != "never":
@@ -313,13 +318,13 @@ def test_r4_what_was_published_before_it_began_anew_is_void(world: World, dies: 
 
 def test_a_job_of_which_something_completed_is_refused_by_name_and_nothing_is_written(world: World) -> None:
     world.put_ids("history", 2, 2)
-    # not the first checkpoint: it may be completed before anything was read, and then nothing is decided
+    # not the first checkpoint: it may complete before anything was read, and then nothing is decided
     world.run(with_column(world, "a"), world.ask("stop", lambda: world.released_count() > 0))
     written = world.everything_under_root()
     with pytest.raises(SchemaChangedError, match="made"):
         world.run(with_column(world, "b"))
     with pytest.raises(DefinitionChangedError, match="source 'live' has another paths"):
-        world.run(with_column(world, "a", feed="elsewhere"))  # of history, which may be over, nothing is called
+        world.run(with_column(world, "a", feed="elsewhere"))  # history may be over: its function is not called
     assert world.everything_under_root() == written
 
 
@@ -340,18 +345,21 @@ def test_a_driver_that_dies_before_it_runs_leaves_word_of_it(world: World) -> No
 
 def test_a_driver_removes_what_the_drivers_before_left_and_nobody_owns(world: World) -> None:
     storage = world.storage
-    storage.create("job/requests/early.json", b"?")  # not to be understood: it is answered, not forgotten
-    world.request("stop")  # for epoch 0: nobody's
+    storage.create("job/requests/early.json", b"?")  # an unreadable request is answered, not deleted
+    world.request("stop")  # for epoch 0, which nothing owns
     left = world.root / "job" / "frozen" / ".tmp-0123456789abcdef"
     left.parent.mkdir()
     left.write_bytes(b"")
     tidy_up(storage, "job", 1)
-    assert left.exists()  # it may be somebody's
+    assert left.exists()  # another process may own it
     assert storage.list("job/requests") == ["early.json"]
 
 
 def test_leftovers_that_cannot_be_deleted_keep_nobody_from_going_on(world: World) -> None:
-    """Another user's file, an object under legal hold: nothing needs them, and the job could never be run again."""
+    """Examples are another user's file or an object under legal hold.
+
+    Nothing needs such leftovers, but the job could never run again.
+    """
     world.put_ids("history", 2, 2)
     world.put_ids("live", 1, 2, 1000)
     run = world.run(mixed(world, chain=False), world.ask("stop", lambda: world.released_count() >= 6))
@@ -381,7 +389,7 @@ def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) 
     drain = world.drain_at(6)
 
     def hear(line: dict[str, Any]) -> None:
-        if line["kind"] == "running":  # and a writer was killed just now
+        if line["kind"] == "running":  # a writer was killed at this moment
             (world.root / "job" / "vertices" / "doubled" / "0" / "log" / ".tmp-0123456789abcdef").write_bytes(b"")
         drain(line)
 
@@ -424,7 +432,7 @@ def test_a_journal_that_is_gone_is_no_new_job(world: World) -> None:
 
 
 def test_columns_that_may_be_null_after_an_input_was_left_out_are_the_same_columns(world: World) -> None:
-    """A union of files, whose columns may be null, and of a source whose columns may not."""
+    """The job unites files, whose columns may be null, with a source whose columns may not."""
     expected = world.put_ids("history", 2, 2)
     over = lambda: any(world.state().dropped.values())  # noqa: E731
     job = with_ticks(world)
@@ -455,7 +463,7 @@ def with_ticks(world: World) -> Job:
 
 
 def test_a_name_that_spark_takes_for_a_pattern_is_not_frozen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that comes between the planning and the freezing of the source."""
+    """The file appears between the planning and the freezing of the source."""
     world.put_ids("history", 1, 2)
     world.put_ids("live", 1, 2, 1000)
     world.put("history", "a[1]", [{"id": 7, "k": 7}])
@@ -476,7 +484,7 @@ def test_a_name_that_spark_takes_for_a_pattern_is_not_frozen(world: World, monke
     ids=["partitions", "format", "path"],
 )
 def test_another_layout_of_the_output_is_refused_and_nothing_is_written(world: World, other: dict[str, Any]) -> None:
-    """Readers that list the folder would miss rows, or fail."""
+    """Readers that list the folder would miss rows or fail."""
     world.put_ids("history", 2, 2)
     world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0))
     written = world.everything_under_root()
@@ -508,7 +516,10 @@ def elsewhere(world: World, out: str) -> Job:
 
 
 def test_a_finished_job_that_is_asked_to_run_as_another_one_is_refused(world: World) -> None:
-    """Nothing would run, and that would be called a success: a second day under the id of the first, say."""
+    """Nothing would run, and the run would count as a success.
+
+    Example: a second day under the id of the first.
+    """
     world.put_ids("history", 2, 2)
     assert world.run(bounded(world), params={"day": "1"}).status == "FINISHED"
     assert world.run(bounded(world), params={"day": "1"}).status == "FINISHED"
@@ -523,7 +534,7 @@ def test_a_finished_job_that_is_asked_to_run_as_another_one_is_refused(world: Wo
 
 
 def test_a_source_that_ended_without_a_file_is_told_of_at_every_start(world: World) -> None:
-    """Its folder may have been the wrong one, and its function is not called again."""
+    """The source's folder may have been the wrong one, and its function is not called again."""
     world.path("history")
     world.put_ids("live", 1, 2)
     over = lambda: "history" in world.state().finished_operators() and world.released_count() > 0  # noqa: E731

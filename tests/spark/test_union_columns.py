@@ -1,4 +1,7 @@
-"""What a transform is given does not change when a source that ended is left out of a union: names, order, types."""
+"""The columns that a transform gets from a union.
+
+Their names, order and types stay the same when an ended source is left out.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ def job_of(
 
 
 def put(world: World, folder: str, name: str, schema: str, ids: list[int]) -> None:
-    """Rows {id, k: id + 500}, in the schema's order and of its types."""
+    """Write rows {id, k: id + 500} with the schema's order and types."""
     columns = [column.split() for column in schema.split(", ")]
     types = {"int": pa.int32(), "long": pa.int64()}
     values = [{"id": one, "k": one + 500} for one in ids]
@@ -125,7 +128,7 @@ def lines_of(ids: list[int]) -> list[str]:
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
 @pytest.mark.parametrize("case", CASES)
 def test_an_unchanged_job_goes_on_with_the_columns_it_had(world: World, case: str, chain: bool) -> None:
-    """Without history's function, and without its folder."""
+    """The run calls no function of history and does not need its folder."""
     schemas, called = CASES[case], list[str]()
     fill(world, *schemas)
     first_run(world, job_of(world, *schemas, chain=chain))
@@ -145,7 +148,7 @@ def test_csv_goes_on_in_the_order_it_had(world: World, chain: bool) -> None:
     schemas = CASES["order"]
     expected = fill(world, *schemas)
     first_run(world, job_of(world, *schemas, fmt="csv", chain=chain))
-    for name, start in (("l8", 2000), ("l9", 3000)):  # the plan of a run without history is gone on from as well
+    for name, start in (("l8", 2000), ("l9", 3000)):  # a run can also resume from the plan of a run without history
         put(world, "live", name, schemas[1], [start, start + 1])
         expected += [start, start + 1]
         stop_after(world, job_of(world, *schemas, fmt="csv", chain=chain), len(expected))
@@ -183,7 +186,7 @@ def test_rows_that_come_after_history_was_left_out(world: World, fmt: Format, ch
 
 
 def test_state_goes_on_under_the_keys_it_has(world: World) -> None:
-    """A key of another type would be another key, and a state that Spark cannot read."""
+    """A key of another type would be another key, and Spark could not read the state."""
     schemas = ("id long, k long", "k int, id int")
     fill(world, *schemas)
     counts: Shape = lambda rows: rows.groupBy("id").agg(F.count("k").alias("n"))  # noqa: E731
@@ -195,7 +198,10 @@ def test_state_goes_on_under_the_keys_it_has(world: World) -> None:
 
 
 def test_windows_go_on_by_the_event_time_they_had(world: World) -> None:
-    """One row in the middle of a window before, the other after history was left out; a row's id is its time."""
+    """One row falls into a window that was open when history was left out, and another one into a later window.
+
+    A row's id is its time.
+    """
     schemas = ("id long, k long", "k int, id int")
 
     def job() -> Job:
@@ -226,7 +232,10 @@ def test_windows_go_on_by_the_event_time_they_had(world: World) -> None:
 
 
 def test_the_rest_of_a_larger_union(world: World) -> None:
-    """History behind a transform of its own in the same query, before two live feeds, of which none is as the whole."""
+    """History has a transform of its own in the same query and precedes two live feeds.
+
+    Neither feed has the columns of the whole union.
+    """
 
     def job() -> Job:
         job = Job("three")
@@ -256,7 +265,7 @@ def test_the_rest_of_a_larger_union(world: World) -> None:
     assert csv_lines(world) == lines_of([*expected, 2000, 2001])
 
 
-# ---- what was changed is still refused
+# ---- changes that are still refused
 
 
 @pytest.mark.parametrize(
@@ -278,7 +287,7 @@ def test_a_column_that_was_changed_is_refused(world: World, live: str, named: st
 
 
 def test_a_column_that_a_position_would_take_for_another_is_refused(world: World) -> None:
-    """The output would be of the same columns, with the values of others."""
+    """The output would have the same columns with the values of others."""
     schemas = CASES["order"]
     fill(world, *schemas)
     by_position: Shape = lambda rows: rows.toDF("a", "b")  # noqa: E731
@@ -301,7 +310,10 @@ def test_a_column_that_nobody_sees_may_be_read_as_well(world: World) -> None:
 
 
 def test_a_journal_that_does_not_tell_is_gone_on_from_as_before(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last release recorded no unions: the same order goes on, another one is refused by name."""
+    """The last release recorded no unions.
+
+    The same order of columns continues, and another order is refused by name.
+    """
 
     def without_unions(*fields: Any) -> PlanRecorded:
         plan = PlanRecorded(*fields)

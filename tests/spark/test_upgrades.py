@@ -1,4 +1,7 @@
-"""A running job goes on as another version of it, in the same driver: each row once, and what does not fit is left."""
+"""Upgrades of a running job to another version, in the same driver.
+
+Each row is released once, and a version that does not fit is not adopted.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ COUNTED = 'return rows.groupBy("k").agg(F.count("*").alias("n"), F.max("id").ali
 
 
 def version(world: World, name: str, marked: str = "", counts: str = "", more: str = "", sinks: str = "") -> str:
-    """A file with a version of the job, its sinks included; returns its reference."""
+    """Write a file with a version of the job, its sinks included; return its reference."""
     marked = marked or 'return rows.withColumn("by", F.lit("two"))'
     counts = counts or COUNTED
     path = Path(world.path("versions")) / f"{name}.py"
@@ -61,7 +64,10 @@ def version(world: World, name: str, marked: str = "", counts: str = "", more: s
 
 
 def with_more(world: World, name: str) -> str:
-    """With a sink more of a query that there is, a query more that reads it, and one of a source of its own."""
+    """Write a version with more operators; return its reference.
+
+    They are a sink of a query, a query that reads it, and a query with its own source.
+    """
     more = f"""
         job.sink("copies", marked, FileSink("{world.path("copies")}"))
 
@@ -81,7 +87,7 @@ def with_more(world: World, name: str) -> str:
 
 
 class Journaled(WrappedStorage):
-    """Notes what is written into the journal."""
+    """A storage that records the journal's entries."""
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)
@@ -144,7 +150,7 @@ def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: Worl
         told.append(upgrade(script, v2, allow_non_restored_state=True))
         script.put(20)
         wait_until(lambda: (world.released_count("copies"), world.released_count("old")) == (10, 5), "the new sinks")
-        told.append(upgrade(script, v3))  # that was said of the version before
+        told.append(upgrade(script, v3))  # the permission was for the previous version
         told.append(upgrade(script, v3, allow_non_restored_state=True))
         script.put(30)
 
@@ -168,7 +174,10 @@ def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: Worl
 
 @pytest.mark.slow
 def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
-    """While it is tried nobody knows that: what is completed is released before the job leaves, but for that."""
+    """The trial of the new version does not notice the held output.
+
+    Before the job leaves, all other completed output is released.
+    """
     world.put_ids("live", 1, 10)
     open_, told, v2 = threading.Event(), list[RequestOutcome](), version(world, "v2")
     job = counting(world)
@@ -320,7 +329,10 @@ def test_if_no_version_can_begin_the_job_does_not_look_as_if_it_ran(
 @pytest.mark.slow
 @pytest.mark.parametrize("verbs", [1, 2, 4, 7, 12])
 def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_kill(world: World, verbs: int) -> None:
-    """At so many storage verbs behind the savepoint: before the claim, behind it, and while the version is recorded."""
+    """The driver dies this number of storage verbs after the savepoint.
+
+    That is before the claim, after it, or while the version is recorded.
+    """
     world.put_ids("live", 2, 10)
     world.put_ids("past", 1, 5)
     v2 = with_more(world, "v2")
@@ -352,7 +364,7 @@ def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_k
 
 
 def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World) -> None:
-    """Its process is told to go, and knows of no other epoch."""
+    """The request is for the driver's process and names the only epoch that is known of it."""
     world.put_ids("live", 2, 10)
     v2 = with_more(world, "v2")
     client = JobClient(str(world.root), world.job_id)
@@ -378,7 +390,7 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
 
 
 def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> None:
-    """Another driver: this one has the old epoch, and claims none over it."""
+    """Another driver claims the next epoch. This driver has the old one and must not claim above it."""
     world.put_ids("live", 1, 10)
     v2 = version(world, "v2")
 

@@ -1,4 +1,4 @@
-"""A file of the frozen list that is gone before it was read: the source could never end (R11)."""
+"""Files of the frozen list that vanish before they are read: their source could never end (R11)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_rows_of_one_partition_put_the_look_off_too() -> None:
 
 
 def test_what_one_look_has_found_is_no_end_yet() -> None:
-    """A broker that has just begun says of a topic that is there that it knows none."""
+    """A broker that has just started reports that an existing topic is unknown."""
     one, gone = topic(), "Topic orders is gone."
     assert [one.is_hopeless(why) for why in (gone, None, gone, "It ends at 7.", gone)] == [False] * 5
     one.read(json.dumps({"orders": {"0": 1}}))
@@ -82,7 +82,7 @@ def test_a_job_whose_history_vanishes_fails_by_name_and_finishes_when_it_is_back
     kept = world.base / "kept"
 
     def hook(verb: str, path: str) -> None:
-        """Right after the list was frozen."""
+        """Move the last file away right after the list was frozen."""
         if "/log/" in path and not kept.exists():
             last.rename(kept)
 

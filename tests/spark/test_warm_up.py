@@ -1,4 +1,4 @@
-"""What a worker that stands by runs once, so that its first batch is not Spark's first one."""
+"""The work that a standby worker runs once, so that its first batch is not Spark's first one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint says of event time: up to there, what it covers is complete."""
+"""The event time of a checkpoint: everything before it that the checkpoint covers is complete."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from tests.spark.jobs import windows
 def test_every_window_that_a_released_checkpoint_is_past_is_released(
     world: World, spark: SparkSession, chain: bool, empty_batches: str
 ) -> None:
-    """Spark closes windows with the batch after the one whose rows have moved the watermark; without empty batches
-    that one may be long in coming."""
+    """Spark closes windows in the batch after the one that moved the watermark.
+
+    Without empty batches that batch may come late.
+    """
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", empty_batches)
     world.put_ids("history", 3, 10)
     world.put_ids("live", 1, 10, 1_000)
@@ -27,12 +29,12 @@ def test_every_window_that_a_released_checkpoint_is_past_is_released(
 
     def past_live() -> bool:
         come = max((one for one in seen.values() if one is not None), default=0)
-        return come >= 1_010_000 and world.read_up_to("counts", "live") == 3  # a drain cuts the feed where it stands
+        return come >= 1_010_000 and world.read_up_to("counts", "live") == 3  # a drain ends the feed at its position
 
     drain = world.ask("drain", past_live)
 
     def hear(line: Line) -> None:
-        if world.state().dropped and not more:  # till then history holds event time back
+        if world.state().dropped and not more:  # until then history holds event time back
             more.extend(world.put_ids("live", 3, 10, 1_010))
         if line["kind"] == "released":
             state = world.state()

@@ -1,4 +1,4 @@
-"""A batch that one query gives to another is read whole where there is event time: its files are in no order of it."""
+"""Batches from one query to another with event time: they are read whole, because their files have no time order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ FILES = 8
 
 @pytest.fixture
 def task_per_file(spark: SparkSession) -> Iterator[None]:
-    """What a folder of large files does: Spark reads, and so writes, the largest file first, here the newest."""
+    """Give each file a task of its own, as in a folder of large files.
+
+    Spark reads, and so writes, the largest file first. Here this is the newest one.
+    """
     spark.conf.set("spark.sql.files.maxPartitionBytes", "100000")
     yield
     spark.conf.unset("spark.sql.files.maxPartitionBytes")
@@ -31,7 +34,10 @@ def read(reader: Any, folder: str) -> DataFrame:
 
 
 def late_if_split(world: World, *, watermark_at_source: bool) -> Job:
-    """No row is later than the delay as the files are read; all of them are read in one batch."""
+    """Return a job whose rows are never later than the delay in reading order.
+
+    It reads all files in one batch.
+    """
     job, folder = Job("whole"), world.path("live")
     mark = ("ts", "20 seconds")
 
@@ -58,7 +64,7 @@ def test_r13_a_batch_that_is_larger_than_the_read_limit_makes_none_of_its_rows_l
 ) -> None:
     for number in range(FILES):
         at = BEGIN + timedelta(seconds=10 * number)
-        # the newest file is the largest: it has the most rows, and their ids do not compress
+        # the newest file is the largest, with the most rows, and their ids do not compress
         rows = [{"id": (number * 1000 + i) * 7_919_777_777_777, "ts": at} for i in range(20 * (number + 1))]
         world.put("live", f"{number}", rows)
     done = world.ask("drain", lambda: world.read_up_to("live", "live") >= 0)

@@ -1,4 +1,4 @@
-"""Making sure that the driver before is gone (R8), with real processes."""
+"""Proof that the previous driver is gone (R8), with real processes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(
 
 
 def test_a_process_of_another_container_with_this_host_name_cannot_be_judged(child: Process) -> None:
-    """Its pid is another process here, or none: it would count as gone, and its folders as free."""
+    """Its pid belongs to another process here, or to none.
+
+    The process would count as gone, and its folders as free.
+    """
     with child:
         worker = replace(identity(child.pid), pid_namespace="pid:[1]")
         assert is_alive(worker) is None
@@ -85,7 +88,10 @@ def test_a_process_of_another_container_with_this_host_name_cannot_be_judged(chi
 def test_a_process_that_cannot_be_looked_at_is_not_taken_for_gone(
     child: Process, monkeypatch: pytest.MonkeyPatch, why: int
 ) -> None:
-    """One that has run out of files would take over from the living. ENOENT: so the system hides those of others."""
+    """A driver that has run out of file handles would take over from a living one.
+
+    ENOENT: in this way the system hides processes of other users.
+    """
     with child:
         worker, read = identity(child.pid), Path.read_text
 
@@ -94,7 +100,7 @@ def test_a_process_that_cannot_be_looked_at_is_not_taken_for_gone(
                 raise OSError(why, os.strerror(why))
             return read(path, *args, **more)
 
-        with monkeypatch.context() as patch:  # who ends the child looks there, too
+        with monkeypatch.context() as patch:  # the end of the child reads there, too
             patch.setattr(Path, "read_text", refused)
             alive, ended, me = is_alive(worker), end_worker(worker, grace=0.0), identify()
         assert (alive, ended) == (None, "unreachable")
@@ -115,7 +121,7 @@ def test_a_process_that_cannot_be_looked_at_any_more_is_not_killed(
 
 
 def test_a_process_that_has_other_work_is_never_killed(tmp_path: Path) -> None:
-    """As a triggerer is, which runs many JobMasters: whoever takes over from one of them would end them all."""
+    """A triggerer is such a process: it runs many JobMasters. A takeover from one of them would end them all."""
     itself = "import json, signal; from airflow_provider_ckpt.journal.worker_process import identify_shared as me"
     says = "from dataclasses import asdict; print(json.dumps(asdict(me())), flush=True); signal.pause()"
     with Process([sys.executable, "-c", f"{itself}; {says}"], tmp_path / "log") as shared:
@@ -148,7 +154,7 @@ def test_this_process_itself_counts_as_gone() -> None:
 def test_a_driver_that_cannot_be_killed_is_left_to_the_fence(
     child: Process, error: type[OSError], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It left just now, or it is another user's; the successor goes on in any case."""
+    """The process has just left, or belongs to another user. The successor continues in either case."""
 
     def kill(pid: int, number: int) -> None:
         raise error

@@ -1,4 +1,4 @@
-"""What the application of a worker is told by whoever begins it."""
+"""Arguments that a worker's application gets from the process that starts it."""
 
 from __future__ import annotations
 

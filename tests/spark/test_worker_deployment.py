@@ -1,4 +1,4 @@
-"""A worker that is for one deployment runs nothing of another, and needs no Spark to say so."""
+"""A worker of one deployment: it runs nothing of another one, and needs no Spark to refuse that."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from airflow_provider_ckpt.storage.root import open_root
 
 
 def test_w20_of_a_deployment_that_followed_its_own_it_runs_nothing(tmp_path: Path) -> None:
-    """Its task in Airflow was late: somebody has prepared the job again since."""
+    """The worker's task in Airflow was late, and the job was prepared again in the meantime."""
     storage = open_root(open_storage(tmp_path))
     journal = Journal(storage, "orders")
     for nonce in ("first", "second"):

@@ -1,4 +1,4 @@
-"""What a worker says when it leaves, for whoever begins it again."""
+"""Reports of a worker that leaves, for the process that starts the next one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too(status: Jo
 
 @pytest.mark.parametrize("is_lost", [True, False])
 def test_one_that_misses_a_result_which_it_reads_blames_the_run(is_lost: bool) -> None:
-    """It ends with that, and the next one produces the result again: in Airflow that costs the reader no try."""
+    """The run ends with this failure, and the next run produces the result again.
+
+    In Airflow this costs the reader no try.
+    """
     said: list[StatusLine] = []
     attempt = AttemptId.parse("0002-01-deadbeef")
     failure = SubtaskFailed(2, SubtaskId("report/0"), attempt, "0.parquet is gone", result_is_lost=is_lost)

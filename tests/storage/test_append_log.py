@@ -51,7 +51,7 @@ def open_log(storage: Storage, *, skip_kept: bool = False) -> AppendLog:
 
 @pytest.fixture(params=[1, 4], ids=["one after the other", "several at once"])
 def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
-    """As a disk, or a store far away, is read."""
+    """Open a storage that is read like a disk, or like a remote store."""
     opened = open_storage(tmp_path / "root")
     opened.requests_at_once = request.param
     return opened
@@ -77,7 +77,7 @@ def test_entries_are_read_in_the_order_they_were_appended(storage: Storage) -> N
 
 
 def test_a_store_far_away_is_asked_for_several_entries_at_once(storage: Storage) -> None:
-    """None is answered before so many are asked for."""
+    """The store answers no read until three are in progress."""
 
     class Far(WrappedStorage):
         together = threading.Barrier(3, timeout=60)
@@ -190,7 +190,7 @@ def test_r17_a_lost_reply_is_no_defeat(storage: Storage, repeats: bool) -> None:
 
 
 class Failing(WrappedStorage):
-    """Creations fail while ``broken``; ``lands`` says whether they take effect."""
+    """Storage whose creations fail while ``broken``. ``lands``: the creation takes effect nevertheless."""
 
     broken = False
     lands = False
@@ -356,7 +356,7 @@ def test_r3_a_taker_paused_before_its_entry_learns_that_its_number_was_truncated
 
 
 def test_r3_a_taker_whose_number_was_the_last_one_and_was_truncated_learns_it(storage: Storage) -> None:
-    """Nothing lies behind the entry it made: only the head, which moved past it, says so."""
+    """No entry follows the taker's own. Only the head, which has moved past it, shows the loss."""
     owner = filled(storage, "open 1", 1)
     taker = open_log(storage)
     taker.load()
@@ -370,7 +370,7 @@ def test_r3_a_taker_whose_number_was_the_last_one_and_was_truncated_learns_it(st
 
 
 def test_r3_a_taker_of_a_number_right_below_the_head_learns_it_though_nothing_is_behind(storage: Storage) -> None:
-    """Its entry is the last one that a list shows, and no reader ever sees it."""
+    """The taker's entry is the last one in a listing, but no reader ever reads it."""
     owner = filled(storage, "open 1", 1)
     taker = open_log(storage)
     taker.load()
@@ -413,7 +413,7 @@ def test_r3_an_idle_reader_below_the_head_is_told_in_time(storage: Storage) -> N
 
 
 def test_r3_a_watchful_reader_is_told_at_once_however_often_it_found_nothing(storage: Storage) -> None:
-    """What it is about to read is absent, as if nobody had written it."""
+    """The next entry is absent, as if it had never been written."""
     log = filled(storage, "open 1", 1)
     reader = AppendLog(storage, "log", format="test", keep=is_open, watchful=True)
     reader.load()
@@ -422,14 +422,17 @@ def test_r3_a_watchful_reader_is_told_at_once_however_often_it_found_nothing(sto
     for body in ("open 2", 3, 4):
         log.append(body)
     log.truncate(4)
-    assert bodies(reader.tail()) == ["open 2"]  # which is there still
+    assert bodies(reader.tail()) == ["open 2"]  # a kept entry, which still exists
     with pytest.raises(BelowHeadError):
         reader.tail()
     assert bodies(reader.load()) == ["open 1", "open 2", 4]
 
 
 def test_r3_a_watchful_reader_does_not_go_by_an_entry_that_stays(storage: Storage) -> None:
-    """The last one it read took the log over: it is there for ever, whatever is gone behind it."""
+    """The last entry it read is a take-over, which is kept forever.
+
+    So its existence proves nothing about later entries.
+    """
     log = filled(storage, 0, "open 1")
     reader = AppendLog(storage, "log", format="test", keep=is_open, watchful=True)
     reader.load()
@@ -476,7 +479,7 @@ def test_r3_a_truncation_that_was_paused_cannot_move_the_head_back(storage: Stor
     log = filled(storage, *range(8))
 
     class Paused(WrappedStorage):
-        """Lets the other one truncate further just before the head record is written."""
+        """Storage that truncates the log further just before the head record is written."""
 
         def create(self, path: str, data: bytes) -> None:
             log.truncate(6)
@@ -500,13 +503,13 @@ def test_r3_the_head_is_recorded_before_anything_is_deleted_and_deletion_goes_up
 
 
 def test_r3_of_two_truncations_to_one_head_the_record_decides_what_stays(storage: Storage) -> None:
-    """The loser of the race deletes by the record that is there, not by what it would have kept itself."""
+    """The loser of the race deletes as the existing record demands, not by its own rule for kept entries."""
     log = AppendLog(storage, "log", format="test")
     for number in range(6):
         log.append(number)
 
     class Raced(WrappedStorage):
-        """The other one writes its record just before ours."""
+        """Storage in which another process writes its head record first."""
 
         def create(self, path: str, data: bytes) -> None:
             with pytest.raises(SimulatedCrash):
@@ -530,7 +533,7 @@ def test_an_entry_that_is_missing_is_not_taken_for_one_that_need_not_stay(storag
 
 @pytest.mark.parametrize("truncated", [False, True])
 def test_a_log_that_has_vanished_is_not_a_quiet_one(storage: Storage, truncated: bool) -> None:
-    """Somebody deletes the folder, or the disk under it is gone: a reader is told, and nobody appends into the void."""
+    """The folder was deleted, or its disk is gone. Readers raise an error, and writers do not start a new log."""
     log = filled(storage, "a", "b", "c")
     if truncated:
         log.truncate(2)
@@ -555,7 +558,7 @@ def test_a_log_that_is_truncated_between_list_and_look_is_not_damaged(storage: S
     log = filled(storage, "a", "b", "c")
 
     class Raced(WrappedStorage):
-        """Truncates up to the end whenever the reader, once it has loaded, has listed."""
+        """Storage that truncates the log to its end after each listing, once the reader has loaded."""
 
         loaded = False
 
@@ -574,8 +577,11 @@ def test_a_log_that_is_truncated_between_list_and_look_is_not_damaged(storage: S
 
 
 class Torn(WrappedStorage):
-    """``lists``: what the next ones show, given what is there as they begin; the truncations that come meanwhile are
-    theirs."""
+    """Storage with lists that are interrupted by truncations.
+
+    ``lists``: functions for the next listings. Each gets the names at its start, may truncate, and returns the names to
+    show.
+    """
 
     lists: tuple[Callable[[list[str]], list[str]], ...] = ()
 
@@ -591,8 +597,10 @@ class Torn(WrappedStorage):
 def test_a_list_that_lasted_for_longer_than_a_truncation_does_not_hide_what_the_log_begins_with(
     storage: Storage,
 ) -> None:
-    """A journal with a thousand claims is no page of a store any more, nor one read of a folder of a disk. Entries are
-    in the first page, as digits come before letters."""
+    """A journal with a thousand claims needs several pages of a store's listing, or several reads of a folder.
+
+    The first page has the entries, because digits sort before letters.
+    """
     log = filled(storage, "open 1", *range(1, 5))
 
     def compacted(before: list[str]) -> list[str]:
@@ -606,7 +614,7 @@ def test_a_list_that_lasted_for_longer_than_a_truncation_does_not_hide_what_the_
 
 
 def test_a_kept_entry_that_a_list_does_not_show_and_that_is_there_is_no_damage(storage: Storage) -> None:
-    """A folder of a disk is listed in no order: of files that came meanwhile it shows some."""
+    """A folder on a disk is listed in no order. The list may miss some of the files created meanwhile."""
     log = filled(storage, "open 1")
 
     def taken_over(before: list[str]) -> list[str]:
@@ -621,8 +629,10 @@ def test_a_kept_entry_that_a_list_does_not_show_and_that_is_there_is_no_damage(s
 
 
 def test_a_list_that_lasted_for_longer_than_a_truncation_shows_no_damage(storage: Storage) -> None:
-    """The log is truncated as the reader comes to an entry. Then it looks whether that is so while the record of it is
-    deleted for the next one, and the one before is not deleted yet."""
+    """The log is truncated when the reader reaches an entry, so the reader lists the head records.
+
+    A second truncation runs during that listing, which still shows only the oldest record.
+    """
     log = filled(storage, "open 1", *range(1, 9))
     log.truncate(2)
 
@@ -780,7 +790,7 @@ def test_a_new_log_looks_like_the_golden_one(
 def test_a_head_that_keeps_more_than_an_earlier_release_knows_of_is_refused_by_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It would go by what it knows, and pass over the rest."""
+    """Otherwise it would follow the part it understands and skip the other entries."""
     keeps_more = open_storage(KEEPS_MORE)
     assert [entry.number for entry in AppendLog(keeps_more, "", format="test", keep=is_open).load()] == [0, 1, 3, 4]
     monkeypatch.setattr(log_files, "HEAD_VERSION", 1)
@@ -789,7 +799,7 @@ def test_a_head_that_keeps_more_than_an_earlier_release_knows_of_is_refused_by_i
 
 
 class SlowToDelete(WrappedStorage):
-    """Somebody else does ``meanwhile`` while an object is being deleted."""
+    """Storage that calls ``meanwhile`` during each deletion."""
 
     meanwhile: Callable[[], None] = staticmethod(lambda: None)
 
@@ -799,7 +809,7 @@ class SlowToDelete(WrappedStorage):
 
 
 def test_a_writer_does_not_wait_for_the_deletions_of_a_truncation(storage: Storage) -> None:
-    """A thousand of them take a minute in an object store."""
+    """A thousand deletions take a minute in an object store."""
     slow = SlowToDelete(storage)
     log = AppendLog(slow, "log", format="test")
     for body in range(4):
@@ -819,7 +829,7 @@ def test_a_writer_does_not_wait_for_the_deletions_of_a_truncation(storage: Stora
 
 
 def test_what_was_read_before_an_error_is_not_lost_with_it() -> None:
-    """The next call says the error again; a reader that left entries out would leave their rows out."""
+    """The next call raises the error again. A reader that dropped the entries would lose their rows."""
     storage = open_storage("memory://error-behind-entries")
     writer = AppendLog(storage, "log", format="test")
     reader = AppendLog(storage, "log", format="test")

@@ -1,7 +1,7 @@
-"""What is on the disk when a verb returns (R17): which calls a local storage makes, and in which order.
+"""Calls of a local storage, and their order: a name is on the disk when a verb returns (R17).
 
-A power cut cannot be had here, so the calls themselves are looked at: a name is durable once its folder is fsynced, and
-must not become so before the bytes of its file are.
+A power cut cannot be tested here, so the test records the calls. A name is durable once its folder is synced. It must
+not become durable before the bytes of its file.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def test_r9_a_move_into_a_new_folder_makes_that_durable_first(storage: Storage, 
 
 
 def test_copies_of_what_spark_wrote_are_on_disk_with_their_names_and_folders(storage: Storage, root: Path) -> None:
-    """What is flushed once is not flushed for each: nobody reads the folder before."""
+    """Each folder is synced once for all its files, because no process reads it before."""
     spark_wrote(root, "s/x", "s/k/y", "s/k/z")
     with recorded(root) as calls:
         assert storage.copy_all([(f"s/{name}", f"d/new/{name}") for name in ("x", "k/y", "gone", "k/z")]) == {"s/gone"}
@@ -132,7 +132,7 @@ def test_copies_of_what_spark_wrote_are_on_disk_with_their_names_and_folders(sto
 
 def test_copies_into_a_folder_that_one_made_who_died_are_on_disk_with_its_name(storage: Storage, root: Path) -> None:
     spark_wrote(root, "s/x")
-    (root / "d/new").mkdir(parents=True)  # and flushed nothing
+    (root / "d/new").mkdir(parents=True)  # created, but not synced
     with recorded(root) as calls:
         assert storage.copy_all([("s/x", "d/new/k/x")]) == set()
     assert calls[:3] == ["mkdir d/new/k", "link s/x d/new/k/x", "fsync d/new/k/x"]
@@ -140,7 +140,10 @@ def test_copies_into_a_folder_that_one_made_who_died_are_on_disk_with_its_name(s
 
 
 def test_copies_over_what_is_there_are_seen_whole(storage: Storage, root: Path) -> None:
-    """Of two who give a file its name one may have committed it: a reader finds it at any time."""
+    """Two processes may create a file under one name, and one may have committed it.
+
+    Readers must find it at any time.
+    """
     spark_wrote(root, "s/x", "d/x")
     with recorded(root) as calls:
         assert storage.copy_all([("s/x", "d/x")]) == set()
@@ -169,7 +172,7 @@ def test_r9_moved_files_are_on_disk_under_their_new_names_before_an_old_one_goes
 def test_r9_what_another_one_moves_at_the_same_time_is_moved(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An overtaken releaser is a step ahead: the old name goes between the look and the link."""
+    """A faster releaser removes the old name between the check and the link."""
     spark_wrote(root, "s/x", "s/y")
     real = os.link
 
@@ -185,7 +188,7 @@ def test_r9_what_another_one_moves_at_the_same_time_is_moved(
     assert os.listdir(root / "s") == []
 
 
-# ---- what fails
+# ---- failures
 
 
 def test_r9_what_another_one_moved_between_the_link_and_the_look_is_moved(
@@ -207,7 +210,7 @@ def test_r9_what_another_one_moved_between_the_link_and_the_look_is_moved(
 def test_an_fsync_that_fails_is_no_success(
     storage: Storage, root: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each fsync of a verb in turn: the disk is full, or broken."""
+    """Each fsync of a verb fails in turn, as on a full or broken disk."""
     acts: dict[str, Callable[[str], object]] = {
         "create": lambda name: storage.create(f"n/{name}", b"1"),
         "replace": lambda name: storage.replace(f"n/{name}", b"1"),
@@ -246,7 +249,7 @@ def test_an_fsync_that_fails_is_no_success(
 def test_r17_an_entry_that_landed_by_a_failed_try_is_durable_when_it_is_taken_for_ours(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The link is made, the fsync of the folder fails; the next try finds its own entry, whose name can be lost."""
+    """The link succeeds, but the fsync of the folder fails. The next try finds its own entry and must sync its name."""
     log = AppendLog(storage, "d", format="test")
     log.load()
     real, failed = os.fsync, list[str]()
@@ -362,7 +365,7 @@ def test_a_sync_in_a_child_makes_the_names_from_its_storage_on_durable(storage: 
 
 
 def test_a_sync_opens_nothing_that_nobody_reads(storage: Storage, root: Path) -> None:
-    """Spark's flags are empty, and our own temporary files are of writers that fsync them."""
+    """Spark's marker files are empty, and the writers of the package's temporary files sync them."""
     spark_wrote(root, "s/a", "s/.a.crc", "s/_SUCCESS", "s/._SUCCESS.crc", "s/.tmp-0123456789abcdef", "other/x")
     with recorded(root, "open") as calls:
         storage.sync("s")
@@ -372,7 +375,7 @@ def test_a_sync_opens_nothing_that_nobody_reads(storage: Storage, root: Path) ->
 def test_a_sync_passes_over_what_is_deleted_meanwhile(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark purges its own folder while it is synced."""
+    """Spark deletes files in its own folder while it is synced."""
     spark_wrote(root, "s/a", "s/b", "s/c/d")
     real = os.fsync
 
@@ -418,7 +421,7 @@ def test_what_killed_writers_left_is_collected(storage: Storage, root: Path) -> 
 
 
 def test_a_living_writers_temporary_file_stays(storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A collection in the middle of every verb, with an old file to copy: its age is not that of the rows in it."""
+    """A clean-up runs during every verb. The copied file is old, but its temporary copy is not."""
     spark_wrote(root, "old")
     os.utime(root / "old", (1, 1))
     left: list[int] = []

@@ -1,4 +1,4 @@
-"""Durable files end in a checksum of what they hold."""
+"""Durable files end with a checksum of their content."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_no_bit_that_is_another_one_changes_what_is_read() -> None:
                 assert decoded(bytes(damaged)) == FIELDS, (
                     at,
                     bit,
-                )  # the name of the checksum's key itself, white space
+                )  # changes of the checksum's own key, or of white space
             except (MalformedDocumentError, NewerFormatError):
                 refused += 1
     assert refused > 7 * len(GOLDEN)

@@ -1,4 +1,7 @@
-"""Any fsspec file system that creates exclusively: here one in memory, with fsspec's own walk, that can fail."""
+"""Any fsspec file system with exclusive creation.
+
+The tests use one in memory, with fsspec's walk and injected faults.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ ERRORS = {
 
 
 class Exclusive(MemoryFileSystem):  # type: ignore[misc]
-    """fsspec's file system in memory, with a creation that is exclusive, and a fault that a test gives it."""
+    """fsspec's file system in memory, with exclusive creation and injected faults."""
 
     protocol = "exclusive"
     store: ClassVar[dict[str, Any]] = {}
     pseudo_dirs: ClassVar[list[str]] = [""]
     fault: ClassVar[OSError | None] = None
     below: ClassVar[str] = ""
-    """Where the fault is, part of the path."""
+    """Part of the paths that the fault affects."""
 
     @classmethod
     def ask(cls, path: Any) -> None:
@@ -102,7 +105,7 @@ class TestFsspecStorage(StorageConformance):
         return failing(ERRORS[fault])
 
     def test_a_folder_that_cannot_be_listed_is_not_left_out(self, storage: Storage) -> None:
-        """fsspec's own walk goes on without it."""
+        """fsspec's own walk would skip it silently."""
         storage.create("a/x", b"")
         storage.create("a/locked/y", b"")
         with failing(ERRORS["denied"], "locked"), pytest.raises(StorageDeniedError):
@@ -114,7 +117,7 @@ class TestFsspecStorage(StorageConformance):
     def test_many_requests_of_a_store_far_away_are_under_way_at_once(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A folder of state has thousands of files: one after the other their answers add up."""
+        """A folder of state has thousands of files. Sequential requests would add up their latencies."""
         storage.requests_at_once = 4
         names = [str(number) for number in range(8)]
         for name in names:
@@ -134,10 +137,10 @@ class TestFsspecStorage(StorageConformance):
     def test_r9_what_another_one_moves_at_the_same_time_is_moved(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch, seen: str
     ) -> None:
-        """An overtaken releaser is a step ahead, wherever this one stands."""
+        """A faster releaser moves the file, at any step of this releaser."""
         storage.create("s/x", b"rows")
         if seen == "cat_file":
-            storage.create("t/x", b"rows")  # both names: their bytes are compared
+            storage.create("t/x", b"rows")  # both names exist, so the bytes are compared
         real, other = getattr(Exclusive, seen), Exclusive.cp_file
 
         def late(fs: Any, path: str, *args: Any, **kwargs: Any) -> Any:

@@ -34,7 +34,7 @@ NUMBERS = {"denied": errno.EACCES, "broken": errno.EIO}
 
 
 def let_others_in(folder: Path) -> None:
-    """Into this one and those above it, up to that of temporary files, which is the machine's, and is as it is."""
+    """Open a folder to other users, and its parents up to the machine's folder of temporary files."""
     own = list(itertools.takewhile(lambda one: not one.stat().st_mode & stat.S_ISVTX, (folder, *folder.parents)))
     assert Path("/") not in own, "no folder of temporary files above"
     for one in own:
@@ -56,7 +56,7 @@ class TestLocalStorage(StorageConformance):
         assert os.path.samefile(tmp_path / "root/a", tmp_path / "root/b/c")
 
     def test_r17_a_writer_killed_before_the_link_leaves_no_entry(self, storage: Storage, tmp_path: Path) -> None:
-        # The child dies by os._exit in the link call, when its temporary file is written.
+        # The child exits with os._exit in the link call, after it has written its temporary file.
         program = (
             "import os, sys\n"
             "from airflow_provider_ckpt.storage.opening import open_storage\n"
@@ -95,7 +95,7 @@ class TestLocalStorage(StorageConformance):
     def test_a_folder_in_which_somebody_still_writes_is_deleted_when_that_has_ended(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A task of Spark that was cancelled writes on for a moment."""
+        """A cancelled Spark task continues to write for a moment."""
         storage = open_storage(tmp_path)
         storage.create("t/a", b"1")
         late = [tmp_path / "t" / "late-1", tmp_path / "t" / "late-2"]
@@ -146,7 +146,7 @@ class TestLocalStorage(StorageConformance):
     @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT])
     @pytest.mark.parametrize("name", ["stat", "lstat", "scandir", "listdir", "open", "unlink", "link"])
     def test_what_may_pass_is_transient(self, storage: Storage, number: int, name: str) -> None:
-        """One call alone fails: no other one is asked instead."""
+        """Only this call fails. No verb falls back to another call."""
         storage.create("d/x", b"1")
         calls: dict[str, tuple[str, list[Any]]] = {
             "stat": ("exists", ["d/x"]),
@@ -164,7 +164,7 @@ class TestLocalStorage(StorageConformance):
         assert storage.files("") == [("d/x", 1)]
 
     def test_a_disk_that_cannot_be_read_is_told(self, storage: Storage) -> None:
-        """A real one: the memory of a process can be opened, and reading it at 0 is an EIO."""
+        """A real error: the memory of a process can be opened, but reading at 0 raises EIO."""
         storage.create("d/x", b"1")
         os.symlink("/proc/self/mem", self.folder / "d/broken")
         with pytest.raises(StorageTransientError):
@@ -198,7 +198,7 @@ class TestLocalStorage(StorageConformance):
         assert not storage.exists("d/pipe")
 
     def test_a_folder_without_the_right_to_look_in_is_told(self, storage: Storage, tmp_path: Path) -> None:
-        """Really without it: in a process of another user."""
+        """The verbs run as another user, who really lacks the right."""
         storage.create("d/x", b"1")
         let_others_in(self.folder)
         (self.folder / "d").chmod(0)
@@ -217,7 +217,7 @@ class TestLocalStorage(StorageConformance):
         assert storage.files("") == [("d/x", 1)]
 
     def test_a_short_read_is_not_the_end(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The system may give less than it was asked for: a bare read would take that for the whole."""
+        """The system may return fewer bytes than requested. A raw read would take them for the whole file."""
         storage.create("x", bytes(100_000))
         with half_reads(monkeypatch):
             assert len(storage.read_range("x", 10, 90_010)) == 90_000
@@ -225,7 +225,7 @@ class TestLocalStorage(StorageConformance):
     def test_r17_a_link_whose_reply_was_lost_is_no_defeat(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """As over NFS: the link is made, and the repeated call finds it."""
+        """This happens on NFS: the link is made, and the repeated call finds it."""
 
         def twice(origin: str, target: str) -> None:
             LINK(origin, target)
@@ -248,7 +248,7 @@ class TestLocalStorage(StorageConformance):
         assert storage.read("x") == b"theirs"
 
     def test_a_move_compares_anew_what_was_replaced_within_a_tick(self, storage: Storage) -> None:
-        """Same names, sizes and times, other rows: nothing is remembered from the move before."""
+        """Names, sizes and times are equal, but the rows differ. A move must not reuse an earlier comparison."""
         for name in ("from", "to"):
             storage.replace(name, b"rows")
             os.utime(self.folder / name, (1, 1))
@@ -307,7 +307,7 @@ for verb, look in LOOKS.items():
 
 @contextmanager
 def half_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every file is opened as one whose bare reads give at most half of what was asked for."""
+    """Open every file with raw reads that return at most half of the requested bytes."""
 
     class Half(io.FileIO):
         def readinto(self, buffer: Any) -> int:

@@ -1,4 +1,4 @@
-"""A location knows what in it is secret: whatever is made of one, nobody reads a secret there."""
+"""Secrets of a location: no text made from a location shows one."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def test_no_secret_is_in_what_is_shown_of_a_location(given_: tuple[str, Location
 
 @given(SECRETS_IN)
 def test_no_secret_is_in_what_somebody_else_says_once_it_is_redacted(given_: tuple[str, Location]) -> None:
-    """A backend's error, a line of spark-submit: the secret as it is, in JSON, in a repr, in a URI."""
+    """Other programs show the secret as it is, in JSON, in a repr or in a URI."""
     secret, location = given_
     said = [secret, json.dumps({"a": secret}), repr([secret]), quote(secret), quote(secret, safe="")]
-    if secret in "".join(location.secrets()):  # not one whose "?" had to be another character in its URI
+    if secret in "".join(location.secrets()):  # skip secrets whose "?" became another character in the URI
         assert MARK not in location.redact(" | ".join([*said, location.uri]))
 
 

@@ -1,4 +1,4 @@
-"""Packs are copies of a log's entries: what is read by them is what is read without them, whatever becomes of them."""
+"""Packs, which are copies of a log's entries. A log reads the same with and without them, even if they are damaged."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
 
 
 class Counting(WrappedStorage):
-    """``reads``: the names that were read."""
+    """Storage that records the names read, in ``reads``."""
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)
@@ -85,7 +85,7 @@ def test_a_log_is_read_by_its_packs_and_what_is_in_none(storage: Storage) -> Non
     filled(storage, *range(10))
     counting = Counting(storage)
     assert bodies(reader(counting).load()) == [*range(10)]
-    last = ["log/00000003.json", "log/00000007.json"]  # each is looked at, whether it is the one in the pack
+    last = ["log/00000003.json", "log/00000007.json"]  # each is read, to check that it is the entry in the pack
     assert sorted(counting.reads) == [*last, "log/00000008.json", "log/00000009.json", FIRST, SECOND]
 
 
@@ -167,7 +167,7 @@ def test_whatever_is_wrong_with_a_pack_the_entries_are_read(storage: Storage, da
     change: Any = DAMAGES[damage]
 
     class Damaged(WrappedStorage):
-        """It is listed."""
+        """Storage that lists the first pack, but returns damaged content or none."""
 
         def read(self, path: str) -> bytes:
             if path != FIRST:
@@ -183,8 +183,11 @@ def test_whatever_is_wrong_with_a_pack_the_entries_are_read(storage: Storage, da
 
 
 def test_entries_that_a_torn_copy_of_a_root_lacks_are_not_brought_back_by_their_pack(tmp_path: Path) -> None:
-    """A live root was copied name by name, or a bucket replicated: the pack is there and the last entries are not. Who
-    goes on there writes others with their numbers, and no pack, as there is one: it would be believed instead."""
+    """A live root was copied name by name, or a bucket was replicated: the pack exists, but the last entries do not.
+
+    A writer of the copy creates other entries with these numbers. It creates no pack, because one exists, so readers
+    must not use the old pack.
+    """
     whole, copy = open_storage(tmp_path / "whole"), open_storage(tmp_path / "copy")
     filled(whole, 0, 1, 2, 3)
     for name in ("00000000.json", "00000001.json", "pack-00000000-00000003.json"):
@@ -198,7 +201,7 @@ def test_entries_that_a_torn_copy_of_a_root_lacks_are_not_brought_back_by_their_
 
 @pytest.mark.parametrize("error", [StorageTransientError, StorageFailedError], ids=["it may pass", "it may not"])
 def test_a_pack_that_the_storage_cannot_read_is_none(storage: Storage, error: type[CkptError]) -> None:
-    """A bad sector under a copy: the entries have sectors of their own."""
+    """A bad sector damages only the copy. The entries have their own sectors."""
     filled(storage, *range(6))
 
     class BadSector(WrappedStorage):
@@ -234,7 +237,7 @@ def test_a_pack_that_cannot_be_written_is_none_and_the_append_has_succeeded(stor
 def test_entries_that_are_too_large_together_are_not_held_and_not_packed(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A log of batches with hundreds of files would hold what was forgotten of it: each writer some 70 MB."""
+    """Otherwise each writer would hold about 70 MB of dropped entries, if its batches have hundreds of files."""
     monkeypatch.setattr(log_packs, "MOST", 1000)
     log = filled(storage, "a" * 500, "b" * 500, 2, 3)
     assert log._packs._lines == []
@@ -245,7 +248,7 @@ def test_entries_that_are_too_large_together_are_not_held_and_not_packed(
 
 
 def test_an_append_has_succeeded_whatever_its_pack_fails_with(storage: Storage) -> None:
-    """Who is told that it failed does not know of the entry, and publishes its batch again, behind itself."""
+    """A writer that gets an error does not know of its entry, and would publish the batch again after it."""
 
     class NoMemory(WrappedStorage):
         def create(self, path: str, data: bytes) -> None:
@@ -276,7 +279,7 @@ def test_packs_go_with_the_entries_below_the_head(storage: Storage) -> None:
 
 @pytest.mark.slow
 def test_a_log_says_the_same_with_packs_and_without(tmp_path: Path) -> None:
-    """Random appends, truncations, new writers."""
+    """Random appends, truncations and new writers give the same log."""
     for seed in range(60):
         rng = random.Random(seed)
         both = [open_storage(tmp_path / f"{seed}-{pack}") for pack in (0, 3)]
@@ -310,7 +313,7 @@ def use_the_log(storage: Storage) -> None:
 def test_a_crash_at_any_verb_leaves_a_log_that_goes_on(tmp_path: Path) -> None:
     counting = CrashingStorage(open_storage(tmp_path / "whole"))
     use_the_log(counting)
-    assert sum("pack-" in verb for verb in counting.verbs.log) == 5  # three written, two deleted
+    assert sum("pack-" in verb for verb in counting.verbs.log) == 5  # three created, two deleted
     for at, when in crash_points(counting.verbs.count):
         storage = open_storage(tmp_path / f"{at}-{when}")
         with pytest.raises(SimulatedCrash):
@@ -335,5 +338,5 @@ def test_who_writes_a_subtasks_log_packs_it(storage: Storage) -> None:
     counting = Counting(storage)
     again = SubtaskLog(counting, "log")
     again.load()
-    assert len(counting.reads) == 3  # the pack, its last entry, and the one behind it
+    assert len(counting.reads) == 3  # the pack, its last entry, and the entry after it
     assert again.records() == log.records()

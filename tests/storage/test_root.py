@@ -1,4 +1,4 @@
-"""Opening storages and checkpoint roots; the layout below a root."""
+"""Opening of storages and checkpoint roots, and the layout below a root."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_another_programs_folder_is_refused(storage: Storage) -> None:
 
 
 def test_a_root_whose_marker_is_damaged_is_not_told_as_somebody_elses(storage: Storage) -> None:
-    """Who chooses another folder, as that error says, begins every job anew."""
+    """The other error advises another folder. A user who followed it would restart every job from scratch."""
     open_root(storage)
     storage.replace(ROOT_MARKER, storage.read(ROOT_MARKER).replace(b'"crc32": "', b'"crc32":  "'))
     for look in (open_root, read_root):
@@ -91,12 +91,12 @@ def test_a_root_of_a_newer_version_names_both_versions(storage: Storage) -> None
         open_root(storage)
 
 
-# ---- roots beside roots
+# ---- roots inside or around other roots
 
 
 @pytest.fixture(params=["local", "memory", "s3"])
 def top(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
-    """A storage to make roots in."""
+    """Yield a storage to create roots in."""
     if request.param == "local":
         yield open_storage(tmp_path)
     elif request.param == "memory":
@@ -118,7 +118,7 @@ def s3_bucket() -> Iterator[Storage]:
             "endpoint_url": endpoint,
             "client_kwargs": {"region_name": "us-east-1"},
         }
-        bucket = f"b-{uuid.uuid4().hex}"  # the server's buckets outlive it, in this process
+        bucket = f"b-{uuid.uuid4().hex}"  # a new name, because the server keeps its buckets within this process
         s3fs.S3FileSystem(**options).call_s3("create_bucket", Bucket=bucket)
         yield open_storage(Location(f"s3://{bucket}", options))
 
@@ -135,7 +135,7 @@ def test_a_root_inside_a_root_is_refused_before_anything_is_written(top: Storage
 
 
 def test_a_root_in_a_storage_that_is_one_is_refused(top: Storage) -> None:
-    """The bucket itself, or the nearest folder."""
+    """The outer root is the bucket itself, or the direct parent folder."""
     open_root(top)
     with pytest.raises(RootInsideRootError):
         open_root(top.child("x"))
@@ -157,7 +157,7 @@ def test_roots_side_by_side_are_fine(top: Storage) -> None:
 
 
 def everything(top: Storage) -> list[str]:
-    """Folders included, where there are such."""
+    """Return all names, with folders where they exist."""
     if top.uri.startswith("file:"):
         folder = Path(top.uri.removeprefix("file://"))
         return sorted(str(path) for path in folder.rglob("*"))
@@ -165,7 +165,7 @@ def everything(top: Storage) -> list[str]:
 
 
 def test_a_parent_that_may_not_be_looked_at_is_passed_over(tmp_path: Path) -> None:
-    """Rights that begin below a prefix are common: who has them cannot have made a root above."""
+    """Rights often begin below a prefix. A user with such rights cannot have created a root above it."""
     denied = Unlooked(open_storage(tmp_path), StorageDeniedError(uri="above", reason="a test"))
     open_root(WithParent(open_storage(tmp_path / "root"), denied))
 
@@ -187,7 +187,7 @@ class Unlooked(WrappedStorage):
 
 
 def test_a_folder_in_a_new_root_that_may_not_be_looked_into_is_passed_over(storage: Storage) -> None:
-    """As ``lost+found``, where a disk of its own is the root."""
+    """For example ``lost+found``, if the root is a file system of its own."""
 
     class Mounted(WrappedStorage):
         def exists(self, path: str) -> bool:
@@ -209,7 +209,7 @@ class WithParent(WrappedStorage):
         return [self.parent]
 
 
-# ---- names that Spark takes for something else
+# ---- names that Spark interprets
 
 
 @pytest.mark.parametrize("character", list("[]{}*?\\"))
@@ -226,7 +226,7 @@ def test_a_root_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path, where:
     "name", ["a b", "a:b", "a%20b", "k=1", "a#b", "a,b", "a+b", "ü", ".a", "_a", "a'b", "a|b", "a^b"]
 )
 def test_other_characters_are_a_roots_own_business(tmp_path: Path, name: str) -> None:
-    """Each of them was tried with whole jobs."""
+    """Each of these names was tried with whole jobs."""
     open_root(open_storage(tmp_path / name))
     assert (tmp_path / name / ROOT_MARKER).is_file()
 
@@ -267,7 +267,7 @@ def test_a_uri_that_makes_no_root_is_refused(uri: str) -> None:
 
 
 def test_a_uri_that_is_refused_is_told_why() -> None:
-    """With one slash it was a folder named "s3:" in the working directory."""
+    """A URI with one slash used to create a folder "s3:" in the working directory."""
     with pytest.raises(InvalidStorageUriError, match="two slashes follow a scheme: s3://"):
         open_storage("s3:/bucket/ckpt")
     with pytest.raises(InvalidStorageUriError, match="NUL"):
@@ -305,7 +305,7 @@ def test_an_option_the_file_system_refuses_is_named_without_its_value() -> None:
 
 
 class Fallback(MemoryFileSystem):  # type: ignore[misc]
-    """Has fsspec's own look-then-write creation, as most file systems do."""
+    """File system with fsspec's default creation, which checks and then writes. Most file systems use it."""
 
     protocol = "fallback"
     store: ClassVar[dict[str, Any]] = {}
@@ -316,14 +316,14 @@ class Fallback(MemoryFileSystem):  # type: ignore[misc]
 
 
 class Untold(Fallback):
-    """As :class:`Fallback`, and without a method of its own."""
+    """File system like :class:`Fallback` that does not override ``pipe_file``."""
 
     protocol = "untold"
     pipe_file = AbstractFileSystem.pipe_file
 
 
 class Overwriting(Fallback):
-    """Takes ``mode`` and ignores it, as s3fs did for small objects until 2025."""
+    """File system that ignores ``mode``, as s3fs did for small objects until 2025."""
 
     protocol = "overwriting"
 
@@ -333,7 +333,7 @@ class Overwriting(Fallback):
 
 
 class Lying(Overwriting):
-    """Refuses the second creation, when it has overwritten the first object."""
+    """File system that refuses the second creation only after it has overwritten the first object."""
 
     protocol = "lying"
 

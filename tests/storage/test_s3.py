@@ -56,7 +56,7 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def proxy(endpoint: str) -> Iterator[RefusingProxy]:
-    """Stands between the tested storages and the server."""
+    """Yield a proxy between the tested storages and the server."""
     address = urlsplit(endpoint)
     assert address.hostname
     assert address.port
@@ -112,7 +112,7 @@ class TestS3Storage(StorageConformance):
         assert storage.files("") == [("d/x", 1)]
 
     def test_what_may_not_be_looked_for_is_not_absent(self, storage: Storage) -> None:
-        """Without the right to list, the answer to a HEAD of what is absent is 403, as for what is there."""
+        """Without the right to list, S3 answers a HEAD with 403, whether the object exists or not."""
         log = AppendLog(storage, "log", format="test")
         log.append("a")
         forbidden = lambda line: (403, "AccessDenied") if line.startswith("HEAD") else None  # noqa: E731
@@ -122,7 +122,7 @@ class TestS3Storage(StorageConformance):
     @pytest.mark.parametrize("there", [True, False], ids=["there", "absent"])
     @pytest.mark.parametrize("verb", ["read", "exists", "size", "list"])
     def test_a_look_is_one_request(self, storage: Storage, verb: str, there: bool) -> None:
-        """Who polls pays for each; that nothing is there is the answer to most. tests/costs counts verbs."""
+        """Pollers pay for each request, and most polls find nothing. tests/costs counts one request per verb."""
         storage.create("d/x", b"1")
         path = ("d" if there else "e") + ("" if verb == "list" else "/x")
         before = len(self.proxy.lines)
@@ -147,7 +147,7 @@ class TestS3Storage(StorageConformance):
             getattr(storage, verb)("x")
 
     def test_a_deletion_that_is_refused_for_one_object_is_told(self, storage: Storage) -> None:
-        """The request succeeds, and its answer lists what was not deleted."""
+        """The request succeeds, but its answer lists an object that was not deleted."""
         for number in range(3):
             storage.create(f"t/{number}", b"")
         body = (
@@ -204,9 +204,9 @@ class TestS3Storage(StorageConformance):
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
-    """Answers every PUT with the next status of a list that the test gives, and every GET with 404."""
+    """Server that answers PUTs with the test's list of statuses, and every GET with 404."""
 
-    protocol_version = "HTTP/1.1"  # botocore waits for "100 Continue"
+    protocol_version = "HTTP/1.1"  # botocore expects "100 Continue"
     statuses: list[int]
     seen: list[str | None]
 

@@ -1,4 +1,4 @@
-"""An authority of the tests, and the certificates that it has signed, made with openssl."""
+"""Certificate authority for tests, and the certificates that it signs, made with openssl."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def is_installed() -> bool:
 
 @dataclass(frozen=True)
 class Keys:
-    """PEM files."""
+    """PEM files of a certificate and its key."""
 
     certificate: Path
     key: Path
 
     def copied(self, folder: Path, owner: str | None) -> Keys:
-        """Where a server finds them that runs as ``owner`` (a user; None: as this process), and nobody else."""
+        """Copy the files to ``folder``, readable only by the user ``owner``, or by this process's user if None."""
         found = Keys(folder / "server.pem", folder / "server.key")
         for source, target in ((self.certificate, found.certificate), (self.key, found.key)):
             shutil.copyfile(source, target)
@@ -33,7 +33,7 @@ class Keys:
 
 
 class Authority:
-    """``folder``: gets its files; several may share one, under different names."""
+    """Certificate authority that writes its files to ``folder``. Several may share a folder under different names."""
 
     def __init__(self, folder: Path, name: str = "ca") -> None:
         self._folder, self._name = folder, name
@@ -43,7 +43,7 @@ class Authority:
         _openssl("req", "-x509", *_new_key(self.keys.key), "-days", "2", *given, "-out", str(self.keys.certificate))
 
     def signed(self, name: str, alternative: str = "IP:127.0.0.1") -> Keys:
-        """A server's. ``alternative``: by which clients know it."""
+        """Return a server's signed certificate. ``alternative`` is the name that clients know the server by."""
         keys = Keys(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         request, extension = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
         extension.write_text(f"subjectAltName={alternative}\nextendedKeyUsage=serverAuth\n")

@@ -1,4 +1,4 @@
-"""Drivers of tests look at their fences and requests more often."""
+"""Drivers of tests that check their fences and requests more often."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from unittest import mock
 from airflow_provider_ckpt.jobmaster import job_master
 
 LOOKS = 0.1
-"""Seconds between a driver's looks around: nearly every run waits for one that finds it RUNNING, and for one that finds
-a request."""
+"""Seconds between two checks. Nearly every run waits for a check that finds it RUNNING, and for one that finds a
+request."""
 _lock = threading.Lock()
 _patch = mock.patch.object(job_master, "HOUSEKEEPING", LOOKS)
 _runs = 0
@@ -19,7 +19,10 @@ _runs = 0
 
 @contextmanager
 def looking_often() -> Iterator[None]:
-    """Several drivers of a test overlap: one that came second would leave behind what it found."""
+    """Shorten the interval of checks.
+
+    Runs are counted, because overlapping drivers of a test would otherwise restore each other's value.
+    """
     global _runs
     with _lock:
         if _runs == 0:

@@ -28,12 +28,12 @@ _OWNER = "nobody"
 _USER = "airflow"
 _SETTINGS = {
     "bind-address": "127.0.0.1",
-    # what is written is in the kernel's hands, which outlives the server
+    # written data is in the kernel's hands, and the kernel outlives the server
     "innodb-flush-method": "nosync",
     "innodb-buffer-pool-size": "64M",
     "innodb-log-file-size": "64M",
     "max-connections": "200",
-    # worse than what users have: the sink is not to lean on it
+    # stricter than users' servers, because the sink must not rely on defaults
     "sql-mode": "NO_BACKSLASH_ESCAPES,ANSI_QUOTES",
     "character-set-server": "latin1",
     "default-time-zone": "+05:30",
@@ -41,7 +41,7 @@ _SETTINGS = {
 
 
 def program(name: str) -> str | None:
-    """Where it is; a daemon's folder may not be in PATH."""
+    """Return the path of a program. A daemon's folder may not be in PATH."""
     return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]))
 
 
@@ -50,8 +50,10 @@ def is_installed() -> bool:
 
 
 class MariaDB:
-    """Use as a context manager, where :func:`is_installed`. Nothing of it is left afterwards. ``settings``: of the
-    server, besides those for tests. ``tls``: its certificate; without one it may make one of its own."""
+    """MariaDB server, as a context manager that leaves nothing behind; requires :func:`is_installed`.
+
+    ``settings``: of the server, besides those for tests. ``tls``: its certificate; without one it may make its own.
+    """
 
     def __init__(self, tls: Keys | None = None, **settings: str) -> None:
         self._given, self._tls = {**_SETTINGS, **settings}, tls
@@ -75,7 +77,7 @@ class MariaDB:
         shutil.rmtree(self._folder)
 
     def connect(self, **parameters: Any) -> Any:
-        """As the user of tests, which may do everything."""
+        """Connect as the user of tests, which has all rights."""
         given = {"host": "127.0.0.1", "port": self.port, "user": _USER, "password": PASSWORD, "charset": "utf8mb4"}
         return pymysql.connect(**{"autocommit": True, "ssl_disabled": True, **given, **parameters})
 
@@ -106,17 +108,17 @@ class MariaDB:
             cursor.execute(f"GRANT ALL ON *.* TO {_USER} WITH GRANT OPTION")
 
     def launch(self) -> None:
-        """Again, after :meth:`crash`."""
+        """Start the server, also after :meth:`crash`."""
         assert self._process is None or self._process.exit_code is not None, "it runs"
         settings = [f"--{name}={value}" for name, value in self._given.items()]
         place = [f"--datadir={self._data}", f"--port={self.port}", f"--socket={self._folder / 's.sock'}"]
-        place.append(f"--tmpdir={self._folder}")  # a server that starts deletes what another has in a shared one
+        place.append(f"--tmpdir={self._folder}")  # in a shared folder, a starting server deletes the files of others
         command = [str(program("mariadbd")), "--no-defaults", *place, *settings]
         self._process = Process([*_as_somebody_else(), *command], self._log, cwd=self._folder)
         wait_until(self._is_ready, lambda: f"MariaDB\n{self._tail()}", seconds=120)
 
     def crash(self) -> None:
-        """``kill -9`` of the server."""
+        """Kill the server with ``kill -9``."""
         assert self._process is not None
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGKILL)
@@ -124,17 +126,17 @@ class MariaDB:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """It stands still; its kernel goes on to take connections and acknowledges what is sent."""
+        """Stop the server's process, while its kernel still takes connections and acknowledges data."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGSTOP)
         try:
-            wait_until(self._stands_still, "the server to stand still")  # a thread may carry out a statement yet
+            wait_until(self._stands_still, "the server to stand still")  # a thread may still run a statement
             yield
         finally:
             os.kill(self._process.pid, signal.SIGCONT)
 
     def _stands_still(self) -> bool:
-        """Each of its threads."""
+        """Return True if each of its threads is stopped."""
         assert self._process is not None
         stats = Path(f"/proc/{self._process.pid}/task").glob("*/stat")
         return all(one.read_text().rpartition(")")[2].split()[0] == "T" for one in stats)
@@ -149,7 +151,7 @@ class MariaDB:
 
 
 def _as_somebody_else() -> list[str]:
-    """Root may not run a server."""
+    """Return a command prefix that changes the user, because root may not run a server."""
     if os.geteuid() != 0:
         return []
     found = pwd.getpwnam(_OWNER)

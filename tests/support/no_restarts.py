@@ -1,4 +1,4 @@
-"""For gateways whose tasks do not fail."""
+"""Restarts for gateways whose tasks do not fail."""
 
 from __future__ import annotations
 

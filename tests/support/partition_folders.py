@@ -1,4 +1,4 @@
-"""Where a producer with its first consumers writes, and where their feeds are: as releases have always laid it out."""
+"""Folders of a producer with its first consumers, and of their feeds, as in every release."""
 
 from __future__ import annotations
 

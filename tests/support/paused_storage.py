@@ -1,4 +1,4 @@
-"""A storage at one of whose verbs somebody else acts first."""
+"""Storage in which another process acts before a given verb."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 
 
 class Paused(WrappedStorage):
-    """At the ``at``-th verb of any kind somebody else does something first."""
+    """Storage that calls ``act`` before its ``at``-th verb, of whatever kind."""
 
     def __init__(self, inner: Storage, at: int, act: Callable[[], None]) -> None:
         super().__init__(inner)

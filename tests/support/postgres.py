@@ -25,19 +25,24 @@ _SETTINGS = {"fsync": "off", "unix_socket_directories": "", "listen_addresses": 
 
 
 def initdb() -> str | None:
-    """Where it is; Debian keeps a server's programs out of PATH."""
+    """Return the path of initdb. Debian keeps a server's programs out of PATH."""
     versions = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda one: float(Path(one).parent.name))
     return shutil.which("initdb", path=os.pathsep.join([os.environ.get("PATH", ""), *reversed(versions)]))
 
 
 def _is_still(pid: int) -> bool:
-    """Or has ended: nobody takes its end in while the postmaster stands still, so that it stays, as a zombie."""
+    """Return True if the process is stopped or has ended.
+
+    A child that ended stays a zombie while the postmaster is stopped.
+    """
     return stands_still(pid) or not is_alive(pid)
 
 
 class PostgreSQL:
-    """Use as a context manager, where :func:`initdb` finds something. Nothing of it is left afterwards. ``settings``:
-    of the server, besides those for tests. ``tls``: it takes connections over TLS, too."""
+    """PostgreSQL server, as a context manager that leaves nothing behind; requires :func:`initdb`.
+
+    ``settings``: of the server, besides those for tests. ``tls``: certificate for connections over TLS.
+    """
 
     def __init__(self, tls: Keys | None = None, **settings: str) -> None:
         program = initdb()
@@ -51,7 +56,7 @@ class PostgreSQL:
 
     @property
     def url(self) -> str:
-        """As SQLAlchemy takes it."""
+        """URL in SQLAlchemy's form."""
         return f"postgresql+psycopg2://{_USER}@127.0.0.1:{self.port}/postgres"
 
     def __enter__(self) -> PostgreSQL:
@@ -64,7 +69,7 @@ class PostgreSQL:
 
     def __exit__(self, *exc: object) -> None:
         if self._process is not None and self._process.exit_code is None:
-            # Its own processes are in sessions of their own: it ends them, and what it shares with them.
+            # Its own processes are in sessions of their own. It ends them, and releases what it shares with them.
             self._process.signal(signal.SIGQUIT, [self._process.pid])
             self._process.wait(60)
         shutil.rmtree(self._folder)
@@ -91,7 +96,7 @@ class PostgreSQL:
         self.launch()
 
     def launch(self) -> None:
-        """Again, after :meth:`crash`."""
+        """Start the server, also after :meth:`crash`."""
         owner = _as_somebody_else()
         settings = [f"--{name}={value}" for name, value in self._given.items()]
         command = [str(self._programs / "postgres"), "-D", str(self._data), f"--port={self.port}", *settings]
@@ -99,11 +104,11 @@ class PostgreSQL:
         wait_until(self._is_ready, lambda: f"PostgreSQL\n{self._tail()}", seconds=120)
 
     def said(self) -> str:
-        """All of its log."""
+        """Return the whole log."""
         return "" if self._process is None else self._process.text()
 
     def crash(self) -> None:
-        """``kill -9`` of the server, all of its processes at once."""
+        """Kill all processes of the server at once with ``kill -9``."""
         assert self._process is not None
         children = self._signal(signal.SIGKILL)
         self._process.wait(60)
@@ -111,21 +116,21 @@ class PostgreSQL:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """All of its processes stand still; its kernel goes on to take connections and acknowledges what is sent."""
+        """Stop all processes of the server, while its kernel still takes connections and acknowledges data."""
         assert self._process is not None
         postmaster = self._process.pid
         try:
             os.kill(postmaster, signal.SIGSTOP)
-            wait_until(lambda: stands_still(postmaster), "the postmaster to stand still")  # it starts none from here on
+            wait_until(lambda: stands_still(postmaster), "the postmaster to stand still")  # it now starts no process
             children = self._signal(signal.SIGSTOP)
-            # one of them may carry out a statement yet
+            # one of them may still be carrying out a statement
             wait_until(lambda: all(map(_is_still, children)), "the server to stand still")
             yield
         finally:
             self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> list[int]:
-        """To all of its processes; returns the children."""
+        """Send the signal to all processes of the server and return its children."""
         assert self._process is not None
         told = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
         children = [int(pid) for pid in told.split()]
@@ -135,14 +140,14 @@ class PostgreSQL:
         return children
 
     def _is_ready(self) -> bool:
-        """As ``pg_ctl --wait`` looks: the last line of its file says so."""
+        """Return True if the last line of the server's pid file says "ready", as ``pg_ctl --wait`` checks."""
         assert self._process is not None
         assert self._process.exit_code is None, self._tail()
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
         except OSError:
             return False
-        # one that was killed has left its file
+        # a killed server leaves its file behind
         return bool(lines) and lines[0].strip() == str(self._process.pid) and lines[-1].strip() == "ready"
 
     def _tail(self) -> str:
@@ -150,7 +155,7 @@ class PostgreSQL:
 
 
 def _as_somebody_else() -> list[str]:
-    """Root may not run a server."""
+    """Return a command prefix that changes the user, because root may not run a server."""
     if os.geteuid() != 0:
         return []
     found = pwd.getpwnam(_OWNER)

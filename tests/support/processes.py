@@ -1,4 +1,4 @@
-"""Real processes, each in a session of its own, so that everything it started can be found and ended."""
+"""Real processes, each in a session of its own, so that tests can find and end all its children."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Process:
-    """A command in its own session; its output goes to the file ``log``."""
+    """Command in its own session, with its output in the file ``log``."""
 
     def __init__(
         self, command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None, cwd: Path | None = None
@@ -47,7 +47,7 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; below 0: the signal that ended it."""
+        """Exit code: None while the process runs, negative for the signal that ended it."""
         return self._popen.poll()
 
     def wait(self, seconds: float = 180.0) -> int:
@@ -57,7 +57,7 @@ class Process:
             raise AssertionError(f"{self} did not end within {seconds:.0f} s\n{self.tail()}") from None
 
     def ended_within(self, seconds: float) -> bool:
-        """Let so much time pass, or less if it ends."""
+        """Wait for so many seconds, or less if the process ends."""
         try:
             self._popen.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -65,7 +65,7 @@ class Process:
         return True
 
     def session(self) -> list[int]:
-        """Everything it started that is alive, itself included."""
+        """Return the living processes of the session, the command included."""
         return session_members(self.pid)
 
     def jvms(self) -> list[int]:
@@ -76,13 +76,13 @@ class Process:
             send(pid, number)
 
     def end(self) -> None:
-        """Kill all of it, and return when all of it is gone."""
+        """Kill all processes of the session and return when they are gone."""
         self.signal(signal.SIGKILL)
         self._popen.wait(60)
         wait_until(lambda: not self._killed(), f"the end of session {self.pid}", seconds=60)
 
     def _killed(self) -> list[int]:
-        """A process that was started while the others were killed is killed too."""
+        """Kill the processes, including any that start meanwhile."""
         left = self.session()
         self.signal(signal.SIGKILL, left)
         return left
@@ -105,7 +105,7 @@ def send(pid: int, number: signal.Signals) -> None:
 
 
 def session_members(session: int) -> list[int]:
-    """Living processes of a session (zombies have ended)."""
+    """Return the living processes of a session. Zombies count as ended."""
     found = []
     for entry in Path("/proc").iterdir():
         fields = _stat(int(entry.name)) if entry.name.isdigit() else None
@@ -120,7 +120,7 @@ def is_alive(pid: int) -> bool:
 
 
 def stands_still(pid: int) -> bool:
-    """It was stopped by a signal."""
+    """Return True if a signal has stopped the process."""
     fields = _stat(pid)
     return fields is not None and fields[0] == "T"
 
@@ -139,7 +139,7 @@ def command_name(pid: int) -> str | None:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Fields of ``/proc/<pid>/stat`` from the state on; None if it is gone."""
+    """Return the fields of ``/proc/<pid>/stat`` from the state on, or None if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

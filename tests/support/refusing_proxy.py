@@ -1,4 +1,4 @@
-"""An HTTP server in front of another one, which passes everything on or refuses everything."""
+"""HTTP server in front of another one, which passes requests on or refuses them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from contextlib import contextmanager
 
 
 class RefusingProxy:
-    """``refuse``: (status, code or a whole body) by the line of a request (``HEAD /bucket/key``); None passes it on.
-    ``lines``: the requests so far."""
+    """Proxy that refuses chosen requests.
+
+    ``refuse``: from the line of a request (``HEAD /bucket/key``) to a status with a code or a whole body; None passes
+    it on. ``lines``: the requests so far.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self.refuse: Callable[[str], tuple[int, str] | None] = lambda line: None

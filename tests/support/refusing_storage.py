@@ -1,4 +1,4 @@
-"""A storage that lets some folders not be deleted, as an object store does under legal hold."""
+"""Storage in which some folders cannot be deleted, as in an object store under legal hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 
 
 class Refusing(WrappedStorage):
-    """Folders whose path ``refused`` says."""
+    """Storage that refuses to delete the folders whose path ``refused`` returns True for."""
 
     def __init__(self, inner: Storage, refused: Callable[[str], bool]) -> None:
         super().__init__(inner)

@@ -1,4 +1,4 @@
-"""moto's S3 server on the loopback interface, whose conditional writes are what S3's are."""
+"""moto's S3 server on the loopback interface, with conditional writes as atomic as S3's."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ _ONE_AT_A_TIME = threading.Lock()
 def hold_conditions() -> None:
     """Make moto write and delete objects one at a time.
 
-    moto looks whether a condition (``If-None-Match: *``) is met, and writes then; its threads get in between, and two
-    writers of one name both win, some once in a thousand times. S3 does the two in one step. Called again, it does
-    nothing.
+    moto first checks a condition (``If-None-Match: *``) and then writes. Between the two, its threads may let two
+    writers of one name both win, some once in a thousand times. S3 does both in one step. A second call does nothing.
     """
     from moto.s3.responses import S3Response
 
@@ -37,7 +36,7 @@ def _alone(method: Any) -> Any:
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """The address of a server of this process, stopped at the end. Its buckets outlive it, in this process."""
+    """Yield the address of a server in this process, and stop it at the end. Its buckets stay in this process."""
     from moto.server import ThreadedMotoServer
 
     hold_conditions()

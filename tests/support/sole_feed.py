@@ -1,4 +1,4 @@
-"""The feed of an edge with one producer."""
+"""Feed of an edge with one producer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class SoleFeed(ChannelFeed):
-    """``edge``: the feed itself; this is its one channel."""
+    """Only channel of the feed ``edge``."""
 
     def __init__(self, storage: Storage, path: str, partition: str, *, attempt: AttemptId) -> None:
         self.edge = EdgeFeed(storage, path, partition, attempt=attempt)

@@ -1,4 +1,4 @@
-"""The one Spark driver of a test run: a process has one JVM, and who comes first decides what it gets."""
+"""The one Spark driver of a test run. A process has one JVM, whose settings the first session decides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_ckpt.spark.session import build_session
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Built as a job builds it, for whatever tests want Spark in their own process (their conftest.py imports it)."""
+    """Return a session built as a job builds it, for tests that want Spark in their own process."""
     session = started(tmp_path_factory.mktemp("spark"), {})
     yield session
     session.stop()
@@ -24,7 +24,7 @@ def started(scratch: Path, more: Mapping[str, str]) -> SparkSession:
         "tests",
         {
             "spark.master": "local[2]",
-            # thousands of queries run in it, and what Spark keeps of each adds up
+            # thousands of queries run in it, and Spark keeps some memory for each
             "spark.driver.memory": "2g",
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",

@@ -1,7 +1,7 @@
-"""A process that stops itself at a step of its job: just before, or just after, what the step is writes to the disk.
+"""Processes that stop themselves at a step of their job, just before or just after the step is written to disk.
 
-What is seen of a step from outside is an entry of the journal or of a log, or a manifest. Who polls for it comes late,
-and at the next step as often as not; so the process is given the step, and stands still there until it is killed.
+From outside, a step shows as an entry of the journal or of a log, or as a manifest. A test that polls for it is late,
+and often finds the next step. So the test passes the step to the process, which stops there until it is killed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ VARIABLE = "CKPT_STEP"
 
 @dataclass(frozen=True)
 class Step:
-    """``path`` and ``text``: regular expressions, of the file and of a line that it holds. ``is_deletion``: of the tree
-    ``path``, and there is no text."""
+    """Write of a file, or deletion of a tree.
+
+    ``path`` and ``text``: regular expressions of the file's path and of a line in it. ``is_deletion``: the tree
+    ``path`` is deleted, and there is no text.
+    """
 
     name: str
     path: str
@@ -39,7 +42,7 @@ class Step:
         return data is None or re.search(self.text, data.decode(errors="replace")) is not None
 
     def is_done(self, base: Path) -> bool:
-        """Whether it can be seen below ``base``."""
+        """Return True if the step can be seen below ``base``."""
         if self.is_deletion:
             return not any(re.search(self.path + "$", str(path)) for path in base.rglob("*"))
         found = (path for path in base.rglob("*.json") if re.search(self.path, str(path)))
@@ -47,12 +50,12 @@ class Step:
 
 
 def environ(step: Step | None, *, after: bool = True) -> dict[str, str]:
-    """For the process that is to stop there."""
+    """Return the environment of the process that must stop at the step."""
     return {} if step is None else {VARIABLE: json.dumps([asdict(step), after])}
 
 
 def stop_at_step() -> None:
-    """Called by a job's file, so in each process that loads it."""
+    """Install the stop. The job's file calls this, so every process that loads it does."""
     if VARIABLE not in os.environ:
         return
     given, after = json.loads(os.environ[VARIABLE])
@@ -78,6 +81,6 @@ def _around(is_there: bool, after: bool, act: Callable[[], None]) -> None:
 
 
 def _stand_still() -> None:
-    """The signal may take a moment to come, and this thread does nothing more."""
+    """Stop this process. The signal may take a moment, and this thread must do nothing more."""
     os.kill(os.getpid(), signal.SIGSTOP)
     threading.Event().wait()

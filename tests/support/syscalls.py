@@ -1,4 +1,4 @@
-"""What a program asks of a POSIX file system, recorded in order; and its refusals, given from outside."""
+"""Recorder of a program's calls to a POSIX file system, and a way to make them fail."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ _NONCE = re.compile(r"\.tmp-[0-9a-f]{16}")
 
 @contextmanager
 def recorded(folder: Path, *names: str) -> Iterator[list[str]]:
-    """The calls ``names`` (all but open, if none is given) that succeed in the block, as ``link a/.tmp a/x``: paths are
-    relative to ``folder`` (``.`` is itself), temporary names without their nonce. An fsync is told by the path of its
-    descriptor."""
+    """Record the successful calls ``names`` (default: all but open) of the block, in order, as ``link a/.tmp a/x``.
+
+    Paths are relative to ``folder`` (``.`` is itself). Temporary names have no nonce. An fsync is recorded with the
+    path of its descriptor.
+    """
     calls: list[str] = []
     lock = threading.Lock()
 
@@ -33,7 +35,7 @@ def recorded(folder: Path, *names: str) -> Iterator[list[str]]:
         def watching(*args: Any, **kwargs: Any) -> Any:
             paths = [arg for arg in args if name == "fsync" or isinstance(arg, (str, os.PathLike))]
             line = " ".join([name, *map(told, paths)])
-            with lock:  # the order of what was done, by whichever thread
+            with lock:  # keeps the order of the calls of all threads
                 answer = call(*args, **kwargs)
                 calls.append(line)
             return answer
@@ -49,8 +51,10 @@ def recorded(folder: Path, *names: str) -> Iterator[list[str]]:
 
 @contextmanager
 def refusing(folder: Path, number: int, *names: str) -> Iterator[None]:
-    """Every call about a path in ``folder`` fails with the error ``number``, as on a disk that is broken, a stale
-    handle or without the right; ``names``: these calls only."""
+    """Make the calls ``names`` (default: all) about a path in ``folder`` fail with the error ``number``.
+
+    Causes are a broken disk, a stale handle or a missing right.
+    """
 
     def refused(call: Callable[..., Any]) -> Callable[..., Any]:
         def refusing_(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A durable file as the releases wrote it that wrote no checksum, which is how the golden copies hold it."""
+"""Durable files without their checksum, as the golden copies hold them. Early releases wrote none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def unsealed(data: bytes) -> bytes:
-    """``data`` ends in a checksum, and it is right."""
+    """Return ``data`` without its checksum, which must be right."""
     start, seal, rest = data.rpartition(b', "crc32": "')
     assert seal, data[-60:]
     assert re.fullmatch(rb'[0-9a-f]{8}"\}\n', rest), data[-60:]

@@ -1,4 +1,4 @@
-"""Wait for something that another process does."""
+"""Waiting for another process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ T = TypeVar("T")
 def wait_until(
     look: Callable[[], T], what: str | Callable[[], str], *, seconds: float = 120.0, every: float = 0.05
 ) -> T:
-    """The first true value of ``look``. Raises AssertionError that says ``what`` did not come; the deadline
-    is generous, so that it tells a hang and not a slow machine."""
+    """Return the first true value of ``look``, or raise AssertionError with ``what`` after the deadline.
+
+    The deadline is generous, so that it detects a hang and not a slow machine.
+    """
     deadline = time.monotonic() + seconds
     while not (found := look()):
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What the logs of a job's subtasks say of who has written them, and when."""
+"""Logs of a job's subtasks, with the attempts that wrote them, and when."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 
 Body = dict[str, Any]
 _STAGED = re.compile(r"(?<![0-9A-Za-z-])(\d{4,}(?:-\d{2,})?-[0-9a-f]{8})-\d+-[0-9a-f]{12}")
-"""What an attempt stages has its name, the batch's and one of its own: in the paths of a partition and of a sink."""
+"""Name in the paths of a partition and of a sink: the attempt, the batch and a nonce."""
 
 
 def completes(body: Body) -> list[str]:
-    """The splits of an entry."""
+    """Return the splits of an entry."""
     return [*body.get("splits", ()), *([body["split"]] if "split" in body else [])]
 
 
 class WrittenLogs:
-    """Logs are truncated, so each look (:meth:`gather`) keeps what it saw. ``folder``: the job's, under the root;
-    subtasks are named as everywhere, ``history/0``."""
+    """Entries of a job's logs, kept at each :meth:`gather`, because logs are truncated.
+
+    ``folder``: that of the job, under the root. Subtasks are named as everywhere, ``history/0``.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -34,7 +36,7 @@ class WrittenLogs:
 
     @contextmanager
     def watched(self, every: float = 0.7) -> Iterator[None]:
-        """Gathered again and again, in a thread."""
+        """Gather repeatedly, in a thread."""
         done = threading.Event()
 
         def watch() -> None:
@@ -57,16 +59,18 @@ class WrittenLogs:
                     _remember(self._entries[f"{vertex}/{subtask}"], int(path.stem), path)
 
     def attempts(self, subtask: str) -> list[AttemptId]:
-        """That have opened the log, in order."""
+        """Return the attempts that have opened the log, in order."""
         return [AttemptId.parse(body["attempt"]) for body in self._bodies(subtask) if body["type"] == "Open"]
 
     def batches(self, subtask: str) -> int:
-        """So many have been published."""
+        """Return the number of published batches."""
         return sum(body["type"] == "Batch" for body in self._bodies(subtask))
 
     def check(self) -> None:
-        """One attempt after the other, each later than the one before; none writes after its successor has begun; no
-        batch and no split is published twice."""
+        """Check that attempts follow one another in order and that none writes after its successor has begun.
+
+        Check also that no batch and no split is published twice.
+        """
         self.gather()
         read = set[tuple[str, str]]()
         for subtask in list(self._entries):
@@ -108,7 +112,10 @@ def _check_log(subtask: str, bodies: list[Body]) -> None:
 
 
 def _check_writer(subtask: str, body: Body, owner: AttemptId | None, *, is_first: bool) -> None:
-    """The first batch of an attempt may be one that Spark had committed for an earlier one, unpublished as yet (R1)."""
+    """Check that the writer's attempt owns the log.
+
+    An attempt's first batch may be one that Spark committed for an earlier attempt, which did not publish it (R1).
+    """
     found = _STAGED.findall(json.dumps([body.get("files"), body.get("handles")]))
     named = {AttemptId.parse(text) for text in found}
     assert owner is not None

@@ -1,5 +1,7 @@
-"""A whole run with real parts and without Spark: JobMaster, gateway, journal, logs, releaser, retention; every task is
-that of the simulation, in a thread of its own. Vertices have as many subtasks as they like."""
+"""Whole runs without Spark: real JobMaster, gateway, journal, logs, releaser and retention; simulated tasks.
+
+Each task runs in its own thread. A vertex may have any number of subtasks.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +65,11 @@ from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB, World
 
 IDLE = 0.002
-"""Seconds that a task with nothing to do waits for somebody to tell it something."""
+"""Seconds that an idle task waits for a command."""
 
 
 class RowSink(BoundSink):
-    """Its target is a list in the world. A handle names staged rows."""
+    """A sink whose target is a list in the world. A handle names staged rows."""
 
     def __init__(self, world: World, uid: str) -> None:
         self._world, self._target = world, world.targets[uid]
@@ -87,8 +89,9 @@ class RowSink(BoundSink):
         return self._target.last_released
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        """What is collected is gone: a release that still needs it fails. What was released is staged no more."""
-        staged = [path for path in list(self._world.rows) if path not in self._target.handles]  # tasks stage meanwhile
+        """Delete the garbage, so that a release that needs it fails. Released rows no longer count as staged."""
+        # tasks stage rows meanwhile
+        staged = [path for path in list(self._world.rows) if path not in self._target.handles]
         garbage = [path for path in staged if path.startswith(self._vertex) and _attempt(path) not in live_attempts]
         removed = [path for path in garbage if path not in live_handles]
         for path in removed:
@@ -97,7 +100,11 @@ class RowSink(BoundSink):
 
 
 class SyntheticTask:
-    """``before_step``: called before each step of its own; False: it does nothing now. What it raises is a crash."""
+    """A simulated task in a thread of its own.
+
+    ``before_step``: called before each step. If it returns False, the task skips the step; if it raises, the task has
+    crashed.
+    """
 
     def __init__(
         self, runner: Runner, post: Callable[[TaskReport], None], before_step: Callable[[Runner], bool], seed: str
@@ -148,10 +155,10 @@ class SyntheticTask:
             self._do(self._runner.poll_barriers)
 
     def check(self) -> None:
-        """Nothing: it reports its crashes itself."""
+        """Do nothing: the task reports its crashes itself."""
 
     def wait_for_batch(self, until: float) -> None:
-        """Nothing: a step is short."""
+        """Do nothing: a step is short."""
 
     def stop(self) -> None:
         self._is_over = True
@@ -169,7 +176,7 @@ class SyntheticTask:
         self._wake.set()
 
     def _tell(self) -> None:
-        """The lock is held: reports leave in the order in which they were made."""
+        """Post the pending reports. The caller holds the lock, so reports leave in order."""
         for message in self._runner.outbox:
             self._post(message)
         self._runner.outbox.clear()
@@ -198,7 +205,7 @@ class SyntheticTask:
 
 
 class Journaled(OwnedJournal):
-    """Every event is held against the rules of the simulation's world."""
+    """A journal that checks every event against the rules of the simulated world."""
 
     def __init__(self, journal: Journal, world: World, epoch: int) -> None:
         super().__init__(journal)
@@ -211,10 +218,10 @@ class Journaled(OwnedJournal):
 
 
 class Replacements(Restarts):
-    """Beside those of tasks that failed: of tasks that have not."""
+    """Restarts that can also replace tasks that have not failed."""
 
     def replaced(self, task: Task, epoch: int) -> None:
-        """``task`` was made to take the place of one that runs; any thread."""
+        """Announce that ``task`` takes the place of a running one. May be called from any thread."""
         self._made[task.subtask] = task
         self._post(SubtaskOpened(epoch, task.subtask, task.attempt))
 
@@ -230,8 +237,11 @@ class _Run:
 
 
 class SyntheticJob:
-    """Several runs of one job. ``rows``: of each subtask's bounded sources; ``far_apart``: each task reads the logs of
-    the others from the storage, as one in another process would."""
+    """Several runs of one job.
+
+    ``rows``: for each subtask the number of rows of its bounded sources. ``far_apart``: each task reads the other logs
+    from the storage, as a task in another process would.
+    """
 
     def __init__(
         self,
@@ -247,7 +257,7 @@ class SyntheticJob:
         self.world = World(graph, rows, name=name, aligned=False, splits=splits)
         self.graph, self._mode, self._seed, self._far_apart = graph, mode, seed, far_apart
         self._begins = threading.Lock()
-        """Who collects garbage asks every log for its fence: none is opened anew meanwhile."""
+        """Held while logs are opened, because garbage collection checks the fence of every log."""
         self._sinks: dict[str, BoundSink] = {
             uid: RowSink(self.world, uid) for vertex in graph.vertices for uid in vertex.sinks
         }
@@ -259,7 +269,10 @@ class SyntheticJob:
         parallelism: Mapping[str, int] | None = None,
         restarts: int = 0,
     ) -> Outcome:
-        """``parallelism``: of each source with splits. ``restarts``: of a subtask that fails, in a row."""
+        """Run the job.
+
+        ``parallelism``: of each source with splits. ``restarts``: allowed for a failing subtask, in a row.
+        """
         storage, inbox = self.world.storage, Inbox()
         replayed = Journal(storage, JOB)
         replayed.replay()
@@ -305,8 +318,10 @@ class SyntheticJob:
         return job_master(owned, gateway, StatusReporter(lambda line: None, JOB, None), inbox).run()
 
     def replace(self, before: Runner) -> AttemptId:
-        """The next attempt of a subtask of the run that is under way takes its place, and nobody has failed; any thread
-        may call it. The one before is told to stop when the JobMaster comes to it, and goes on till then."""
+        """Replace a running subtask, which has not failed, by its next attempt. May be called from any thread.
+
+        The JobMaster stops the previous attempt when it handles the replacement. Until then that attempt keeps running.
+        """
         now, attempt = self._now, before.attempt.next(new_nonce())
         task = self.begin(before.subtask, attempt, before.told or before.made_for)
         assert task is not None
@@ -314,7 +329,7 @@ class SyntheticJob:
         return attempt
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SyntheticTask | None:
-        """See :class:`~airflow_provider_ckpt.task.task_factory.TaskFactory`."""
+        """Begin an attempt, see :class:`~airflow_provider_ckpt.task.task_factory.TaskFactory`."""
         now = self._now
         if subtask not in now.logs:
             self.world.begins(now.epoch, subtask)
@@ -330,8 +345,10 @@ class SyntheticJob:
         return self._task(subtask, attempt, plan)
 
     def rescale(self, uid: str, parallelism: int) -> str:
-        """Ask for it, as somebody outside would: the run that is under way takes it with its next look around, and
-        answers under the name that is returned. Any thread."""
+        """Write a rescale request as a client does, and return its name. May be called from any thread.
+
+        The current run takes the request when it next polls, and answers under this name.
+        """
         rescale = RescaleRequest(uid, parallelism)
         return write_request(self.world.storage, JOB, "rescale", self._now.epoch, rescale=rescale)
 
@@ -339,11 +356,11 @@ class SyntheticJob:
         self._now.inbox.put(SubtaskFailed(self._now.epoch, subtask, attempt, f"{type(error).__name__}: {error}"))
 
     def log(self, subtask: SubtaskId) -> SubtaskLog:
-        """That of the current attempt, in the run that is under way."""
+        """Return the log of the subtask's current attempt."""
         return self._now.logs[subtask]
 
     def _collect(self) -> None:
-        """While some of the graph have not begun, nothing."""
+        """Collect garbage, unless some subtasks of the graph have not begun."""
         now, graph = self._now, self._now.journal.graph()
         if now.logs.keys() >= set(graph.subtasks):
             collect_garbage(self.world.storage, JOB, graph, now.logs, self._sinks, now.epoch, now.journal.check_fenced)
@@ -351,7 +368,7 @@ class SyntheticJob:
     def _splits(
         self, journal: OwnedJournal, logs: Mapping[SubtaskId, LogReader], parallelism: Mapping[str, int]
     ) -> dict[str, RestoredSplits]:
-        """``parallelism``: how many are to read each."""
+        """Return the restored splits. ``parallelism``: source -> number of its readers."""
         lists = {uid: [Split(one, one) for one in splits] for uid, splits in self.world.splits.items()}
         return restored_splits(journal.state, self.graph, logs, lists, parallelism)
 
@@ -362,7 +379,7 @@ class SyntheticJob:
             kind = SplitRunner
         inputs: Callable[[SubtaskId], LogReader] = functools.partial(CurrentLog, now.logs)
         if self._far_apart:
-            inputs = self._tail  # what it knows of the others is in the storage
+            inputs = self._tail  # a task reads the other logs from the storage
         log = now.logs[subtask]
         runner = kind(self.world, self.graph, subtask, now.epoch, attempt, log, inputs, plan)
         return SyntheticTask(runner, self._post, now.before_step, f"{self._seed}/{subtask}/{attempt.epoch}")
@@ -381,5 +398,5 @@ def _unexpected(task: Task, error: BaseException) -> None:
 
 
 def _attempt(path: str) -> str:
-    """Of ``<subtask>-<attempt>-<batch>-<number>``."""
+    """Return the attempt in a path ``<subtask>-<attempt>-<batch>-<number>``."""
     return path.partition("-")[2].rsplit("-", 2)[0]

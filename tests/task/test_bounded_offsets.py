@@ -1,4 +1,4 @@
-"""How far a bounded Kafka source is still to go (R2, R11)."""
+"""Distance of a bounded Kafka source from its frozen end (R2, R11)."""
 
 from __future__ import annotations
 

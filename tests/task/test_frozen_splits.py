@@ -1,4 +1,4 @@
-"""The list of splits on disk: written once, and never guessed at."""
+"""The list of splits on disk: written once, never guessed."""
 
 from __future__ import annotations
 

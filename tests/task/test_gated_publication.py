@@ -1,4 +1,4 @@
-"""What a streaming query publishes and feeds when the storage fails in between. No Spark runs here."""
+"""Publications and feeds of a streaming query when the storage fails between two of them, without Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OF_PRODUCER, OF_CONSUMER = AttemptId(1, 0, "a"), AttemptId(1, 0, "v")
 
 
 class FailingOnce(WrappedStorage):
-    """The first entry of a feed that is created while ``failing`` is set fails, and nothing after it."""
+    """A storage that fails the first entry of a feed created while ``failing`` is set, and nothing after it."""
 
     failing = False
 
@@ -52,11 +52,14 @@ def file(number: int) -> PartitionFile:
 
 
 def ignored(*_: Any, **__: Any) -> None:
-    """Nobody is told."""
+    """Discard the report."""
 
 
 def test_r7_nothing_is_fed_behind_what_could_not_be_fed(tmp_path: Path) -> None:
-    """The next attempt goes on behind the last entry of the feed: what is missing before it would never be read."""
+    """The next attempt resumes after the last entry of the feed.
+
+    A file that is missing before it would never be read.
+    """
     storage = FailingOnce(open_storage(tmp_path))
     producer = opened(storage, "a", OF_PRODUCER)
     edge = EdgeInput(EDGE, producer, SoleFeed(storage, "p", "p", attempt=OF_CONSUMER), source=EDGE.uid)

@@ -1,4 +1,4 @@
-"""The tasks of one process: who is told what while one of them is replaced (R22)."""
+"""The tasks of one process, and the receivers of commands while one of them is replaced (R22)."""
 
 from __future__ import annotations
 
@@ -37,11 +37,9 @@ V = SubtaskId("v/0")
 A = AttemptId(2, 0, "a")
 B = A.next("b")
 
-V = SubtaskId(V)
-
 
 class Noting:
-    """Notes what it is told, beside its attempt; ``fenced``: by whom it finds its log opened then."""
+    """A task that records (attempt, command). ``fenced``: the attempt that has opened its log meanwhile."""
 
     subtask = V
 
@@ -81,10 +79,10 @@ class Noting:
         self._note("pull")
 
     def check(self) -> None:
-        """It is well."""
+        """Report no failure."""
 
     def wait_for_batch(self, until: float) -> None:
-        """It has none."""
+        """Do nothing: the task has no batch."""
 
     def stop(self) -> None:
         self._heard.append((str(self.attempt), "stop"))
@@ -98,7 +96,7 @@ def unexpected(task: Task, error: BaseException) -> None:
 
 
 class Made(Restarts):
-    """``task`` is made, of the next attempt of one that has not failed; nothing else is."""
+    """Restarts whose only prepared task is ``task``, the next attempt of a task that has not failed."""
 
     def __init__(self, task: Task) -> None:
         super().__init__(Making([]), queue.Queue[Report]().put, lambda: "n")
@@ -107,7 +105,7 @@ class Made(Restarts):
 
 @pytest.mark.parametrize("attempt", [A, B.next("c"), AttemptId(2, 1, "x")], ids=str)
 def test_what_was_not_made_here_takes_no_place(attempt: AttemptId) -> None:
-    """As of a closed log, whose next attempt has nothing to do."""
+    """For example after a closed log, whose next attempt has nothing to do."""
     heard: list[tuple[str, str]] = []
     gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, Made(Noting(B, heard)))
     gateway.begun(V, attempt)
@@ -148,7 +146,7 @@ CALLS: dict[str, Callable[[LocalGateway], None]] = {
 def test_r22_a_task_that_finds_itself_fenced_by_its_next_attempt_does_not_end_the_loop(
     call: Callable[[LocalGateway], None],
 ) -> None:
-    """Word of the next one is still in the inbox. It takes the place when it comes."""
+    """The report of the next attempt is still in the inbox. The next attempt takes over when it is read."""
     heard: list[tuple[str, str]] = []
     gateway = LocalGateway(2, {V: Noting(A, heard, fenced=B)}, unexpected, Made(Noting(B, heard)))
     call(gateway)
@@ -168,7 +166,7 @@ def test_r8_a_task_that_finds_its_log_opened_in_a_later_epoch_ends_it(call: Call
 def test_r15_what_a_task_fails_with_in_the_loop_is_the_coordinators_to_judge(
     call: Callable[[LocalGateway], None],
 ) -> None:
-    """A storage that does not take the entry of a feed, say: it may begin again, and the others go on."""
+    """For example, a storage that refuses the entry of a feed. The task may restart, and the others continue."""
 
     class Failing(Noting):
         def _note(self, what: str) -> None:
@@ -195,7 +193,7 @@ COMMANDS = {
 
 
 class Meeting(Noting):
-    """Goes on when all have come."""
+    """A task that waits in each call until all tasks are called."""
 
     def __init__(self, subtask: SubtaskId, together: threading.Barrier, heard: list[tuple[str, str]]) -> None:
         super().__init__(A, heard)
@@ -213,7 +211,7 @@ def meeting(count: int, heard: list[tuple[str, str]]) -> dict[SubtaskId, Meeting
 
 
 def threads_of_barriers() -> set[threading.Thread]:
-    """Also those of other tests, whose processes were killed."""
+    """Return the threads for barriers, including those of killed processes in other tests."""
     return {one for one in threading.enumerate() if one.name.startswith("ckpt-barriers")}
 
 
@@ -226,7 +224,7 @@ SIDE_BY_SIDE: dict[str, Callable[[LocalGateway, Iterable[SubtaskId]], None]] = {
 
 @pytest.mark.parametrize("call", SIDE_BY_SIDE.values(), ids=SIDE_BY_SIDE)
 def test_barriers_are_put_side_by_side(call: Callable[[LocalGateway, Iterable[SubtaskId]], None]) -> None:
-    """One after the other, each would wait for the next one."""
+    """If the calls were sequential, each task would wait for the next one forever."""
     heard: list[tuple[str, str]] = []
     tasks, before = meeting(5, heard), threads_of_barriers()
     gateway = LocalGateway(2, tasks, unexpected, NO_RESTARTS)
@@ -244,7 +242,7 @@ def test_other_commands_keep_their_order_among_barriers() -> None:
 
 
 def test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done() -> None:
-    """Nothing is appended behind the back of a loop that has ended."""
+    """Nothing must be appended to a log after the loop has ended."""
     ended = threading.Event()
     heard: list[tuple[str, str]] = []
 
@@ -277,7 +275,7 @@ def test_there_is_no_command_that_is_not_carried_out() -> None:
 
 
 class Making:
-    """Makes next attempts, and notes it; the first ``failures`` of them come to nothing."""
+    """A factory of next attempts that records each call. The first ``failures`` calls fail."""
 
     def __init__(self, heard: list[tuple[str, str]], failures: int = 0, *, is_closed: bool = False) -> None:
         self.heard, self.failures, self.is_closed = heard, failures, is_closed

@@ -1,4 +1,4 @@
-"""What a task does next follows from its phase, its log's tail, its inputs and its commands."""
+"""Next actions of a task, derived from its phase, its log's tail, its inputs and its commands."""
 
 from __future__ import annotations
 

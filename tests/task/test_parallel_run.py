@@ -25,7 +25,7 @@ ROWS = {("a/0", "a"): 1, ("a/1", "a"): 25, ("a/2", "a"): 12, ("b/0", "h"): 3, ("
 
 
 def two_vertices(exchange: Exchange) -> JobGraph:
-    """a (three subtasks, no sink) -> b (three, with a source and a sink of its own)."""
+    """Return the graph: a (three subtasks, no sink) -> b (three, with a source and a sink of its own)."""
     a = JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True, parallelism=3)
     b = JobVertex("b", ("h", "b"), ("h",), ("h",), ("out",), bounded=True, parallelism=3)
     return JobGraph((a, b), (JobEdge("a__b", "a", "b", "b", exchange),))
@@ -61,7 +61,7 @@ def test_every_row_of_every_subtask_arrives_once(
 def test_checkpoints_go_on_when_some_subtasks_of_a_vertex_have_finished(
     make: Callable[..., SyntheticJob], exchange: Exchange
 ) -> None:
-    """FLIP-147. The others are held until a checkpoint says so."""
+    """The other subtasks are held until a checkpoint lists the vertex as partially finished (FLIP-147)."""
     job = make(exchange)
 
     def held(runner: Runner) -> bool:
@@ -76,6 +76,7 @@ def test_checkpoints_go_on_when_some_subtasks_of_a_vertex_have_finished(
     job.world.check_all_rows()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("exchange", ["pointwise", "all_to_all"])
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
@@ -101,7 +102,7 @@ def test_a_run_after_a_crash_of_any_subtask_goes_on_with_all_of_them(
 def test_that_a_source_of_several_subtasks_is_left_out_is_journaled_once(
     make: Callable[..., SyntheticJob],
 ) -> None:
-    """R20: the first subtask that stands still for it says so for all of them."""
+    """The first subtask that pauses for it reports it for all of them (R20)."""
     job = make("all_to_all")
 
     def until_dropped(runner: Runner) -> bool:
@@ -118,7 +119,7 @@ def opens(job: SyntheticJob, subtask: SubtaskId) -> list[AttemptId]:
 
 
 def test_r5_each_subtask_has_an_attempt_of_its_own(make: Callable[..., SyntheticJob]) -> None:
-    """What one has staged is told from what a sibling has, by its name."""
+    """The attempt's name distinguishes its staged output from that of a sibling."""
     job = make("pointwise", "batch")
     assert job.run().status == "FINISHED"
     attempts = [attempt for subtask in job.world.subtasks for attempt in opens(job, subtask)]
@@ -130,13 +131,16 @@ def test_r5_each_subtask_has_an_attempt_of_its_own(make: Callable[..., Synthetic
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", [SubtaskId("a/1"), SubtaskId("b/1")])
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_r22_a_subtask_goes_on_under_its_next_attempt_while_the_others_run(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, victim: SubtaskId
 ) -> None:
-    """Its first attempt does not know yet, and works on: nothing of it counts from the moment on when the log has the
-    open of the next one. What the siblings have staged, under attempts of the same epoch, is still there."""
+    """The first attempt runs on after the next one has opened the log. Nothing it does from then on counts.
+
+    The output that siblings have staged, under attempts of the same epoch, is still there.
+    """
     job = make("all_to_all", mode)
     replaced: list[AttemptId] = []
     fenced: list[LogFencedError] = []
@@ -166,9 +170,10 @@ def test_r22_a_subtask_goes_on_under_its_next_attempt_while_the_others_run(
     job.world.check_all_rows()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_subtask_is_replaced_again_and_again(make: Callable[..., SyntheticJob], seed: int) -> None:
-    """At any moment of its life, also at its end of data; two of them at a time."""
+    """Two subtasks at a time, at any moment of their lives, also at their end of data."""
     job = make("pointwise", seed=seed)
     victims = (SubtaskId("a/1"), SubtaskId("b/2"))
     steps: dict[str, Iterator[int]] = {victim: itertools.count(seed) for victim in victims}
@@ -191,12 +196,13 @@ def test_a_subtask_is_replaced_again_and_again(make: Callable[..., SyntheticJob]
     job.world.check_all_rows()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_r15_subtasks_that_fail_begin_again_and_nobody_else_does(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int
 ) -> None:
-    """At any moment of their lives, several at a time; the run goes on, and every row arrives once."""
+    """Several subtasks fail at any moment of their lives. The run continues, and every row arrives once."""
     job = make("all_to_all", mode, seed)
     often = 9 if mode == "streaming" else 2  # a batch is one step
     steps: dict[str, Iterator[int]] = {victim: itertools.count(3 * seed) for victim in ("a/1", "b/0", "b/2")}

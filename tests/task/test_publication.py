@@ -1,4 +1,4 @@
-"""What a task appends to its log, and what it says of it."""
+"""Entries that a task appends to its log, and its reports of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 
 
 class Failing(WrappedStorage):
-    """Takes no entry that holds ``text``, whatever is tried."""
+    """A storage that refuses every entry that contains ``text``."""
 
     def __init__(self, inner: Storage, text: bytes) -> None:
         super().__init__(inner)
@@ -64,7 +64,10 @@ def test_r10_a_barrier_that_the_storage_does_not_take_is_declined(make: Make) ->
 
 
 def test_of_a_log_that_a_failed_batch_has_broken_nothing_is_declined(make: Make) -> None:
-    """A declined checkpoint is held against the job; the task, whose failure is being reported, can begin again."""
+    """A declined checkpoint counts as a failure of the job.
+
+    The task's failure is already being reported, and the task can restart.
+    """
     publication, told = make(b'"Batch"')
     with pytest.raises(StorageTransientError):
         publication.publish(Batch(0, {}))

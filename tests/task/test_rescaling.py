@@ -1,4 +1,4 @@
-"""A source with splits gets another number of subtasks while the real JobMaster runs the job (R21)."""
+"""Rescales of a source with splits while the real JobMaster runs the job (R21)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODES = ("streaming", "batch")
 
 
 def graph() -> JobGraph:
-    """parts (by split, with a sink) -> b (two subtasks, with a sink)."""
+    """Return the graph: parts (by split, with a sink) -> b (two subtasks, with a sink)."""
     parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), ("raw",), bounded=True, parallelism=1, splits=True)
     b = JobVertex("b", ("b",), (), (), ("out",), bounded=True, parallelism=2)
     return JobGraph((parts, b), (JobEdge("parts__b", "parts", "b", "b", "all_to_all"),))
@@ -48,9 +48,11 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
 
 
 class Rescales:
-    """Asks for one number of subtasks after the other, when as many splits are read as ``steps`` says (splits ->
-    subtasks), and lets nobody read on before there is an answer: the last one, where another request is due. ``also``:
-    what is to be done before a step."""
+    """A hook that requests parallelisms one after the other. ``steps``: number of read splits -> next parallelism.
+
+    No subtask reads on until the request has an answer; if another request is due, until its final answer. ``also``:
+    hook to call before each step.
+    """
 
     def __init__(
         self, job: SyntheticJob, steps: dict[int, int], also: Callable[[Runner], bool] = lambda runner: True
@@ -88,7 +90,7 @@ def changes(job: SyntheticJob) -> list[ev.GraphChanged]:
 
 
 def readers(job: SyntheticJob) -> set[SubtaskId]:
-    """Subtasks that have read a split."""
+    """Return the subtasks that have read a split."""
     logs = {name: log for name, log in job.world.logs.items() if name.vertex == "parts"}
     return {name for name, log in logs.items() if any(isinstance(record, Batch) for record in log)}
 
@@ -98,6 +100,7 @@ def opened(job: SyntheticJob, epoch: int) -> list[SubtaskId]:
     return [name for name, log in logs if any(isinstance(one, Open) and one.attempt.epoch == epoch for one in log)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("before", "steps"), [(1, {2: 4}), (4, {4: 1}), (2, {3: 4, 9: 1, 14: 3}), (3, {5: 3})])
 def test_everything_arrives_once_with_more_and_with_fewer(
@@ -108,14 +111,17 @@ def test_everything_arrives_once_with_more_and_with_fewer(
     assert job.run(rescales, parallelism={"parts": before}).status == "FINISHED"
     job.world.check_all_rows()
     assert [answers(job, request)[-1] for request in rescales.asked] == ["completed"] * len(steps)
-    wanted = [before, *steps.values()]  # what is so already is answered as done, and decides nothing
+    wanted = [before, *steps.values()]  # a request for the current number is answered as done and decides nothing
     decided = [after for now, after in itertools.pairwise(wanted) if now != after]
     assert [event.rescaled["parts"] for event in changes(job)] == decided
     assert len(readers(job)) <= job.world.graph.vertex("parts").parallelism
 
 
 def test_a_checkpoint_covers_the_new_subtasks_once_they_run(make: Callable[..., SyntheticJob]) -> None:
-    """They are held until one has; the world sees to it that none is taken before they run."""
+    """The subtasks are held until a checkpoint covers the new ones.
+
+    The world checks that none is taken before they run.
+    """
     job = make()
 
     def held(runner: Runner) -> bool:
@@ -130,13 +136,14 @@ def test_a_checkpoint_covers_the_new_subtasks_once_they_run(make: Callable[..., 
     assert sizes[-1] == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("restarts", [0, 50])
 def test_a_crash_of_any_subtask_before_and_after(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int, restarts: int
 ) -> None:
-    """With restarts the run goes on; without, the next one does, by the journal's number."""
+    """The run continues with restarts. Without them the next run continues, with the parallelism in the journal."""
     job = make(mode, seed)
     victims = {"parts/0": 3 + 5 * seed, "b/1": 2 + 9 * seed, f"parts/{1 + seed % 3}": 1 + seed}
     steps, crashed = Counter[str](), set[str]()
@@ -163,12 +170,13 @@ def plans(job: SyntheticJob) -> list[ev.PlanRecorded]:
     return [event for _, event in job.world.journal if isinstance(event, ev.PlanRecorded)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("declared", [1, 2])
 def test_r21_after_a_kill_between_the_commit_and_the_beginning_the_next_run_goes_by_the_journal(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, declared: int
 ) -> None:
-    """None of the new subtasks has begun. The next run has them all, unless the job declares another number."""
+    """None of the new subtasks has begun. The next run has all of them, unless the job declares another number."""
     job = make(mode)
     begin = job.begin
 
@@ -176,7 +184,7 @@ def test_r21_after_a_kill_between_the_commit_and_the_beginning_the_next_run_goes
         raise ValueError("killed")
 
     def dying(runner: Runner) -> bool:
-        """In STREAMING mode it dies as a consumer is to stand still; in BATCH mode none runs yet."""
+        """Crash when a consumer must pause, in streaming mode. In batch mode no consumer runs then."""
         if changes(job) and mode == "streaming":
             raise ValueError("killed")
         return True
@@ -201,13 +209,13 @@ def test_a_number_that_is_declared_later_wins_and_the_one_of_then_is_forgotten(
     job = make()
 
     def until(splits: int) -> Callable[[Runner], bool]:
-        """Then it crashes."""
+        """Return a hook that crashes after so many splits."""
 
         def crashing(runner: Runner) -> bool:
             if done(job) < splits:
                 return True
             if splits == 8 and not changes(job):
-                # still to be decided; or to be asked for at all, as splits are told to be done several at a time
+                # the request is not decided, or not yet due because several splits are reported as done at once
                 return not before.asked
             raise ValueError("on purpose")
 

@@ -1,4 +1,4 @@
-"""How many splits are read together, by what they took."""
+"""Number of splits that are read together, adapted to the time they take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_ckpt.task.split_batch_size import SplitBatchSize
 
 
 def after(took: list[float], most: int = 64) -> list[int]:
-    """The number behind each; so many were read each time."""
+    """Return the next number of splits after each reading of the current number."""
     size, found = SplitBatchSize(most), []
     for seconds in took:
         size.took(size.now, seconds)
@@ -19,7 +19,7 @@ def after(took: list[float], most: int = 64) -> list[int]:
 
 
 def read(job: float, each: float, times: int, most: int = 64) -> list[int]:
-    """The numbers of splits of ``each`` seconds, and ``job`` seconds for the job itself however many it reads."""
+    """Return the numbers of splits read. Each split takes ``each`` seconds, and each job ``job`` seconds on top."""
     size, found = SplitBatchSize(most), []
     for _ in range(times):
         found.append(size.now)
@@ -69,7 +69,7 @@ def test_the_user_s_bound_of_one_holds() -> None:
 
 
 def test_fewer_than_may_be_say_nothing_of_more() -> None:
-    """Towards the end a subtask has fewer than it could read."""
+    """Towards the end a subtask has fewer splits than it could read at once."""
     size = SplitBatchSize(64)
     for count in (1, 2, 3):
         size.took(count, 0.1)

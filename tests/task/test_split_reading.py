@@ -1,4 +1,4 @@
-"""What a task of a source with splits tells, between two threads (R14)."""
+"""Reports of a task of a source with splits, shared by two threads (R14)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_r14_the_next_attempt_says_all_that_an_entry_of_several_completes(subtas
 
 
 def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask: Subtask) -> None:
-    """The barrier is put between the entry of the split and word of it."""
+    """The barrier is triggered between the split's entry and its report."""
     reading = subtask.begin()
     publish, answered = reading.publication.publish, Event()
 
@@ -110,7 +110,7 @@ def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask:
     def publish_and_wait(batch: Batch) -> int:
         position = publish(batch)
         driver.start()
-        answered.wait(0.5)  # in vain: the barrier has to wait for word of the split
+        answered.wait(0.5)  # this times out, because the barrier has to wait for the split's report
         return position
 
     reading.publication.publish = publish_and_wait  # type: ignore[method-assign]
@@ -143,7 +143,7 @@ def test_what_was_handed_out_for_more_is_given_back_and_may_come_once_more(subta
 
 
 def test_that_fewer_are_read_is_said_though_nothing_is_to_be_given_back(subtask: Subtask) -> None:
-    """Else it is handed out more for what it does not do any more."""
+    """Otherwise the JobMaster would keep assigning more splits than the task reads."""
     reading = subtask.begin()
     reading.reads_fewer(1)
     assert subtask.told[1:] == [(SplitsReturned, ())]

@@ -1,4 +1,4 @@
-"""Sources with splits in runs of the real JobMaster: some subtasks finish early, others take over what is left."""
+"""Sources with splits in runs of the real JobMaster: some subtasks finish early, others read the remaining splits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SPLITS = {f"s{number}": number % 4 for number in range(12)}
 
 
 def graph(exchange: Exchange, sinks: tuple[str, ...] = ()) -> JobGraph:
-    """parts (by split) -> b (two subtasks, with a sink)."""
+    """Return the graph: parts (by split) -> b (two subtasks, with a sink)."""
     parts = JobVertex("parts", ("parts",), ("parts",), ("parts",), sinks, bounded=True, parallelism=1, splits=True)
     b = JobVertex("b", ("b",), (), (), ("out",), bounded=True, parallelism=2)
     return JobGraph((parts, b), (JobEdge("parts__b", "parts", "b", "b", exchange),))
@@ -60,6 +60,7 @@ def make(request: pytest.FixtureRequest) -> Callable[..., SyntheticJob]:
     return job
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("parallelism", [1, 4, 20])
 def test_every_split_arrives_once(make: Callable[..., SyntheticJob], mode: RuntimeMode, parallelism: int) -> None:
@@ -70,12 +71,12 @@ def test_every_split_arrives_once(make: Callable[..., SyntheticJob], mode: Runti
 
 @pytest.mark.parametrize("sinks", [(), ("raw",)], ids=["no sink", "sink"])
 def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sinks: tuple[str, ...]) -> None:
-    """FLIP-147 and FLIP-27: checkpoints go on meanwhile, and what is left goes to the new subtasks."""
+    """Checkpoints continue meanwhile, and the remaining splits go to the new subtasks (FLIP-147, FLIP-27)."""
     job = make(sinks=sinks)
     stuck: set[str] = set()
 
     def before(runner: Runner) -> bool:
-        """Two subtasks stand still with a split each, until a checkpoint says that the other two have finished."""
+        """Hold two subtasks with a split each, until a checkpoint covers the end of the other two. Then crash."""
         if not isinstance(runner, SplitRunner):
             return True
         if runner.reading.next() and (len(stuck) < 2 or runner.subtask in stuck):
@@ -107,6 +108,7 @@ def done(job: SyntheticJob) -> set[int]:
     return {number for number, name in enumerate(SPLITS) if name in named}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_after_a_crash_of_any_subtask_another_number_of_them_reads_the_rest(
@@ -116,7 +118,7 @@ def test_after_a_crash_of_any_subtask_another_number_of_them_reads_the_rest(
     steps, victim = Counter[str](), f"parts/{seed % 3}"
 
     def crashing(runner: Runner) -> bool:
-        """The others cannot have read everything before."""
+        """Hold the other subtasks after three steps, so that they cannot read everything before the crash."""
         steps[runner.subtask] += 1
         if runner.subtask == victim and steps[victim] == 4 + seed:
             raise ValueError("on purpose")
@@ -127,11 +129,11 @@ def test_after_a_crash_of_any_subtask_another_number_of_them_reads_the_rest(
     job.world.check_all_rows()
 
 
-# ---- what a driver finds
+# -- restored splits
 
 
 def test_r14_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
-    """The head of the log has passed it."""
+    """The log is truncated past the entry."""
     storage = MemoryStorage("r14")
     log = SubtaskLog(storage, "log")
     log.load()
@@ -163,7 +165,7 @@ def test_r14_all_splits_of_an_entry_are_found_by_the_next_driver() -> None:
 
 
 def test_r14_a_subtask_whose_end_is_in_its_log_alone_takes_nothing_of_what_is_left() -> None:
-    """Whoever had the job before died before it had heard of that end."""
+    """The previous JobMaster died before it read the report of that end."""
     storage, logs = MemoryStorage("r14-ended"), {}
     for name in ("parts/0", "parts/1"):
         log = logs[SubtaskId(name)] = SubtaskLog(storage, name)
@@ -177,7 +179,7 @@ def test_r14_a_subtask_whose_end_is_in_its_log_alone_takes_nothing_of_what_is_le
 
 
 class _GoesOn(SubtaskLog):
-    """Its attempt lives on under the next JobMaster, and is faster than that: behind the look it comes to its end."""
+    """A log whose attempt keeps running under the next JobMaster, and ends right after the JobMaster has read it."""
 
     def records(self, start: int = 0) -> list[Numbered]:
         found = list(super().records(start))
@@ -188,7 +190,7 @@ class _GoesOn(SubtaskLog):
 
 
 def test_r14_w13_an_end_that_comes_behind_the_look_at_what_is_published_is_none_yet() -> None:
-    """What it was handed would be left to others, who would publish it once more."""
+    """Otherwise its assigned splits would go to other subtasks, which would publish them once more."""
     log = _GoesOn(MemoryStorage("r14-goes-on"), "log")
     log.load()
     log.open(AttemptId.first(1, "a"))

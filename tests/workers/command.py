@@ -1,5 +1,8 @@
-"""``ckpt``, as this checkout has it; with ``CKPT_WORKERS_HOST`` as if on another host, which nobody reaches (R8), with
-``CKPT_WORKERS_OPEN_SECONDS`` it takes so long to open a log: nobody catches a planner half way else."""
+"""The ``ckpt`` command of this checkout, changed by environment variables.
+
+``CKPT_WORKERS_HOST``: pretend to run on another host that cannot be reached (R8). ``CKPT_WORKERS_OPEN_SECONDS``: take
+so long to open each log, so that a test can kill a planner half-way.
+"""
 
 from __future__ import annotations
 

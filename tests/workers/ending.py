@@ -1,4 +1,4 @@
-"""The good end of every test here."""
+"""The successful end that every test here shares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.workers.world import PATIENCE, Member, World
 
 
 def wait_for_all(world: World) -> None:
-    """Every row that was fed has been released; a machine that is busy may take its time, while it gets on."""
+    """Wait until every fed row is released. Fail if no row arrives for PATIENCE seconds."""
     best, since = missing(world), time.monotonic()
     while best:
         time.sleep(1.0)
@@ -26,7 +26,7 @@ def missing(world: World) -> int:
 
 
 def finish(world: World, evidence: Evidence, master: Member, living: Iterable[Member]) -> None:
-    """The splits are read, all is released, then the job is drained: everybody leaves, and says that all is well."""
+    """Read all splits, release all rows and drain the job. Check that every process exits with 0."""
     world.slow(False)
     evidence.stop_feeding()
     wait_for_all(world)

@@ -1,4 +1,4 @@
-"""What the logs of the subtasks say of who has written them, and what the sinks have released."""
+"""Evidence from the subtasks' logs and the sinks: writers of each log, and released rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from tests.workers.world import PATIENCE, VERTICES, World
 
 
 class Evidence:
-    """Reads the logs again and again while it is entered: they are truncated, so each look keeps what it saw. Live rows
-    are fed meanwhile, so that there is always something to publish."""
+    """A context that feeds live rows and reads the logs again and again.
+
+    Logs are truncated, so each read keeps the entries it has seen. The live rows keep every subtask publishing.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -50,18 +52,18 @@ class Evidence:
     # -- questions
 
     def attempts(self, vertex: str) -> list[AttemptId]:
-        """That have opened the log of its only subtask, in order."""
+        """Return the attempts that opened the log of the vertex's only subtask, in order."""
         return self._logs.attempts(f"{vertex}/0")
 
     def batches(self, vertex: str) -> int:
-        """So many have been published."""
+        """Return the number of batches that the vertex has published."""
         return self._logs.batches(f"{vertex}/0")
 
     def now(self) -> dict[str, int]:
         return {vertex: self.batches(vertex) for vertex in VERTICES}
 
     def wait_for_batches(self, *vertices: str, more: int = 2) -> None:
-        """So many more than there are, of each that has not come to its end meanwhile."""
+        """Wait until each vertex has published ``more`` batches or has ended."""
         before = self.now()
         wait_until(
             lambda: all(self.batches(one) >= before[one] + more or self._is_over(one) for one in vertices),
@@ -71,7 +73,7 @@ class Evidence:
         )
 
     def wait_for_batches_of(self, *subtasks: SubtaskId, more: int) -> None:
-        """The same of single subtasks, whatever is there already."""
+        """Wait until each subtask has published ``more`` batches."""
         before = {one: self._logs.batches(one) for one in subtasks}
         wait_until(
             lambda: all(self._logs.batches(one) >= count + more for one, count in before.items()),
@@ -95,17 +97,19 @@ class Evidence:
     def _tails(self) -> str:
         return "\n".join(member.tail(1500) for member in self._world.members)
 
-    # -- what must hold
+    # -- invariants
 
     def check(self) -> None:
-        """One attempt after the other, each later than the one before; none writes after its successor has begun; no
-        batch and no split is published twice."""
+        """Check the logs: each attempt is later than the one before, and none writes after its successor has begun.
+
+        No batch and no split is published twice.
+        """
         if self._error is not None:
             raise self._error
         self._logs.check()
 
     def check_released(self) -> None:
-        """Each row once, in each sink that it belongs to."""
+        """Check that each sink holds each of its rows once."""
         for sink in ("lake", "cellar"):
             got, wanted = Counter(released(self._world, sink)), Counter(self._world.expected(sink))
             lost, extra = wanted - got, got - wanted

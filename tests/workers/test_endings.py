@@ -1,4 +1,4 @@
-"""How a job with workers ends and goes on: stopped, taken over by one driver, in batch mode; and who is refused."""
+"""Ends of a job with workers: stopped and resumed, taken over by one driver, in batch mode; and refused workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_left(members: Iterable[Member], code: int) -> None:
 
 
 def test_a_stopped_job_goes_on_with_another_master_and_other_workers(tmp_path: Path) -> None:
-    """All of them are told; what the second ones begin with is the savepoint, and nothing is read again."""
+    """The stop ends all processes. The next ones resume from the savepoint and read nothing again."""
     with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         master, members = world.master(), world.workers(GROUPS)
         master.wait_for("running")
@@ -56,7 +56,10 @@ def test_one_driver_takes_over_from_all_of_them(tmp_path: Path) -> None:
 
 
 def check_refused(world: World) -> None:
-    """What differs is named, and nothing is begun."""
+    """Start a worker with a mistyped subtask and one with a changed job.
+
+    Each is refused with the difference, and begins nothing.
+    """
     mistyped, changed = world.worker("histroy/0"), world.worker("cold", CKPT_WORKERS_CHANGED="1")
     assert mistyped.wait(PATIENCE) == REFUSED, mistyped.tail()
     assert "histroy/0" in mistyped.lines("refused")[0]["message"]

@@ -1,4 +1,4 @@
-"""Workers that come and go: what the JobMaster's gateway says of each, and what it keeps of them."""
+"""Workers that come and go: failures that the gateway reports for them, and records that it keeps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOST_AFTER = 5.0
 
 
 class Here:
-    """A JobMaster of epoch 2 and workers of deployment 1, one step after the other."""
+    """A JobMaster of epoch 2 and workers of deployment 1, which take one step after the other."""
 
     def __init__(self) -> None:
         self.now, self.storage = 0.0, MemoryStorage(f"memory://{secrets.token_hex(8)}")
@@ -45,7 +45,7 @@ class Here:
         return Correspondence(self.storage, "job", 1, name, Worker(), lambda: self.now)
 
     def worker(self) -> tuple[Correspondence, AttemptId]:
-        """One more, which begins the next attempt."""
+        """Add a worker that begins the next attempt."""
         number = next(self.numbers)
         side, attempt = self.side(worker_name(str(number))), AttemptId(1, number, f"n{number}")
         side.post(MASTER, SubtaskOpened(1, A, attempt))

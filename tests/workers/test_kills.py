@@ -1,4 +1,7 @@
-"""kill -9 of one process after the other, while the job runs: the others notice nothing, and every row comes once."""
+"""kill -9 of one process after the other while the job runs.
+
+The other processes continue undisturbed, and every row arrives once.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ SEED = int(os.environ.get("CKPT_WORKERS_SEED", "1"))
 def kill_and_replace(
     world: World, evidence: Evidence, members: dict[str, Member], *killed: str, master: bool = False
 ) -> None:
-    """All of ``killed`` at once; whoever was not killed publishes on meanwhile, in the attempt that it is in."""
+    """Kill all of ``killed`` at once and replace them.
+
+    Check that the other workers keep publishing in their current attempts.
+    """
     before = {vertex: evidence.attempts(vertex) for vertex in VERTICES}
     for name in killed:
         members[name].kill()
@@ -32,13 +38,16 @@ def kill_and_replace(
     for vertex in VERTICES:
         now, more = evidence.attempts(vertex), 1 if vertex in gone else 0
         if master and vertex in ("history", "archive"):
-            continue  # for another master what reads splits begins a new attempt
+            continue  # subtasks that read splits begin a new attempt for another master
         assert len(now) == len(before[vertex]) + more, f"{vertex} began again when {killed} was killed: {now}"
     evidence.check()
 
 
 def check_readings(world: World, killed: int) -> None:
-    """A split is read again only if its reader was replaced; the first one of each source is read to plan, too."""
+    """Check that a split was read again only if its reader was replaced.
+
+    Planning reads the first split of each source, too.
+    """
     readings = [(source, split) for source, split, _ in world.readings() if int(split) > 0]
     again = len(readings) - len(set(readings))
     assert again <= killed, f"{again} splits were read more than once, {killed} readers were replaced"
@@ -47,7 +56,7 @@ def check_readings(world: World, killed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_worker_and_the_master_are_killed(tmp_path: Path) -> None:
-    """A portion of what is below, with few processes: a worker at random and the JobMaster, at once."""
+    """Kill a random worker and the JobMaster at once: a small version of the test below."""
     groups = ("history+live", "archive+orders+cold")
     with World(tmp_path, splits=30) as world, Evidence(world) as evidence:
         master, members = world.master(), world.workers(groups)
@@ -63,8 +72,10 @@ def test_a_worker_and_the_master_are_killed(tmp_path: Path) -> None:
 @pytest.mark.workers
 @pytest.mark.timeout(1800)
 def test_each_kind_of_process_is_killed(tmp_path: Path) -> None:
-    """In this order: the planner, half way; the worker of a streaming vertex; that of a source with splits; the
-    JobMaster; two workers at once; a worker and the JobMaster at once."""
+    """Kill the planner half-way, then a worker of a streaming vertex, and a worker of a source with splits.
+
+    Then kill the JobMaster, two workers at once, and finally a worker and the JobMaster at once.
+    """
     with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         kill_planner_half_way(world)
         master, members = world.master(), world.workers()
@@ -81,7 +92,7 @@ def test_each_kind_of_process_is_killed(tmp_path: Path) -> None:
 
 
 def kill_planner_half_way(world: World) -> None:
-    """Some logs are open, Spark's folders are not all made, and nothing says that workers may begin."""
+    """Kill a planner that has opened some logs but has not prepared the job for workers."""
     planner = world.start("plan", env={"CKPT_WORKERS_OPEN_SECONDS": "2"})
     logs = world.root / world.job_id / "vertices"
     wait_until(lambda: len(list(logs.glob("*/0/log/00000000.json"))) >= 2, planner.tail, seconds=PATIENCE)
@@ -92,12 +103,14 @@ def kill_planner_half_way(world: World) -> None:
 def replace_master(
     world: World, evidence: Evidence, master: Member, members: dict[str, Member] | None = None, *killed: str
 ) -> Member:
-    """Kill it, with workers or without, and start another one; no worker but those begins again (but what reads splits
-    begins a new attempt, in the same process)."""
+    """Kill the master, optionally with workers, and start another one. No other worker restarts.
+
+    Subtasks that read splits begin a new attempt in the same process.
+    """
     before = {vertex: evidence.attempts(vertex) for vertex in VERTICES}
     alive = [one for one in world.members if one.exit_code is None and one is not master]
     master.kill()
-    successor = world.master()  # no splits are handed out without one
+    successor = world.master()  # no splits are assigned without a master
     if members is not None:
         kill_and_replace(world, evidence, members, *killed, master=True)
         alive = [one for one in alive if one.exit_code != -9]

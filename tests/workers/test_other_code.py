@@ -1,4 +1,7 @@
-"""The job's file is edited while workers run it: one that comes with it is refused, and the others do not notice."""
+"""Edits of the job's file while workers run it.
+
+New workers with the edited file are refused; running ones are unaffected.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tests.workers.world import PATIENCE, Member
 
 
 class Edited(Counted):
-    """Its file is a copy, which the test edits."""
+    """A world whose job file is a copy that the test edits."""
 
     def __init__(self, base: Path) -> None:
         super().__init__(base)
@@ -31,7 +34,7 @@ class Edited(Counted):
         return self.start("worker", "--subtask", "live", "--subtask", "marked", *flags)
 
     def refused(self, *flags: str) -> str:
-        """What a worker that comes is told, without having begun anything."""
+        """Start a worker, check that it is refused before it begins anything, and return the message."""
         worker = self.marking(*flags)
         assert worker.wait(PATIENCE) == 2, worker.tail()
         assert worker.lines("started", "waiting") == []
@@ -82,7 +85,7 @@ def test_a_worker_and_one_that_stands_by_with_an_edited_file_are_refused(tmp_pat
 @pytest.mark.workers
 @pytest.mark.timeout(600)
 def test_what_the_plan_gave_up_its_master_and_workers_are_not_asked_about_again(tmp_path: Path) -> None:
-    """The last checkpoint still tells of the operators that are gone: until the next one, and for every attempt."""
+    """The last checkpoint still contains the dropped operators until the next one completes. Every attempt reads it."""
     with Edited(tmp_path) as world:
         world.plan()
         master, worker = world.master(), world.worker("live", "marked", "counts")

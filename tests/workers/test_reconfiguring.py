@@ -1,4 +1,4 @@
-"""Queries are changed while workers run them, and one of these is killed in the midst of it."""
+"""Changes of queries while workers run them, and one of the workers is killed during a change."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ class Counted(World):
         self.wait_for_all()
 
     def version(self, name: str, counts: str = "") -> str:
-        """The job as ``name`` marks its rows; what is given is done first, in the function."""
+        """Write a version of the job that marks rows with ``name``.
+
+        ``counts``: code to run first in the function counts.
+        """
         text = JOB.read_text().replace('F.lit("one")', f'F.lit("{name}")')
         text = text.replace("    return rows.groupBy", f"    {counts or 'pass'}\n    return rows.groupBy")
         path = self.base / f"{name}.py"
@@ -96,7 +99,7 @@ def test_queries_of_workers_are_changed_and_one_of_these_is_killed_in_the_midst_
             .assign_execution_logic("marked", world.version("four"))
         )
         wait_until(begun.exists, counts.tail, seconds=PATIENCE)
-        counts.kill()  # in its trial: nothing is decided
+        counts.kill()  # during its trial run, before anything is decided
         counts = world.worker("counts")
         told = str(world.client.answer(asked, PATIENCE).outcome)
         assert told == "failed: counts/0 failed meanwhile; the job goes on as it was"
@@ -106,13 +109,13 @@ def test_queries_of_workers_are_changed_and_one_of_these_is_killed_in_the_midst_
             Reconfiguration().assign_workload("counts", state_partitions=4).assign_resources("marked", pool_weight=2)
         )
         wait_until(lambda: world.state().reconfigured > 1, master.tail, seconds=PATIENCE)
-        counts.kill()  # behind the decision: the next worker cuts the state
+        counts.kill()  # after the decision: the next worker repartitions the state
         counts = world.worker("counts")
         assert str(world.client.answer(asked, PATIENCE).outcome).startswith("completed: ")
         world.feed_and_wait()
         assert world.cut_into() == 4
 
-        master.kill()  # what is decided holds for another JobMaster, and for whom it deploys
+        master.kill()  # the decision also holds for another JobMaster and the workers that it deploys to
         master = world.master()
         master.wait_for("resumed", "running")
         world.feed_and_wait()
@@ -134,7 +137,7 @@ def test_a_driver_that_is_killed_in_a_change_leaves_all_of_it_or_nothing(tmp_pat
         driver.wait_for("running")
         world.feed_and_wait()
         gate, begun = world.base / "gate", world.base / "begun"
-        if moment == "sync":  # a batch that does not end, while the other query is prepared, and told to stand still
+        if moment == "sync":  # this batch does not end, while the other query is prepared and asked to pause
             holds = f"import os, time\n    open({str(begun)!r}, 'w').close()\n"
             holds += f"    while not os.path.exists({str(gate)!r}): time.sleep(0.05)\n    return 'held'\n"
             reference = world.version("held")

@@ -1,4 +1,4 @@
-"""A worker that was given something else than the planner is refused before Spark starts, where that can be."""
+"""Workers whose code or parameters differ from the planner's: they are refused, if possible before Spark starts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_worker_with_other_parameters_is_refused(planned: dict[str, str], give
 
 
 class Prepared:
-    """A job whose file is ``orders.py`` in ``folder``, prepared for workers, and its journal."""
+    """A job that is prepared for workers, and its journal. Its file is ``orders.py`` in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,23 +90,23 @@ class Prepared:
         return f"{self.folder}/{name}.py:job"
 
     def load(self, text: str) -> Job:
-        """As a process does whose file holds that."""
+        """Load the job as a process does whose file holds ``text``."""
         reference = self.write(text)
         loaded = load(reference)
         loaded.job.code = code_of(loaded, reference)
         return loaded.job
 
     def given(self, **logic: str) -> None:
-        """``large`` was given another function while the job ran."""
+        """Record that ``large`` got another function while the job ran."""
         digests = {uid: load_version(reference).digest for uid, reference in logic.items()}
         self.journal.write(Reconfigured(1, {"large": VertexSettings(logic=logic, digests=digests)}, 3.0))
 
     def state(self) -> JobState:
-        """As another process reads it."""
+        """Return the state that another process reads."""
         return Journal(self.storage, "orders").replay()
 
     def stands_by(self, text: str) -> Any:
-        """What one has planned whose file holds that."""
+        """Return the plan of a standby worker whose file holds ``text``."""
         options = RunOptions(job="orders.py:job", root="memory://refusals", job_id="orders")
         logic = LogicLoader({}, Location("memory://refusals"))
         return SimpleNamespace(job=self.load(text), options=options, logic=logic)
@@ -158,6 +158,7 @@ def test_a_journal_that_does_not_tell_refuses_nothing(prepared: Prepared) -> Non
     prepared.comes(OTHER, LARGE)
 
 
+@pytest.mark.slow
 def test_a_job_that_was_planned_again_is_run_as_it_is_now(prepared: Prepared) -> None:
     definition, code = JobDefinition("streaming", {}, {}, {}), prepared.load(OTHER).code
     prepared.journal.write(PlanRecorded(GRAPH, {}, 4.0, definition, code=code))
@@ -167,7 +168,7 @@ def test_a_job_that_was_planned_again_is_run_as_it_is_now(prepared: Prepared) ->
 
 
 def test_r21_of_an_operator_that_was_given_another_function_that_one_counts(prepared: Prepared) -> None:
-    """Whether the job's own file has it by now, or not yet."""
+    """The assigned function counts, whether or not the job's own file also has it."""
     prepared.given(large=prepared.write(OTHER, "two"))
     prepared.comes(FILE, LIVE, LARGE)
     prepared.comes(OTHER, LIVE, LARGE)
@@ -210,7 +211,7 @@ def test_r21_it_is_refused_before_any_function_is_called(prepared: Prepared) -> 
 
 
 def test_r21_one_that_stood_by_while_the_function_was_given_looks_before_it_takes_anything(prepared: Prepared) -> None:
-    """When it planned, the operator had the function of the job's file."""
+    """When the standby worker planned, the operator had the function of the job's file."""
     prepared.given(large=prepared.write(OTHER, "two"))
     prepared.write(OTHER.replace("200", "300"), "two")
     journal = Journal(prepared.storage, "orders")
@@ -224,7 +225,10 @@ def test_r21_one_that_stood_by_while_the_function_was_given_looks_before_it_take
 
 
 def test_r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again(prepared: Prepared) -> None:
-    """When it planned, the operator had another one, and nobody looked at that of its file."""
+    """When the standby worker planned, the operator had another function.
+
+    So the function in its file was not checked.
+    """
     prepared.given(large=prepared.write(OTHER, "two"))
     planned = prepared.stands_by(OTHER)
     check_code(planned.job, planned.options.job, prepared.state(), (LARGE,))
@@ -244,7 +248,7 @@ def test_r21_so_is_one_that_has_no_such_file(prepared: Prepared) -> None:
 
 
 def test_r21_a_digest_of_an_earlier_release_is_understood(prepared: Prepared) -> None:
-    """Of each letter of the file."""
+    """The earlier digest covers every character of the file."""
     reference = prepared.write(OTHER, "two")
     settings = VertexSettings(logic={"large": reference}, digests={"large": load_version(reference).first_digest})
     prepared.journal.write(Reconfigured(1, {"large": settings}, 3.0))
@@ -252,7 +256,7 @@ def test_r21_a_digest_of_an_earlier_release_is_understood(prepared: Prepared) ->
 
 
 def test_r21_who_plans_anew_tells_what_it_has_read(prepared: Prepared) -> None:
-    """A file that is another one by then: the run goes by what is there now, and its workers with it."""
+    """The function's file was edited before a new run. The new run and its workers use the edited file."""
     reference = prepared.write(OTHER, "two")
     prepared.given(large=reference)
     prepared.write(OTHER.replace("200", "300"), "two")

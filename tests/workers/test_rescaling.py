@@ -1,5 +1,8 @@
-"""A source with splits is rescaled while workers run the job, and who runs the new subtasks is killed, and the
-JobMaster in the midst of it: every split is read, and every row comes once."""
+"""Rescales of a source with splits while workers run the job.
+
+The worker of the new subtasks is killed, and so is the JobMaster during a rescale. Every split is read, and every row
+arrives once.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ def test_one_that_runs_beside_another_is_not_asked_for_by_its_name(tmp_path: Pat
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_controllers_change_a_job_that_workers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One by what the JobMaster knows of the splits, one by what a worker tells of its query."""
+    """One controller acts on the JobMaster's split progress, the other one on a worker's query measurements."""
     monkeypatch.setenv("CKPT_WORKERS_CONTROLLED", "yes")
     groups = ("history+archive", "live+orders+cold")
     with World(tmp_path, splits=40) as world, Evidence(world) as evidence:

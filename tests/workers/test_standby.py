@@ -1,4 +1,4 @@
-"""A worker is killed, and one that stood by goes on with its subtasks; the one that is begun again stands by then."""
+"""A standby worker that resumes the subtasks of a killed worker. The restarted worker then stands by."""
 
 from __future__ import annotations
 

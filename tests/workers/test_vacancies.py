@@ -1,4 +1,4 @@
-"""Subtasks that nobody runs: when the JobMaster tells of them."""
+"""Vacancies: subtasks without a worker, and the times at which the JobMaster reports them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Told(list[list[SubtaskId]]):
         self.vacancies = Vacancies([B, A], self.append, 0.0)
 
     def at(self, now: float) -> list[list[SubtaskId]]:
-        """What is told then."""
+        """Return the vacancies that are reported at ``now``."""
         self.clear()
         self.vacancies.look(now)
         return list(self)
@@ -49,7 +49,7 @@ def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() ->
         told.vacancies.taken(subtask, FIRST)
     told.vacancies.taken(A, SECOND)
     told.vacancies.left(A, FIRST, 1.0)
-    told.vacancies.taken(A, FIRST)  # it has woken up, and says again what it said
+    told.vacancies.taken(A, FIRST)  # it has woken up, and repeats its report
     told.vacancies.left(A, FIRST, 2.0)
     assert told.at(1000.0) == []
     told.vacancies.left(A, SECOND, 1000.0)

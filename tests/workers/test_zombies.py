@@ -1,4 +1,4 @@
-"""Processes that stand still and go on beside their successors, twins, and those that leave when they are told to."""
+"""Zombies: processes that resume next to their successors, twins, and processes that are asked to leave."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def count(evidence: Evidence) -> dict[str, int]:
 
 
 def test_only_the_newest_attempt_counts_of_frozen_workers_and_of_twins(tmp_path: Path) -> None:
-    """A worker stands still until it counts as lost, another one takes its place, and it wakes up; then a twin of that
-    one is started: whoever opened the log last has the subtask, the other one leaves and says why."""
+    """A frozen worker counts as lost and is replaced, and then resumes. Later a twin of the replacement starts.
+
+    The worker that opened the log last has the subtask. The other one leaves and reports why.
+    """
     with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         master, members = world.master("--lost-after", "5s"), world.workers(GROUPS)
         master.wait_for("running")
@@ -61,8 +63,10 @@ def check_overtaken(worker: Member) -> None:
 
 
 def test_masters_come_and_go_and_a_worker_is_told_to_leave(tmp_path: Path) -> None:
-    """A master on another host stands still, and goes on beside the next one; then there is none for a while; then a
-    worker, and the JVM of another one, end while a master is there."""
+    """A master on another host is frozen, and resumes next to its successor. Then there is no master for a while.
+
+    At last a worker, and the JVM of another one, end while a master is there.
+    """
     with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         zombie, members = world.master(CKPT_WORKERS_HOST="another-host"), world.workers(GROUPS)
         zombie.wait_for("running")
@@ -93,7 +97,10 @@ def test_masters_come_and_go_and_a_worker_is_told_to_leave(tmp_path: Path) -> No
 
 
 def told_to_leave(world: World, master: Member, worker: Member) -> Member:
-    """SIGTERM: it leaves at a boundary, and the run goes on without it, though nothing may restart (R15)."""
+    """Send SIGTERM: the worker leaves at a boundary.
+
+    The run continues without it, although nothing may restart (R15).
+    """
     worker.terminate()
     assert worker.wait(PATIENCE) == 1
     assert "told to" in worker.lines("stopped")[-1]["message"], worker.tail()
@@ -103,7 +110,7 @@ def told_to_leave(world: World, master: Member, worker: Member) -> Member:
 
 
 def without_jvm(world: World, worker: Member) -> Member:
-    """What is lost with it is this worker, and not the run."""
+    """Kill the worker's JVM: the worker is lost, but the run is not."""
     worker.signal(signal.SIGKILL, worker.jvms())
     assert worker.wait(PATIENCE) == 1, worker.tail()
     assert "Spark" in worker.lines("failed")[-1]["message"], worker.tail()

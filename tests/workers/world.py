@@ -1,4 +1,4 @@
-"""A job whose vertices and JobMaster are processes of their own, and everything a test does to them."""
+"""A job with a process for each worker and for the JobMaster, and the actions of tests on them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ JOB = Path(__file__).parent / "jobs" / "five.py"
 JOB_ID = "five"
 VERTICES = ("history", "archive", "live", "orders", "cold")
 GROUPS = ("history+archive", "live", "orders+cold")
-"""Fewer processes, where it does not matter which of them runs what."""
+"""Groups of vertices for tests that need fewer processes."""
 PATIENCE = 300.0
-"""Five JVMs begin on two cores, beside whatever else the machine does."""
+"""Timeout in seconds. Five JVMs may start on two cores while the machine does other work."""
 CONF = {
     "spark.master": "local[1]",
     "spark.ui.enabled": "false",
@@ -37,7 +37,7 @@ _FLAGS = [flag for key, value in CONF.items() for flag in ("--conf", f"{key}={va
 
 
 class Member(Process):
-    """A planner, a master, a worker or a driver, and the status lines that it has printed."""
+    """A planner, a master, a worker or a driver, and the status lines it has printed."""
 
     def lines(self, *kinds: str) -> list[dict[str, Any]]:
         found = [
@@ -46,7 +46,7 @@ class Member(Process):
         return [line for line in found if not kinds or line["kind"] in kinds]
 
     def wait_for(self, *kinds: str, count: int = 1, seconds: float = PATIENCE) -> dict[str, Any]:
-        """The ``count``-th line of these kinds; fails at once if the process ends before it."""
+        """Return the ``count``-th line of these kinds. Fail at once if the process ends before it."""
 
         def look() -> list[dict[str, Any]]:
             ended = self.exit_code
@@ -57,7 +57,7 @@ class Member(Process):
         return wait_until(look, lambda: f"{count} x {kinds} of {self}\n{self.tail()}", seconds=seconds)[0]
 
     def kill(self) -> None:
-        """``kill -9`` of all of it, the JVM too."""
+        """Kill the process and its JVM with ``kill -9``."""
         self.end()
 
     def freeze(self) -> None:
@@ -67,12 +67,15 @@ class Member(Process):
         self.signal(signal.SIGCONT)
 
     def terminate(self) -> None:
-        """As a shell's ``kill``: of the process itself."""
+        """Send SIGTERM to the process itself, like a shell's ``kill``."""
         self.signal(signal.SIGTERM, [self.pid])
 
 
 class World:
-    """``base``: an empty folder. Leaving the context kills every process that was started in it. ``flags``: of all."""
+    """A job under ``base``, an empty folder. Leaving the context kills every process that was started in it.
+
+    ``flags``: passed to all processes.
+    """
 
     job, job_id = JOB, JOB_ID
 
@@ -99,16 +102,7 @@ class World:
 
     def start(self, command: str, *flags: str, env: Mapping[str, str] | None = None) -> Member:
         name = f"{len(self.members):02d}-{command}{'-'.join(f.replace('/', '_') for f in flags if f[0] != '-')}"
-        argv = [
-            sys.executable,
-            "-m",
-            "tests.workers.command",
-            command,
-            f"{self.job}:job",
-            "--root",
-            str(self.root),
-            "--json",
-        ]
+        argv = [sys.executable, "-m", "tests.workers.command", command, f"{self.job}:job"]
         environ = {"CKPT_WORKERS_BASE": str(self.base), "CKPT_WORKERS_SPLITS": str(self.splits), **(env or {})}
         member = Member(
             [*argv, "--root", str(self.root), "--json", *self.flags, *_FLAGS, *flags],
@@ -129,13 +123,13 @@ class World:
         return self.start("worker", *asked, env=env)
 
     def workers(self, groups: Iterable[str] = VERTICES) -> dict[str, Member]:
-        """One of each group of vertices, by its name."""
+        """Start a worker for each group of vertices. Return group -> worker."""
         return {group: self.worker(*group.split("+")) for group in groups}
 
     # -- input
 
     def slow(self, is_slow: bool) -> None:
-        """Whether a split takes its time: while it does, the sources with splits last as long as the test does."""
+        """Make splits slow, so that the sources with splits last as long as the test, or fast."""
         (self.base / "slow").touch() if is_slow else (self.base / "slow").unlink(missing_ok=True)
 
     def feed(self, rows: int = 10) -> None:
@@ -150,13 +144,13 @@ class World:
         source = {"lake": "history", "cellar": "archive"}[sink]
         return [*(each for number in range(self.splits) for each in of_split(source, number)), *self.live_ids]
 
-    # -- looks
+    # -- queries
 
     def state(self) -> JobState:
         return Journal(self.storage, self.job_id).replay()
 
     def readings(self) -> list[tuple[str, str, int]]:
-        """(source, split, process) in the order in which they were read."""
+        """Return (source, split, process) in reading order."""
         path = self.base / "readings.txt"
         lines = path.read_text().splitlines() if path.exists() else []
         return [(source, split, int(process)) for source, split, process in map(str.split, lines)]

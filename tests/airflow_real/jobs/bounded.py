@@ -1,4 +1,4 @@
-"""Two bounded sources, one of them read by splits: a job in batch mode."""
+"""Batch job with a bounded source read by splits, and another bounded source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ job = Job("bounded")
 
 @F.udf(LongType())
 def slowly(number: int) -> int:
-    """Work that takes its time, so that history lasts while a worker of it is killed."""
+    """Return the number after a pause, so that history lasts while a worker is killed."""
     time.sleep(ROW_SECONDS)
     return number
 

@@ -1,5 +1,8 @@
-"""Two sources read by splits, a live feed, two sinks: five vertices. Both bounded sources read the same files, so each
-sink gets every row. While ``BASE/slow`` exists a split takes its time, so that kills find it being read."""
+"""Five vertices: two sources read by splits, a live feed, and two sinks.
+
+Both bounded sources read the same files, so each sink gets every row. While ``BASE/slow`` exists each split takes long,
+so that kills hit a split in progress.
+"""
 
 from __future__ import annotations
 

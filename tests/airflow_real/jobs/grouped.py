@@ -1,4 +1,4 @@
-"""History by splits, read by two subtasks, beside a live feed; both go into one sink."""
+"""Job with history by splits, read by two subtasks, next to a live feed. Both feed one sink."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUT = job.param("out", default="out")
 
 @F.udf(LongType())
 def slowly(number: int) -> int:
-    """Work that takes its time, so that history lasts while a worker of it is killed."""
+    """Return the number after a pause, so that history lasts while a worker is killed."""
     time.sleep(0.03)
     return number
 

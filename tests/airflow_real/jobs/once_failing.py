@@ -1,4 +1,4 @@
-"""A small job in batch mode, one split of which fails when it is read for the first time."""
+"""Small batch job. A split of it fails when it is read for the first time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ job = Job("once_failing")
 
 @job.source(bounded=True, splits=["first", "second", "third", "fourth"], parallelism=2, max_splits_per_batch=1)
 def history(read: DataFrameReader, name: str) -> DataFrame:
-    """The job is planned with the columns of the first one."""
+    """Read a split. The job is planned with the columns of the first split."""
     if name == "third" and not (BASE / "failed").exists():
         (BASE / "failed").touch()
         raise OSError("the database does not answer")

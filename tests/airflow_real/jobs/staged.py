@@ -1,5 +1,7 @@
-"""Two bounded sources, and what reads their results: a job in batch mode. While ``BASE/hold`` exists ``late`` does not
-come to its end, and nobody reads what ``early`` has published."""
+"""Batch job with two bounded sources and a reader of their results.
+
+While ``BASE/hold`` exists, ``late`` does not end, so the result of ``early`` is not read.
+"""
 
 from __future__ import annotations
 

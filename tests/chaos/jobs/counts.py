@@ -1,4 +1,4 @@
-"""Counts by key over history and a live feed: state (RocksDB) that has to equal what was released."""
+"""A job that counts by key over history and a live feed. Its state (RocksDB) must equal the released output."""
 
 from __future__ import annotations
 

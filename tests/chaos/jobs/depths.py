@@ -1,4 +1,4 @@
-"""History has a query and a sink of its own; the sink behind both sources lies one query deeper."""
+"""A job whose history has a query and a sink of its own; the sink of both sources is one query deeper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""History and a live feed into two tables and a folder; each row with a value that no second run makes again."""
+"""A job that writes history and a live feed into two tables and a folder. No second run can repeat a row's value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""History beside a live feed, into two sinks; ``CKPT_CHAOS_CHAIN=0`` gives history a query of its own."""
+"""A job with history and a live feed, and two sinks. ``CKPT_CHAOS_CHAIN=0`` gives history its own query."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ job = Job("mixed")
 
 
 def releases_slowly() -> None:
-    """Moved, and for a while in no manifest: in a millisecond nobody catches a driver there."""
+    """Delay the manifest after the files are moved, so that a test can kill the driver in between."""
     append = ManifestLog.append
 
     def slowly_appended(log: ManifestLog, manifest: Manifest) -> bool:
@@ -38,7 +38,7 @@ if RELEASE_SECONDS:
 
 @F.udf(LongType())
 def slowly(number: int) -> int:
-    """Work that takes its time, so that kills come while a batch runs."""
+    """Double the number slowly, so that kills fall into running batches."""
     time.sleep(ROW_SECONDS)
     return number * 2
 

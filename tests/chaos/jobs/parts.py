@@ -1,4 +1,4 @@
-"""Five vertices in batch mode, two of them sources with splits; each reading of a split is noted, with its process."""
+"""A batch job of five vertices, two of them sources with splits. Each reading of a split is noted with its process."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ planned = set[str]()
 
 
 def rows_of(source: str, split: str) -> DataFrame:
-    """The first call of a process plans, and reads nothing. Noted in a file of its own: that a split is read whose
-    result is published, and there."""
+    """Return the rows of a split, and note the reading.
+
+    The first call in a process only plans, and reads nothing. ``again.txt`` lists readings of splits whose published
+    result still exists.
+    """
     root = BASE / "ckpt"
     if source in planned and split in Results(open_storage(str(root)), root).sound(source):
         with open(BASE / "again.txt", "a") as again:

@@ -1,4 +1,4 @@
-"""Rows of a folder into a sink; ``CKPT_S3_CHAIN=0`` gives the source a query of its own."""
+"""Job that writes the rows of a folder into a sink. ``CKPT_S3_CHAIN=0`` gives the source its own query."""
 
 from __future__ import annotations
 

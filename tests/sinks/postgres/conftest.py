@@ -1,4 +1,4 @@
-"""One server for the tests of a process; a schema for each test."""
+"""One server for the tests of a process, and a schema for each test."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ _EACH_STEP = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A crash at each step of every kind takes a minute; one of each that is done again stays among the fast ones."""
+    """Mark most tests with a crash at every step as slow, because together they take a minute.
+
+    Of TestAppend, only the test of a release repeated by the next driver stays fast.
+    """
     for item in items:
         if any(f"TestAppend::test_{one}" in item.nodeid for one in _EACH_STEP):
             item.add_marker("slow")

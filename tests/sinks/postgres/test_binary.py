@@ -1,4 +1,4 @@
-"""Rows that are copied in PostgreSQL's binary form are those that come of their texts."""
+"""Rows copied in PostgreSQL's binary form equal the rows copied as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 from airflow_provider_ckpt.testing.staging import counted, stage
 from tests.sinks.postgres.world import World
 
-# of PostgreSQL's column, Arrow's type, values
+# column type of PostgreSQL: Arrow type, values
 TYPES: dict[str, tuple[pyarrow.DataType, st.SearchStrategy[Any]]] = {
     "boolean": (pyarrow.bool_(), st.booleans()),
     "smallint": (pyarrow.int16(), st.integers(-(2**15), 2**15 - 1)),
@@ -46,7 +46,7 @@ TYPES: dict[str, tuple[pyarrow.DataType, st.SearchStrategy[Any]]] = {
     ),
     "numeric": (
         pyarrow.decimal128(38, 11),
-        # many zeros inside
+        # numbers with many zeros inside
         st.tuples(st.integers(-(10**9), 10**9), st.integers(0, 26))
         .map(lambda one: Decimal(one[0] * 10 ** one[1]))
         .map(lambda number: Decimal(f"{int(number)}e-11")),
@@ -58,7 +58,7 @@ ROWS = st.lists(st.tuples(*(st.none() | values for _, values in TYPES.values()))
 
 
 class Table:
-    """A column for each type, emptied between two tries."""
+    """Table with a column of each type. Each copy empties it first."""
 
     def __init__(self, world: World) -> None:
         self.world = world.table(", ".join(f"c{number} {kind}" for number, kind in enumerate(TYPES)) + ", part bigint")
@@ -71,7 +71,7 @@ class Table:
         return copier(conninfo, [*settle, copy], 60, arrow_types=arrow_types, **given)(7, batches)
 
     def bytes(self) -> bytes:
-        """As PostgreSQL writes them."""
+        """Return the table's rows in PostgreSQL's own binary form."""
         with psycopg.connect(self.world.url) as connection, connection.cursor() as cursor:
             with cursor.copy(f"COPY {self.name} TO STDOUT (FORMAT binary)".encode()) as copy:
                 return b"".join(bytes(one) for one in copy)
@@ -115,7 +115,7 @@ def test_the_rows_that_show_whether_an_encoder_is_right_are_as_postgresql_writes
 
 
 def one_row(**changed: Any) -> pyarrow.RecordBatch:
-    """All is null but for what is ``changed``, by the type of the column."""
+    """Return a row that is NULL except for the ``changed`` values, which are named by column type."""
     return batch_of([[changed.get(kind.replace(" ", "_")) for kind in TYPES]])
 
 
@@ -124,7 +124,8 @@ def test_an_encoder_that_is_missing_or_wrong_is_not_used(table: Table, monkeypat
     batch = one_row(bytea=b"\0\xff", integer=7, text="")
     assert table.copied([batch], ARROW)["form"] == "binary"
     as_it_should = table.bytes()
-    wrong = expected.replace(b"\x00\x32\x00\x00", b"\x00\x33\x00\x00")  # 51 for the 50 that a decimal begins with
+    # the encoding of a decimal begins with 50; this makes it 51
+    wrong = expected.replace(b"\x00\x32\x00\x00", b"\x00\x33\x00\x00")
     assert wrong != expected
     assert table.copied([batch], ARROW, known=(rows, wrong)) == {"part": 7, "rows": 1, "form": "csv"}
     assert table.bytes() == as_it_should
@@ -135,7 +136,7 @@ def test_an_encoder_that_is_missing_or_wrong_is_not_used(table: Table, monkeypat
 
 
 class Panicking:
-    """A release that does not know decimals: of a panic of Rust comes an exception that is no Exception."""
+    """Encoder that cannot encode decimals. A panic in its Rust code raises a BaseException that is no Exception."""
 
     class Panic(BaseException):
         pass
@@ -145,7 +146,7 @@ class Panicking:
 
 
 def test_values_of_another_type_than_the_column_are_texts(table: Table) -> None:
-    """Both have eight bytes: as they are the one would be read as the other."""
+    """Both types have eight bytes, so PostgreSQL would read the bytes of one type as the other."""
     batch = one_row()
     batch = batch.set_column(3, "bigint", pyarrow.array([1.0], pyarrow.float64()))
     assert table.copied([batch], ARROW) == {"part": 7, "rows": 1, "form": "csv"}
@@ -168,7 +169,7 @@ def test_an_instant_that_postgresql_cannot_hold_is_the_rows_fault(table: Table) 
 
 
 def test_values_of_a_type_of_the_users_own_and_decimals_of_thousands_are_not_cast() -> None:
-    """Spark cannot: it is told when the rows are staged."""
+    """Spark cannot cast them, so they are not copied in binary form. The job learns it when the rows are staged."""
     own = {"type": "udt", "class": "shop.Number", "sqlType": "integer"}
     assert fits(own, "bigint")
     assert as_written_in_binary("c", own, "bigint") is None
@@ -185,7 +186,7 @@ def test_texts_are_those_of_a_database_of_another_encoding(spark: SparkSession, 
             )
             sink = PostgresSink("public.latin", url=url).bind(SinkContext("orders", "latin"))
             sink.prepare()
-            for columns in ("'ü' AS city", "'ü' AS city, array('ü') AS cities"):  # in binary, and as text
+            for columns in ("'ü' AS city", "'ü' AS city, array('ü') AS cities"):  # copied in binary form, then as text
                 handle = stage(sink, spark.sql(f"SELECT {columns}"), 1)
                 sink.release([handle], sink.last_released() + 1)
             assert connection.execute("SELECT city, cities FROM public.latin").fetchall() == [("ü", None), ("ü", ["ü"])]
@@ -222,7 +223,7 @@ FITTING = [(kind, column) for kind in SAMPLES for column in COLUMNS if fits(kind
 def test_what_is_never_written_in_binary() -> None:
     needs_text = {(kind, column) for kind, column in FITTING if as_written_in_binary("c", kind, column) is None}
     assert needs_text == {
-        ("float", "double precision"),  # the text of a real is the shorter one
+        ("float", "double precision"),  # the text of a real is shorter than the text of the same double
         *(
             (kind, column)
             for kind in ("string", "varchar(5)")
@@ -232,7 +233,7 @@ def test_what_is_never_written_in_binary() -> None:
 
 
 def test_each_type_comes_into_each_column_that_it_fits(spark: SparkSession, world: World) -> None:
-    """By Spark, in one table of all pairs that are written in binary, and another that is written as text."""
+    """Spark writes two tables of all pairs of types: one is copied in binary form, the other as text."""
     pairs = [(kind, column) for kind, column in FITTING if as_written_in_binary("c", kind, column) is not None]
     answers: list[dict[str, Any]] = []
 

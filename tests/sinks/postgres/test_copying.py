@@ -1,4 +1,4 @@
-"""What is sent to executors needs nothing of this package there."""
+"""The function that is sent to executors runs without this package."""
 
 from __future__ import annotations
 

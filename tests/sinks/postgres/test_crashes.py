@@ -1,4 +1,4 @@
-"""A process that dies at any step of stage, release or clean-up, a server that is killed, a reply that is lost."""
+"""Crashes at any step of stage, release and clean-up, a killed server, and a lost reply."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mode(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def changes(world: World, act: Callable[[BoundPostgresSink], Any], **mode: Any) -> int:
-    """How many an undisturbed process makes."""
+    """Return the number of changes that an undisturbed process makes."""
     steps = Steps()
     act(world.bind(connect=steps.connect, **mode))
     return len(steps.done)
@@ -82,7 +82,7 @@ def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_n
 def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected(
     world: World, when: When
 ) -> None:
-    """Its own connection, and those of its executors, which die one after the other."""
+    """First the driver's connection dies, then the connections of its executors, one after the other."""
     sink = world.table().new()
     count = changes(world, lambda one: staged(one, 1))
     sink.collect_garbage([], [])
@@ -130,7 +130,7 @@ def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, 
 
 @contextmanager
 def killed_in_release(world: World, act: Callable[[int], None], at: str) -> Iterator[BoundPostgresSink]:
-    """A sink whose server process is dealt with by ``act`` before the statement that begins with ``at``."""
+    """Yield a sink that calls ``act`` with its server process before the statement that begins with ``at``."""
 
     def connect(**parameters: Any) -> psycopg.Connection[Any]:
         class Watched(psycopg.Connection[Any]):
@@ -179,7 +179,7 @@ def test_a_connection_that_an_administrator_ends_is_worth_another_try(world: Wor
 
 
 class LosingProxy:
-    """Passes bytes on, until a client has sent ``mark``: that still arrives, and no reply comes back."""
+    """Proxy that stops passing replies back once a client has sent ``mark``. The bytes with ``mark`` still arrive."""
 
     def __init__(self, port: int, mark: bytes) -> None:
         self._port, self._mark, self.is_losing = port, mark, True
@@ -231,7 +231,7 @@ def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(world: World) -> N
 
 
 def test_a_part_whose_commit_is_in_doubt_does_not_count(world: World) -> None:
-    """The batch fails, and is staged anew beside it."""
+    """The batch fails and is staged again, next to the rows in doubt."""
     sink, proxy = world.table().new(), LosingProxy(world.server.port, b"COMMIT\0")
 
     def through(frame: Rows, function: Any) -> list[Any]:
@@ -249,7 +249,7 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(world: World) -> None:
 
 
 def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: World) -> None:
-    """The first attempt has committed its COPY, and died before Spark heard of it."""
+    """The first attempt has committed its COPY, but died before Spark was notified."""
     sink = world.table().new()
 
     def twice(frame: Rows, function: Any) -> list[Any]:
@@ -293,7 +293,7 @@ def test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done(wo
 def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_nothing_when_it_wakes(
     world: World,
 ) -> None:
-    """Its successor is told to try again, and the zombie's session is ended by the server."""
+    """The successor is asked to try again. Then the server ends the zombie's session."""
     sink = world.table().new()
     handle = staged(sink, 1)
     stands, goes_on = threading.Event(), threading.Event()
@@ -315,9 +315,9 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     thread.start()
     stands.wait(60)
     with pytest.raises(DatabaseUnreachableError, match="SQLSTATE 55P03"):
-        world.bind().release([handle], 1)  # lock_timeout
+        world.bind().release([handle], 1)  # the lock_timeout ends the attempt
     asked = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
-    world.run(asked)  # as idle_in_transaction_session_timeout does it, after a minute
+    world.run(asked)  # idle_in_transaction_session_timeout would do the same after a minute
     assert world.bind().release([handle], 1) == {"rows": 2}
     goes_on.set()
     thread.join()
@@ -326,7 +326,7 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
 
 
 def test_a_driver_that_is_gone_frees_its_locks_within_seconds(world: World) -> None:
-    """Also in the midst of a long statement: the server looks for its client."""
+    """Locks are freed even during a long statement, because the server checks whether its client is alive."""
     sink = world.table().new()
     handle = staged(sink, 1)
     world.run(
@@ -361,7 +361,7 @@ def test_a_server_that_does_not_answer_is_worth_another_try_and_the_error_shows_
 
 
 def test_errors_of_a_staging_database_say_what_was_done(world: World) -> None:
-    """One that the server refuses for good: its user was deleted's rights, say."""
+    """The server refuses the statement permanently, for example because the user lost its rights."""
     sink = world.table().new()
     world.run(f'ALTER SCHEMA "{world.staging}" RENAME TO "{world.staging} gone"')
     world.run(f'CREATE SCHEMA "{world.staging}"')

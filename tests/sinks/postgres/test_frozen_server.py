@@ -1,4 +1,4 @@
-"""A server that freezes: it is given up in time, asked again later, and nothing is there twice (R9)."""
+"""A frozen server: the sink gives it up in time and tries again later, and no row is released twice (R9)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 
 
 def freezing(at: str, freeze: Callable[[], object]) -> Any:
-    """A connection before whose first statement, or commit, that begins so the server freezes."""
+    """Return a connect function. The server freezes before the first statement, or commit, that starts with ``at``."""
     about_to = once_before(at, freeze)
 
     class Freezing(psycopg.Connection[Any]):
@@ -48,7 +48,7 @@ def impatient(world: World, connect: Any = psycopg.connect) -> BoundPostgresSink
 
 
 def released_in_the_end(sink: BoundSink, handle: Handle) -> bool:
-    """What was under way when it froze may hold its locks for a moment."""
+    """Try to release once. Transactions that were open when the server froze may hold their locks for a moment."""
     with suppress(DatabaseUnreachableError):
         return sink.release([handle], 1) == {"rows": 2}
     return False
@@ -72,7 +72,7 @@ def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_fo
 
 
 def test_a_connection_that_ended_as_the_server_freezes_does_not_keep_it_from_standing_still(world: World) -> None:
-    """Who looks after its processes stands still himself: the ended one stays, as a zombie."""
+    """The postmaster is paused itself and cannot reap the ended backend, so the backend stays a zombie."""
     with closing(psycopg.connect(world.url.replace("+psycopg2", ""))) as connection:
         backend = connection.info.backend_pid
         os.kill(parent(backend), signal.SIGSTOP)
@@ -83,7 +83,7 @@ def test_a_connection_that_ended_as_the_server_freezes_does_not_keep_it_from_sta
 
 
 def test_an_executor_gives_it_up_too(world: World) -> None:
-    """It may freeze at any moment of a COPY."""
+    """The server may freeze at any moment of a COPY."""
     world.table()
     cold = ExitStack()
 

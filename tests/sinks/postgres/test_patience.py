@@ -1,4 +1,4 @@
-"""How long a server is waited for, without one: the deadline is each statement's own."""
+"""Timeouts of statements, without a server. Each statement has its own deadline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = 0.2
 
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """(the client's, the server's)."""
+    """Yield (the client's socket, the server's socket)."""
     one, other = socket.socketpair()
     with one, other:
         yield one, other
@@ -47,7 +47,7 @@ def test_many_answers_that_take_longer_together_cut_nothing(ends: tuple[socket.s
 
 
 def test_nobody_is_cut_off_who_asks_nothing(ends: tuple[socket.socket, socket.socket]) -> None:
-    """Spark may take its time between two statements."""
+    """Spark may take any time between two statements."""
     line, other = ends
     with Patience(line, SECONDS) as server:
         with server.answered():

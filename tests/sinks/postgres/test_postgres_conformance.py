@@ -37,7 +37,10 @@ class Table(SinkTarget):
         self.world.run(f"DROP TABLE {place}" if how == "deleted" else f"TRUNCATE {place}")
 
     def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
-        """What executors have committed outlives ``kill -9`` of the server: its log was written before they heard."""
+        """Return True if committed staged rows survive ``kill -9`` of the server.
+
+        Its log is written before each reply.
+        """
         sink = self.bind()
         sink.prepare()
         handle = stage(sink, frame, 1)
@@ -64,7 +67,7 @@ class Table(SinkTarget):
 
 @dataclass
 class Tables(SinkGroup):
-    """``one``: the table that is there, beside which another one like it is made."""
+    """Two tables of one transaction. ``one`` exists; a second table like it is created."""
 
     one: Table
 

@@ -1,4 +1,4 @@
-"""A sink that the job has left out, and names again: in PostgreSQL as in the others."""
+"""A sink that the job drops and names again, in PostgreSQL."""
 
 from __future__ import annotations
 

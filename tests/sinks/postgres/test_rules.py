@@ -1,4 +1,4 @@
-"""Modes, keys, the ledger, and what a release or a stage is refused with."""
+"""Modes, keys, the ledger, and reasons for refusing a stage or a release."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_ledger_of_an_older_backup_is_refused(world: World) -> None:
 def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else(
     world: World, monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
-    """Each call is made again with all that the journal does not know to be released: that of the release before."""
+    """Each release repeats the handles of the release before, because the journal may not know that it succeeded."""
     monkeypatch.setattr("airflow_provider_ckpt.sinks.database.share_release.REMEMBERED", remembered)
     world.table("id int NOT NULL PRIMARY KEY, city text")
     sink = world.new()
@@ -271,7 +271,7 @@ def test_of_a_table_of_keys_alone_each_has_to_be_there(world: World) -> None:
 
 
 def test_rows_that_are_in_the_table_as_they_are_may_be_left_out(world: World) -> None:
-    """PostgreSQL has a trigger for that, and whoever follows the table wants to see no change that is none."""
+    """PostgreSQL has a trigger that suppresses updates without a change, for consumers of a table's changes."""
     sink = world.table(KEYED).new(mode="upsert", key=["id"])
     sink.release([stage(sink, Rows([[(1, "a"), (2, "b")]]), 1)], 1)
     world.run(
@@ -314,7 +314,7 @@ def test_a_trigger_that_passes_all_rows_on_is_no_obstacle_to_those_of_one_key(wo
 
 
 def test_a_handle_of_the_first_version_is_released(world: World) -> None:
-    """Its golden copy is what is in logs of jobs that wait."""
+    """Logs of waiting jobs hold handles of that version. The test releases their golden copy."""
     sink = world.table().new()
     golden = json.loads(GOLDEN.read_text())
     world.run(f'UPDATE "{world.staging}".ledger SET last = 11')
@@ -348,7 +348,7 @@ def test_a_handle_that_is_not_what_was_written_releases_nothing(
     assert (world.rows(), sink.last_released()) == ([], 0)
 
 
-# ---- what a target does not take
+# ---- rows that a target does not accept
 
 
 def refused(sink: BoundPostgresSink, rows: Rows) -> str:
@@ -432,7 +432,7 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
 def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended(
     world: World, alter: str, mend: str, told: str
 ) -> None:
-    """The server itself would cut the text, and pass the rows through the view, without a word."""
+    """Without the check the server would silently cut the text, or pass the rows through the view."""
     sink = world.table().new()
     long = [(1, "x" * 80), (2, "y")]
     handle = stage(sink, Rows([long]), 1)
@@ -552,7 +552,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
 
 
 def test_an_index_that_compares_in_another_way_than_its_column_is_none_for_a_key(world: World) -> None:
-    """Rows that are two keys to the column are one to the index: no release with both would ever succeed."""
+    """The index takes rows as one key that the column compares as two keys. No release with both would ever succeed."""
     upsert: dict[str, Any] = {"mode": "upsert", "key": ["city"]}
     collation = f'"{world.schema}".ci'
     world.run(f"CREATE COLLATION {collation} (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
@@ -562,12 +562,12 @@ def test_an_index_that_compares_in_another_way_than_its_column_is_none_for_a_key
         check(world, **upsert)
     world.run(f'CREATE UNIQUE INDEX j ON "{world.schema}".orders (city COLLATE "C")')
     with pytest.raises(TableMismatchError, match=r"no unique constraint on \(city\)"):
-        check(world, **upsert)  # ON CONFLICT goes by all that are there
+        check(world, **upsert)  # ON CONFLICT takes every matching index into account
     world.run(f'DROP INDEX "{world.schema}".i')
-    check(world, **upsert)  # sorts in another way, and takes the same texts for the same
+    check(world, **upsert)  # index j sorts in another way, but treats the same texts as equal
     world.run(f'ALTER TABLE "{world.schema}".orders ADD UNIQUE (city) DEFERRABLE')
     with pytest.raises(TableMismatchError, match=r"no unique constraint on \(city\)"):
-        check(world, **upsert)  # of one that waits for the end of the transaction PostgreSQL makes no use
+        check(world, **upsert)  # PostgreSQL does not use a constraint that is checked at the end of the transaction
     world.run(f'ALTER TABLE "{world.schema}".orders DROP CONSTRAINT orders_city_key; DROP INDEX "{world.schema}".j')
     world.run(f'CREATE UNIQUE INDEX i ON "{world.schema}".orders (city COLLATE {collation})')
     world.run(f'ALTER TABLE "{world.schema}".orders ALTER city TYPE text COLLATE {collation}')

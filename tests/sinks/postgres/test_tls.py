@@ -1,4 +1,4 @@
-"""A server with TLS: driver and executors talk to it in no other way, and to no server of another authority."""
+"""A server with TLS. Driver and executors connect only over TLS, and only to a server of the trusted authority."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def encrypting(authority: Authority) -> Iterator[PostgreSQL]:
 
 
 def world_of(server: PostgreSQL, certificate: Path, number: int) -> World:
-    """Whose jobs look at the server's certificate, and at the host that it is for."""
+    """Return a world whose jobs verify the server's certificate and its host name."""
     made = World(server, f"tls {number}", f"ckpt tls {number}", f"?sslmode=verify-full&sslrootcert={certificate}")
     with psycopg.connect(made.url.partition("?")[0], autocommit=True) as connection:
         connection.execute(f'CREATE SCHEMA "{made.schema}"'.encode())
@@ -46,7 +46,7 @@ def world_of(server: PostgreSQL, certificate: Path, number: int) -> World:
 
 
 def connections(server: PostgreSQL) -> dict[str, set[bool]]:
-    """By the server's log: application → whether its connections were encrypted."""
+    """Parse the server's log: application → whether its connections were encrypted."""
     found: dict[str, set[bool]] = {}
     for line in server.said().splitlines():
         if match := _AUTHORIZED.search(line):
@@ -93,6 +93,7 @@ def test_a_server_of_another_authority_is_refused_before_anything_is_written(
         world.new()
 
 
+@pytest.mark.slow
 def test_a_certificate_of_another_host_is_refused(authority: Authority, tmp_path: Path) -> None:
     if initdb() is None:
         pytest.skip(NOT_INSTALLED)

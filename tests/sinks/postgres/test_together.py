@@ -1,4 +1,4 @@
-"""Tables that are released in one transaction: of a checkpoint all of them show everything, or nothing."""
+"""Tables released in one transaction. They show all of a checkpoint, or nothing of it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def release(sinks: list[BoundPostgresSink], number: int, *handles: Any) -> list[
 
 
 def shown(world: World) -> list[Any]:
-    """Both as one query sees them."""
+    """Return the ids of both tables, as one query sees them."""
     asked = " UNION ALL ".join(f"SELECT '{name}', id FROM \"{world.schema}\".{name}" for name in NAMES)
     found = world.run(asked)
     return [sorted(number for one, number in found if one == name) for name in NAMES]
@@ -86,7 +86,7 @@ def test_what_one_table_does_not_take_is_in_neither_and_the_error_names_its_sink
 
 
 def test_a_table_that_is_behind_gets_what_it_lacks_with_the_others(two: World) -> None:
-    """They have begun to share a transaction: the one has released by itself before."""
+    """The sinks have just begun to share a transaction. The first sink had released alone before."""
     sinks = bind(two, new=True)
     first = [[staged(sink, 1)] for sink in sinks]
     assert sinks[0].release(first[0], 1) == {"rows": 2}
@@ -137,7 +137,7 @@ def reader(two: World) -> Iterator[psycopg.Connection[Any]]:
 
 
 def test_a_reader_sees_both_tables_at_one_checkpoint(two: World, reader: psycopg.Connection[Any]) -> None:
-    """It looks before each statement of the release."""
+    """The reader reads both tables before each statement of the release."""
     seen = []
 
     class Watched(psycopg.Connection[Any]):

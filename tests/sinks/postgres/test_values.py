@@ -1,4 +1,4 @@
-"""What Spark's rows hold is in the table as it was, or is refused before it counts."""
+"""Values of Spark's rows arrive unchanged in the table, or are refused before the batch counts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_blanks_that_do_not_fit_are_not_cut_off(spark: SparkSession, world: Worl
 
 
 def domains(world: World, kind: str, name: str) -> None:
-    """``name`` is one of a domain of ``kind``."""
+    """Create the domain ``name`` over another domain, which is over ``kind``."""
     world.run(f'CREATE DOMAIN "{world.schema}".inner_{name} AS {kind} NOT NULL')
     world.run(f'CREATE DOMAIN "{world.schema}".{name} AS "{world.schema}".inner_{name}')
 

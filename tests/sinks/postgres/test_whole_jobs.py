@@ -1,4 +1,4 @@
-"""A job in a process of its own, with a table and a folder: each row once in both, and the password in nothing."""
+"""A job in its own process, with a table and a folder. Each row is in both once, and the password is in no file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SCHEMA = pa.schema(
 
 
 class Place:
-    """Where such a job reads and writes."""
+    """Folders where such a job reads and writes."""
 
     def __init__(self, world: World, folder: Path) -> None:
         self.world, self.folder, self.runs = world, folder, 0
@@ -129,7 +129,7 @@ def place(world: World, tmp_path: Path) -> Place:
 
 
 def command_lines() -> str:
-    """Of every process on this machine, as ``ps`` shows them."""
+    """Return the command lines of all processes on this machine, as ``ps`` shows them."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -140,7 +140,7 @@ def command_lines() -> str:
 
 
 def holders(place: Place) -> list[str]:
-    """The files below, in which the password stands."""
+    """Return the files of the place that contain the password."""
     files = [path for path in place.folder.rglob("*") if path.is_file()]
     return [str(path) for path in files if SECRET.encode() in path.read_bytes()]
 
@@ -216,7 +216,7 @@ def test_a_driver_that_is_killed_again_and_again_puts_each_row_into_the_table_on
             wait_until(is_there, run.tail)
             place.put(number)
             wait_until(lambda: place.world.staging_tables() > 0 or len(place.ids()) > wanted, run.tail)  # noqa: B023
-        # it was killed with what it had under way
+        # each driver was killed with batches in progress
     with place.start(drain_after=20) as run:
         assert run.wait(300) == ExitCode.FINISHED, run.tail()
     assert place.ids() == list(range(40))

@@ -1,4 +1,4 @@
-"""A database that jobs release to, without Spark: frames that a process reads itself, and connections that die."""
+"""Database that jobs release to, without Spark: frames read in this process, and connections that die."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ Row = tuple[Any, ...]
 
 
 class Steps:
-    """Dies before or after the ``at``-th change, counted over all connections: a statement that is no question, or a
-    commit. ``done``: what was changed so far."""
+    """Connections that die before or after change number ``at``, counted over all of them.
+
+    A change is a commit, or a statement other than SELECT. ``done``: the changes made so far.
+    """
 
     def __init__(self, at: int | None = None, when: When = "before") -> None:
         self.at, self.when = at, when
@@ -61,7 +63,7 @@ class Steps:
 
 
 class Rows:
-    """As much of a frame as the sink uses: its schema, and rows in partitions."""
+    """Frame with only the parts that a sink uses: its schema, and rows in partitions."""
 
     def __init__(self, partitions: Sequence[Sequence[Row]], columns: Sequence[tuple[str, Any]] = COLUMNS) -> None:
         self.partitions, self.columns = partitions, columns
@@ -79,7 +81,7 @@ class Rows:
     def batches(self, rows: Sequence[Row]) -> Iterator[pyarrow.RecordBatch]:
         names = [name for name, _ in self.columns]
         if rows:
-            kinds = [_ARROW.get(str(kind)) for _, kind in self.columns]  # as Spark's cast gives it
+            kinds = [_ARROW.get(str(kind)) for _, kind in self.columns]  # the types that Spark's cast gives
             columns = [
                 pyarrow.array(list(values), kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)
             ]
@@ -87,7 +89,7 @@ class Rows:
 
 
 def in_this_process(frame: Rows, function: Any) -> list[Any]:
-    """In place of executors: each partition is a task attempt."""
+    """Run ``function`` here instead of on executors. Each partition is a task attempt."""
     return [json.loads(json.dumps(function(next(_PARTS), frame.batches(rows)))) for rows in frame.partitions]
 
 
@@ -97,7 +99,11 @@ def request(batch: int, attempt: str = "a1", run: Any = in_this_process) -> Stag
 
 @dataclass
 class World:
-    """``schema``: of the tables; ``staging``: of the ledger. ``settings``: of libpq, as a URL has them."""
+    """Database for sinks of jobs.
+
+    ``schema``: schema of the tables; ``staging``: schema of the ledger. ``settings``: settings of libpq, as part of a
+    URL.
+    """
 
     server: PostgreSQL
     schema: str
@@ -116,7 +122,7 @@ class World:
     def bind(
         self, job: str = "orders", uid: str = "lake", connect: Connect = psycopg.connect, **given: Any
     ) -> BoundPostgresSink:
-        """Another process of the job."""
+        """Bind the sink again, as another process of the job would."""
         sink, context = self.sink(**given), SinkContext(job, uid)
         sink.validate()
         address = Address.of_url(self.url)
@@ -124,7 +130,7 @@ class World:
         return BoundPostgresSink(sink.settings, context, Database(address, connect))
 
     def new(self, job: str = "orders", uid: str = "lake", **given: Any) -> BoundPostgresSink:
-        """A job that starts for the first time."""
+        """Bind and prepare the sink, as a job does that starts for the first time."""
         bound = self.bind(job, uid, **given)
         bound.check_rows(SinkInput(uid, COLUMNS))
         bound.prepare()
@@ -135,7 +141,7 @@ class World:
         return self
 
     def named(self, table: str) -> str:
-        """As a sink is given it."""
+        """Return the name of a table as a sink gets it."""
         return f'"{self.schema}".{table}'
 
     def run(self, statement: str, *values: Any) -> list[Row]:
@@ -147,12 +153,12 @@ class World:
         return sorted(self.run(f'SELECT * FROM "{self.schema}".{name}'))
 
     def staged(self) -> list[str]:
-        """Ids of all batches whose table is there."""
+        """Return the ids of all batches whose staging table exists."""
         asked = f"""SELECT handle FROM "{self.staging}".staged JOIN pg_class ON relname = staging ORDER BY handle"""
         return [row[0] for row in self.run(asked)]
 
     def released(self) -> list[int]:
-        """The checkpoint of each batch that the ledger knows to be released."""
+        """Return the checkpoint of each batch that the ledger lists as released."""
         return [row[0] for row in self.run(f'SELECT checkpoint FROM "{self.staging}".released')]
 
     def staging_tables(self) -> int:
@@ -165,7 +171,7 @@ class World:
 
 
 def batch(number: int) -> Rows:
-    """The rows 10 n and 10 n + 1, in two partitions."""
+    """Return the rows 10 n and 10 n + 1, in two partitions."""
     return Rows([[row] for row in rows_of(number)])
 
 

@@ -1,4 +1,4 @@
-"""One server for the tests of a process; a database, or a file, for each test."""
+"""One server for the tests of a process, and a database or a file for each test."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def maria(server: MariaDB) -> MariaDBWorld:
 
 @pytest.fixture
 def setting(maria: MariaDBWorld) -> Iterator[Any]:
-    """Changes a setting of the server for the sessions that begin from now on, until the test ends."""
+    """Yield a function that changes a setting of the server for new sessions, until the test ends."""
     undo = []
 
     def change(name: str, value: str) -> None:
@@ -52,9 +52,9 @@ def lite(tmp_path: Path) -> SQLiteWorld:
     return SQLiteWorld(tmp_path / "shop 1.db")
 
 
-@pytest.fixture(params=["mariadb", "sqlite"])
+@pytest.fixture(params=[pytest.param("mariadb", marks=pytest.mark.slow), "sqlite"])
 def world(request: pytest.FixtureRequest) -> World:
-    """A test runs with both."""
+    """Run the test with both databases."""
     found: World = request.getfixturevalue("maria" if request.param == "mariadb" else "lite")
     return found
 
@@ -67,7 +67,10 @@ _EACH_STEP = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A crash at each step of every kind takes a minute; one of each that is done again stays among the fast ones."""
+    """Mark most tests with a crash at every step as slow, because together they take a minute.
+
+    Of TestAppend, only the test of a release repeated by the next driver stays fast.
+    """
     for item in items:
         if any(f"TestAppend::test_{one}" in item.nodeid for one in _EACH_STEP):
             item.add_marker("slow")

@@ -1,4 +1,4 @@
-"""Getting in: passwords, certificates, rights, and servers that say nothing."""
+"""Access: passwords, certificates, rights, and servers that do not answer."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_half_a_character_is_refused_by_name(name: str) -> None:
 
 @pytest.fixture
 def poor(maria: MariaDBWorld) -> str:
-    """Where a user gets in who may make tables, and drop none."""
+    """Return the URL for a user who may create tables, but not drop them."""
     maria.run("DROP USER IF EXISTS poor")
     maria.run("CREATE USER poor IDENTIFIED BY 'pooooor'")
     maria.run(f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON {maria.schema}* TO poor")
@@ -168,7 +168,7 @@ def test_who_may_drop_no_staging_table_is_refused_before_rows_are_staged(maria: 
 def test_a_release_that_is_there_is_told_though_what_was_staged_cannot_be_dropped(
     maria: MariaDBWorld, poor: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Somebody has taken the right away meanwhile."""
+    """The user has lost the right to drop after the rows were staged."""
     maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
     sink = maria.new(url=poor)
     handle = staged(sink, 1)
@@ -181,6 +181,7 @@ def test_a_release_that_is_there_is_told_though_what_was_staged_cannot_be_droppe
     assert maria.staging_tables() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
 def test_r16_a_server_that_takes_a_connection_and_says_nothing_is_unreachable(tmp_path: Path, family: int) -> None:
     with socket.socket(family) as server:
@@ -204,7 +205,7 @@ def test_r16_a_server_that_takes_a_connection_and_says_nothing_is_unreachable(tm
 
 @pytest.fixture
 def held(maria: MariaDBWorld) -> Iterator[Any]:
-    """Somebody holds a row of the table, until it is called."""
+    """Lock a row of the table from another session, and yield the function that releases it."""
     maria.table("id int NOT NULL PRIMARY KEY, city text")
     maria.put((10, "old"))
     other = maria.server.connect(autocommit=False)

@@ -1,4 +1,4 @@
-"""Many at once: who prepares, makes the table, releases, replaces; groups in opposite orders."""
+"""Concurrent processes that prepare, create the table, release and replace, and groups in opposite orders."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_table_is_made_by_many_at_once(world: World) -> None:
 
 
 def test_of_many_that_replace_at_once_one_is_there_whole(world: World) -> None:
-    """One after the other, or superseded: and of the last one everything."""
+    """Each job replaces the one before or is superseded. The last one's rows are all there."""
     world.table()
     sinks = [world.new(f"job{number}", mode="replace") for number in range(4)]
     handles = [staged(sink, number) for number, sink in enumerate(sinks)]

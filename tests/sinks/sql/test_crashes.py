@@ -1,4 +1,4 @@
-"""A process that dies at any step of stage, release or clean-up, a server that is killed, a reply that is lost."""
+"""Crashes at any step of stage, release and clean-up, a killed server, and a lost reply."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def mode(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def changes(world: World, act: Callable[[BoundSqlSink], Any], **mode: Any) -> int:
-    """How many an undisturbed process makes."""
+    """Return the number of changes that an undisturbed process makes."""
     steps = Steps()
     act(world.bind(connect=world.dying(steps), **mode))
     return len(steps.done)
@@ -87,7 +87,7 @@ def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_n
 def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected(
     world: World, when: When
 ) -> None:
-    """Its own connection, and those of its executors, which die one after the other."""
+    """First the driver's connection dies, then the connections of its executors, one after the other."""
     sink = world.table().new()
     count = changes(world, lambda one: staged(one, 1))
     sink.collect_garbage([], [])
@@ -134,7 +134,7 @@ def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, 
 
 
 def once_after_the_note(act: Callable[[], None]) -> Callable[[str, Any], None]:
-    """``act`` comes before the session that makes the staging table."""
+    """Return a watch that calls ``act`` before the session that creates the staging table."""
     seen: list[str] = []
 
     def watch(statement: str, _: Any) -> None:
@@ -148,7 +148,7 @@ def once_after_the_note(act: Callable[[], None]) -> Callable[[str, Any], None]:
 
 
 def killed_in_release(world: World, act: Callable[[], None], at: str) -> BoundSqlSink:
-    """A sink, and ``act`` comes before its statement that begins with ``at``."""
+    """Bind a sink that calls ``act`` before its first statement that begins with ``at``."""
     is_over = threading.Event()
 
     def watch(statement: str, _: Any) -> None:
@@ -163,7 +163,7 @@ def killed_in_release(world: World, act: Callable[[], None], at: str) -> BoundSq
 def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_all_of_it_or_nothing(
     maria: MariaDBWorld, at: str
 ) -> None:
-    """And nothing is lost: when it is killed before the DROP, everything is released."""
+    """If the server is killed before the DROP, everything is released."""
     sink = maria.table().new()
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
@@ -197,7 +197,7 @@ def test_a_connection_that_an_administrator_ends_is_worth_another_try(maria: Mar
 
 
 class LosingProxy:
-    """Passes bytes on, until a client has sent ``mark``: that still arrives, and no reply comes back."""
+    """Proxy that stops passing replies back once a client has sent ``mark``. The bytes with ``mark`` still arrive."""
 
     def __init__(self, port: int, mark: bytes) -> None:
         self._port, self._mark, self.is_losing = port, mark, True
@@ -249,11 +249,11 @@ def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(maria: MariaDBWorl
 
 
 def test_a_part_whose_commit_is_in_doubt_does_not_count(maria: MariaDBWorld) -> None:
-    """The batch fails, and is staged anew beside it."""
+    """The batch fails and is staged again, next to the rows in doubt."""
     sink, proxy = maria.table().new(), LosingProxy(maria.server.port, b"\x03COMMIT")
 
     def through(frame: Rows, function: Any) -> list[Any]:
-        for cell in function.__closure__:  # the parameters that executors are sent
+        for cell in function.__closure__:  # the parameters that are sent to executors
             if isinstance(cell.cell_contents, dict):
                 cell.cell_contents["port"] = proxy.port
         return in_this_process(frame, function)
@@ -268,7 +268,7 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(maria: MariaDBWorld) -> 
 
 
 def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: World) -> None:
-    """The first attempt has committed its rows, and died before Spark heard of it."""
+    """The first attempt has committed its rows, but died before Spark was notified."""
     sink = world.table().new()
 
     def twice(frame: Rows, function: Any) -> list[Any]:
@@ -312,7 +312,7 @@ def test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done(wo
 def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_nothing_when_it_wakes(
     maria: MariaDBWorld,
 ) -> None:
-    """Its successor is told to try again, and the zombie's session is ended by the server."""
+    """The successor is asked to try again. Then the server ends the zombie's session."""
     sink = maria.table().new()
     handle = staged(sink, 1)
     stands, goes_on = threading.Event(), threading.Event()
@@ -333,9 +333,9 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     thread.start()
     stands.wait(60)
     with pytest.raises(DatabaseUnreachableError, match="error 1205"):
-        maria.bind().release([handle], 1)  # innodb_lock_wait_timeout
+        maria.bind().release([handle], 1)  # innodb_lock_wait_timeout ends the attempt
     asked = "SELECT id FROM information_schema.processlist WHERE db = %s AND command = 'Sleep'"
-    for (one,) in maria.run(asked, maria.database):  # as wait_timeout does it, after a minute
+    for (one,) in maria.run(asked, maria.database):  # wait_timeout would do the same after a minute
         maria.run(f"KILL {one}")
     assert maria.bind().release([handle], 1) == {"rows": 2}
     goes_on.set()
@@ -345,7 +345,7 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
 
 
 def test_r9_a_zombie_that_has_read_the_ledger_changes_nothing_after_its_successor(world: World) -> None:
-    """It is stopped before it takes the lock."""
+    """The zombie stops before it takes the lock."""
     sink = world.table().new()
     old, new = staged(sink, 1), staged(sink, 2)
     zombie = world.bind()
@@ -406,7 +406,10 @@ def test_a_server_that_does_not_answer_is_worth_another_try_and_the_error_shows_
 
 
 def test_a_deadlock_is_worth_another_try(maria: MariaDBWorld) -> None:
-    """Somebody else's transaction, which has changed more than ours, wants what ours has."""
+    """A larger transaction of another client waits for the sink's lock.
+
+    The server rolls the sink's transaction back.
+    """
     sink = maria.table(KEYED).new(mode="upsert", key=["id"])
     maria.put(*((number, "old") for number in range(100, 200)), (10, "old"))
     handle = staged(sink, 1)
@@ -430,7 +433,7 @@ def test_a_deadlock_is_worth_another_try(maria: MariaDBWorld) -> None:
 
 
 def test_what_a_fenced_attempt_would_make_is_not_made(world: World) -> None:
-    """It has noted its staging table, and stands still; whoever has taken the job over deletes the note."""
+    """The attempt has registered its staging table and pauses. The driver that takes over deletes the registration."""
     sink = world.table().new()
 
     def collect() -> None:
@@ -454,7 +457,7 @@ def test_whoever_makes_a_staging_table_is_waited_for_by_the_clean_up(maria: Mari
 
 
 def test_what_a_release_could_not_drop_is_dropped_by_the_next_one(maria: MariaDBWorld) -> None:
-    """Somebody reads the staging table, a backup say: the release is there all the same."""
+    """Another client reads the staging table, for example a backup. The release succeeds nevertheless."""
     sink = maria.table().new()
     handle = staged(sink, 1)
     with closing(maria.server.connect(autocommit=False, database=maria.database)) as other:
@@ -466,7 +469,7 @@ def test_what_a_release_could_not_drop_is_dropped_by_the_next_one(maria: MariaDB
 
 
 def test_errors_of_a_staging_database_say_what_was_done(world: World) -> None:
-    """Something that is refused for good."""
+    """The database refuses the statement permanently."""
     sink = world.table().new()
     world.run(f"DROP TABLE {world.schema}ckpt_staged")
     world.run(f"CREATE TABLE {world.schema}ckpt_staged (job int)")

@@ -1,4 +1,4 @@
-"""A server that freezes: it is given up in time, asked again later, and nothing is there twice (R9)."""
+"""A frozen server: the sink gives it up in time and tries again later, and no row is released twice (R9)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.waiting import wait_until
 
 
 def freezing(at: str, freeze: Callable[[], object]) -> Any:
-    """A connection before whose first statement, or commit, that begins so the server freezes."""
+    """Return a connect function. The server freezes before the first statement, or commit, that starts with ``at``."""
     about_to = once_before(at, freeze)
 
     class Freezing(pymysql.connections.Connection):  # type: ignore[misc]
@@ -41,7 +41,7 @@ def freezing(at: str, freeze: Callable[[], object]) -> Any:
 
 
 def released_in_the_end(sink: BoundSink, handle: Handle) -> bool:
-    """What was under way when it froze may hold its locks for a moment."""
+    """Try to release once. Transactions that were open when the server froze may hold their locks for a moment."""
     with suppress(DatabaseUnreachableError):
         return sink.release([handle], 1) == {"rows": 2}
     return False

@@ -1,4 +1,4 @@
-"""Which rows are of one key, and what of a key an upsert may change: nothing."""
+"""Rows that share a key. An upsert changes no column of the key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_of_one_key_of_a_batch_the_last_row_counts_also_if_its_collation_says_th
 
 
 def test_of_a_row_that_is_updated_the_key_stays_as_it_is(world: World) -> None:
-    """Somebody may refer to it."""
+    """Rows of other tables may refer to it."""
     collation = "text COLLATE NOCASE" if world.kind == "sqlite" else "varchar(20) COLLATE utf8mb4_general_ci"
     world.table(f"city {collation} NOT NULL PRIMARY KEY, id int NOT NULL")
     columns = (("city", "string"), ("id", "integer"))
@@ -74,7 +74,7 @@ def test_in_sqlite_two_indexes_that_compare_one_key_in_two_ways_are_refused(lite
 
 
 def test_keys_that_differ_in_blanks_at_the_end_are_two_in_a_table_that_the_sink_makes(world: World) -> None:
-    """docs: a table that create=True makes tells them apart."""
+    """docs: a table made by create=True keeps such keys apart."""
     columns = (("city", "string"), ("id", "integer"))
     sink = world.bind(mode="upsert", key=["city"], create=True)
     sink.check_rows(SinkInput("lake", columns))

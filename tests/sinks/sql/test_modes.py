@@ -1,4 +1,4 @@
-"""Modes, keys, the ledger, and handles that are not what was written."""
+"""Modes, keys, the ledger, and handles that are not as they were written."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_staged_rows_that_somebody_has_deleted_are_missed_by_number(world: World
 
 
 def test_a_handle_of_the_first_version_is_released(world: World) -> None:
-    """Its golden copy is what is in logs of jobs that wait."""
+    """Logs of waiting jobs hold handles of that version. The test releases their golden copy."""
     sink = world.table().new()
     golden = json.loads(GOLDEN.read_text())
     world.run(f"UPDATE {world.schema}ckpt_ledger SET last = 11")

@@ -1,4 +1,4 @@
-"""Which errors of SQLite are gone with another try: told by its number, or by its own words for it."""
+"""Transient errors of SQLite, recognized by their number or, without one, by SQLite's message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PASSING, FATAL = 5, 1
 
 
 class OldError(sqlite3.OperationalError):
-    """As Python before 3.11 raises it: without a number."""
+    """Error of Python before 3.11, which carries no number."""
 
 
 OldError.__module__, OldError.__name__ = "sqlite3", "OperationalError"

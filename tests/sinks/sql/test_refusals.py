@@ -1,4 +1,4 @@
-"""What is refused before anything is written, while a batch is staged, and at a release."""
+"""Reasons for refusing before anything is written, while a batch is staged, and at a release."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_a_null_in_a_key_is_refused_while_it_is_staged(world: World) -> None:
 
 
 def test_a_null_is_never_the_time_of_now(maria: MariaDBWorld) -> None:
-    """MariaDB gives a TIMESTAMP that is NOT NULL the current time for it."""
+    """MariaDB would replace NULL by the current time in a TIMESTAMP column that is NOT NULL."""
     columns = (("at", "timestamp"),)
     sink = maria.table("at timestamp(6) NOT NULL").bind()
     sink.prepare()
@@ -313,7 +313,7 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
 def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended(
     maria: MariaDBWorld, alter: str, mend: str, told: str
 ) -> None:
-    """The server itself would round without a word."""
+    """Without the check the server would round the values silently."""
     columns = (("id", "integer"), ("amount", "decimal(9,4)"))
     sink = maria.table("id int NOT NULL, amount decimal(9, 4)").bind()
     sink.prepare()
@@ -328,7 +328,7 @@ def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_
 
 
 def test_a_table_that_was_made_again_with_another_affinity_takes_nothing(lite: SQLiteWorld) -> None:
-    """SQLite would keep '0010' as 10."""
+    """Without the check SQLite would store '0010' as 10."""
     sink = lite.table("id int, city text").new()
     handle = stage(sink, Rows([[(1, "0010")]]), 1)
     lite.run("DROP TABLE orders")
@@ -342,7 +342,7 @@ def test_a_table_that_was_made_again_with_another_affinity_takes_nothing(lite: S
 
 
 def test_a_view_in_the_place_of_a_table_shows_nothing(maria: MariaDBWorld) -> None:
-    """Rows could go through it to where nobody looks for them."""
+    """Rows could pass through the view into a table that no reader expects them in."""
     sink = maria.table().new()
     handle = staged(sink, 1)
     kept = f"{maria.schema}kept"

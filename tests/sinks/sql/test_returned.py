@@ -1,4 +1,4 @@
-"""A sink that the job has left out, and names again: its entry in the ledger is that of before."""
+"""A sink that the job drops and names again. It finds its earlier entry in the ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def two_tables(world: World) -> World:
 
 
 def test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_written(world: World) -> None:
-    """Its entry would go on naming the old table: a later sink of the job emptied what this one had released."""
+    """Its ledger entry would keep naming the old table. A later sink of the job would then empty the new table."""
     two_tables(world)
     one = world.new(uid="two", table=world.named("b"))
     one.release([staged(one, 1)], 1)
@@ -41,7 +41,10 @@ def test_r9_under_another_uid_both_tables_have_their_own(world: World) -> None:
 
 
 def test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now(world: World) -> None:
-    """As a job that begins anew with a corrected one: whoever replaces that table is told, and replaces this one."""
+    """The job was restarted from scratch with a corrected table.
+
+    A job that replaces the old table does not stop it. A job that replaces the new table does.
+    """
     two_tables(world)
     world.new(uid="two", table=world.named("b"), mode="replace")
     again = world.new(uid="two", table=world.named("c"), mode="replace")
@@ -56,7 +59,7 @@ def test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now(world: W
 
 
 def test_r9_who_has_released_to_a_table_is_known_there_though_it_was_prepared_for_another(world: World) -> None:
-    """A version that was tried, and came to nothing, has prepared the sink for its own table."""
+    """A version of the job that was tried, and released nothing, has prepared the sink for its own table."""
     two_tables(world)
     one = world.new(uid="two", table=world.named("b"))
     world.new(uid="two", table=world.named("c"))

@@ -1,4 +1,4 @@
-"""A session is the same whatever the server's own settings are."""
+"""Sessions behave the same whatever the server's own settings are."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_limit_of_the_server_on_answers_takes_no_staged_rows_for_gone(maria: M
     maria.table()
     sink = maria.new()
     handles = [staged(sink, number) for number in range(1, 9)]
-    setting("sql_select_limit", "7")  # as somebody sets 1000 against careless queries
+    setting("sql_select_limit", "7")  # administrators set 1000, for example, against careless queries
     assert sink.release(handles, 1) == {"rows": 16}
 
 
@@ -127,7 +127,7 @@ def test_a_window_is_updated_with_the_default_of_mariadb_before_10_10(
     setting: Any,
     create: bool,
 ) -> None:
-    """TIMESTAMP NOT NULL is there NOT NULL DEFAULT current_timestamp ON UPDATE current_timestamp."""
+    """The setting makes TIMESTAMP NOT NULL mean NOT NULL DEFAULT current_timestamp ON UPDATE current_timestamp."""
     setting("explicit_defaults_for_timestamp", "0")
     if not create:
         maria.table("at timestamp(6) NOT NULL PRIMARY KEY, city varchar(99)")

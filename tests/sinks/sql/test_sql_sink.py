@@ -1,4 +1,4 @@
-"""The sink as a value, where it leads to, and its secrets."""
+"""The sink as a value, the target it points to, and its secrets."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_connection_of_airflow_leads_to_the_database(world: World, monkeypatch
 
 
 class OperationalError(Exception):
-    """As the driver's."""
+    """Error with the name that the driver's own error has."""
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_checks_are_taken_along_if_all_their_columns_are_given() -> None:
 def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else(
     world: World, monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
-    """Each call is made again with all that the journal does not know to be released: that of the release before."""
+    """Each release repeats the handles of the release before, because the journal may not know that it succeeded."""
     monkeypatch.setattr("airflow_provider_ckpt.sinks.database.share_release.REMEMBERED", remembered)
     world.table("id int NOT NULL PRIMARY KEY, city text")
     sink = world.new()

@@ -1,4 +1,4 @@
-"""A MariaDB with TLS: driver and executors talk to it in no other way, and to no server of another authority."""
+"""A MariaDB with TLS. Driver and executors connect only over TLS, and only to a server of the trusted authority."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.support.mariadb import NOT_INSTALLED, PASSWORD, MariaDB
 from tests.support.mariadb import is_installed as is_mariadb_installed
 
 WITNESS = "INSERT INTO watch.seen VALUES (user())"
-"""The server carries it out in each session that begins, if its user is no administrator."""
+"""The server runs this statement in each new session, except for administrators."""
 
 
 class TlsWorld(MariaDBWorld):
-    """Jobs come as a user of their own; a test looks at them as another one."""
+    """Database whose jobs connect as a separate user, which distinguishes their sessions from the test's own."""
 
     def __init__(self, server: MariaDB, database: str, settings: str) -> None:
         super().__init__(server, database)
@@ -74,7 +74,7 @@ def encrypting(authority: Authority) -> Iterator[MariaDB]:
 
 
 class Sessions:
-    """Of jobs since it was made: all, and those that were encrypted. Nobody else comes over TLS."""
+    """Counts of the jobs' sessions since this object was made: all, and encrypted. No other client uses TLS."""
 
     def __init__(self, world: TlsWorld) -> None:
         self._world, self._before = world, (0, 0)
@@ -87,7 +87,7 @@ class Sessions:
 
 
 def test_a_session_without_tls_is_seen(encrypting: MariaDB) -> None:
-    """What the tests below look at tells the two apart."""
+    """The counts that the tests below rely on distinguish encrypted sessions from unencrypted ones."""
     world = TlsWorld(encrypting, "plain", "ssl_disabled=true")
     world.table()
     sessions, sink = Sessions(world), world.new()
@@ -163,7 +163,7 @@ def test_a_certificate_of_another_host_is_refused_if_that_is_asked_for(authority
 def test_a_server_without_tls_is_refused(
     authority: Authority, monkeypatch: pytest.MonkeyPatch, passes_over: bool
 ) -> None:
-    """``passes_over``: as the driver did up to 1.1."""
+    """``passes_over``: the driver does not insist on TLS, as up to version 1.1."""
     if passes_over:
         connect = pymysql.connections.Connection._request_authentication
 
@@ -183,7 +183,7 @@ def test_a_server_without_tls_is_refused(
 
 
 def test_of_a_job_that_runs_it_may_pass(encrypting: MariaDB, authority: Authority, tmp_path: Path) -> None:
-    """Certificates are changed, one machine after the other."""
+    """The failure is retryable, because certificates are replaced on one machine after the other."""
     good = f"ssl_ca={authority.keys.certificate}"
     world = TlsWorld(encrypting, "changed", good)
     world.table()

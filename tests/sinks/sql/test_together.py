@@ -1,4 +1,4 @@
-"""Tables that are released in one transaction: of a checkpoint all of them show everything, or nothing."""
+"""Tables released in one transaction. They show all of a checkpoint, or nothing of it."""
 
 from __future__ import annotations
 

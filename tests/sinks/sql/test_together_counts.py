@@ -1,4 +1,4 @@
-"""What is told of a transaction is what its sinks know: never a count for a checkpoint that a sink has not heard of."""
+"""Counts of a transaction agree with its sinks. No sink reports rows for a checkpoint that it does not know."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_r9_a_job_goes_on_when_the_reply_of_a_commit_was_lost_and_the_next_check
         raise DatabaseUnreachableError(sink="lines", job="orders", doing="release checkpoint 5", cause="2013")
 
     with pytest.raises(DatabaseUnreachableError):
-        together.carry_out("lines", 5, loses_the_reply)  # asked again in a second
+        together.carry_out("lines", 5, loses_the_reply)  # the coordinator retries a second later
     counts = together.carry_out("orders", 5, lambda: release(sinks, 5, *handles))
     SinkReleased("orders", 5, 0.0, counts).apply(state)
-    # checkpoint 6 is completed meanwhile, and has no rows
+    # checkpoint 6 completes meanwhile, without rows
     told = {name: together.carry_out(name, 6, lambda: release(sinks, 6, handles[0], [])) for name in NAMES}
     CheckpointReleased(6, 0.0, told).apply(state)
     assert [world.rows(name) for name in NAMES] == [rows_of(1)] * 2
-    refuse_lost_output(state, sinks)  # as the next start does
+    refuse_lost_output(state, sinks)  # the next start checks this
 
 
 def test_r9_a_job_goes_on_twice_when_a_driver_has_died_between_the_answers_of_two_sinks(
@@ -58,7 +58,7 @@ def test_r9_a_job_goes_on_twice_when_a_driver_has_died_between_the_answers_of_tw
     handles = [[staged(sink, 1)] for sink in sinks.values()]
     state, first = JobState("orders"), TogetherReleases()
     SinkReleased("lines", 5, 0.0, first.carry_out("lines", 5, lambda: release(sinks, 5, *handles))).apply(state)
-    # killed. The next driver asks for what the journal lacks: orders, checkpoint 5
+    # The driver is killed. The next driver releases the part missing in the journal: checkpoint 5 of orders.
     refuse_lost_output(state, sinks)
     second = TogetherReleases()
     told = {"orders": second.carry_out("orders", 5, lambda: release(sinks, 5, [], handles[1]))}
@@ -66,7 +66,7 @@ def test_r9_a_job_goes_on_twice_when_a_driver_has_died_between_the_answers_of_tw
     # checkpoint 6 has no rows
     told = {name: second.carry_out(name, 6, lambda: release(sinks, 6)) for name in NAMES}
     CheckpointReleased(6, 0.0, told).apply(state)
-    refuse_lost_output(state, sinks)  # as the next start does
+    refuse_lost_output(state, sinks)  # the next start checks this
 
 
 def test_r9_the_same_when_one_is_asked_for_a_newer_checkpoint_as_its_gate_was_asked_later(

@@ -1,4 +1,4 @@
-"""Triggers of SQLite: those that pass over rows without an error (RAISE(IGNORE)), and those that write elsewhere."""
+"""SQLite's triggers that skip rows without an error (RAISE(IGNORE)), and triggers that write to other tables."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_trigger_that_passes_most_rows_on_is_no_obstacle_to_those_of_one_key(l
 @pytest.mark.parametrize("how", ["IGNORE", "REPLACE"])
 @pytest.mark.parametrize("mode", [{}, UPSERT, {"mode": "replace"}])
 def test_a_trigger_may_say_what_becomes_of_its_own_rows(lite: SQLiteWorld, mode: dict[str, Any], how: str) -> None:
-    """SQLite goes by what the outer statement says: OR ABORT there fails an INSERT OR IGNORE of a trigger."""
+    """The conflict clause of SQLite's outer statement wins: its OR ABORT would fail a trigger's INSERT OR IGNORE."""
     sink = lite.table(KEYED).new(**mode)
     lite.run("CREATE TABLE cities (city text PRIMARY KEY, id int)")
     lite.run("INSERT INTO cities VALUES ('city 10', 0)")

@@ -1,4 +1,4 @@
-"""What is staged reads back as it was, under any name, whatever the table has besides."""
+"""Staged values read back unchanged, under any column name, whatever other columns the table has."""
 
 from __future__ import annotations
 
@@ -136,6 +136,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_and_columns_may_have_such_names(world: World, name: str, mode: str) -> None:

@@ -1,4 +1,4 @@
-"""A database that jobs release to, without Spark: frames that a process reads itself, and connections that die."""
+"""Database that jobs release to, without Spark: frames read in this process, and connections that die."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ _ASKING = ("SELECT", "SET", "SHOW", "PRAGMA", "BEGIN")
 Row = tuple[Any, ...]
 Connect = Callable[..., Any]
 Watch = Callable[[str, Any], None]
-"""Is told each statement that changes something, and its connection, before it is carried out."""
+"""Function called with each statement and its connection, before the statement runs."""
 
 
 class Steps:
-    """Dies before or after the ``at``-th change, counted over all connections: a statement that is no question, or a
-    commit. ``done``: what was changed so far."""
+    """Connections that die before or after change number ``at``, counted over all of them.
+
+    A change is a commit, or a statement that does not only read or set up the session. ``done``: the changes made so
+    far.
+    """
 
     def __init__(self, at: int | None = None, when: When = "before") -> None:
         self.at, self.when = at, when
@@ -50,7 +53,7 @@ class Steps:
 
 
 class Rows:
-    """As much of a frame as the sink uses: its schema, the master of its session, and rows in partitions."""
+    """Frame with only the parts that a sink uses: its schema, the master of its session, and rows in partitions."""
 
     def __init__(
         self,
@@ -88,7 +91,7 @@ class Rows:
 
 
 def in_this_process(frame: Rows, function: Any) -> list[Any]:
-    """In place of executors: each partition is a task attempt."""
+    """Run ``function`` here instead of on executors. Each partition is a task attempt."""
     return [json.loads(json.dumps(function(next(_PARTS), frame.batches(rows)))) for rows in frame.partitions]
 
 
@@ -97,7 +100,7 @@ def request(batch: int, attempt: str = "a1", run: Any = in_this_process) -> Stag
 
 
 class World(ABC):
-    """``schema``: of the tables, as a statement has it, with a dot behind; empty if there is none."""
+    """Database for sinks of jobs. ``schema``: prefix of table names in statements, with its dot; may be empty."""
 
     schema: str
     kind: str
@@ -108,21 +111,21 @@ class World(ABC):
 
     @abstractmethod
     def open(self) -> Any:
-        """A connection of the driver, which commits each statement."""
+        """Return a connection that commits each statement."""
 
     @abstractmethod
     def dying(self, steps: Steps) -> Connect: ...
 
     @abstractmethod
     def losing(self) -> Connect:
-        """The reply to a commit is lost."""
+        """Return a connect function whose connections lose the reply to a commit."""
 
     @abstractmethod
     def watched(self, watch: Watch) -> Connect: ...
 
     @abstractmethod
     def tables(self) -> list[str]:
-        """All that are there."""
+        """Return the names of all tables."""
 
     def sink(self, **given: Any) -> SqlSink:
         return SqlSink(given.pop("table", "orders"), **{"url": self.url, **given})
@@ -130,7 +133,7 @@ class World(ABC):
     def bind(
         self, job: str = "orders", uid: str = "lake", connect: Connect | None = None, **given: Any
     ) -> BoundSqlSink:
-        """Another process of the job."""
+        """Bind the sink again, as another process of the job would."""
         sink, context = self.sink(**given), SinkContext(job, uid)
         sink.validate()
         address = Address.of_url(sink.url or "")
@@ -138,7 +141,7 @@ class World(ABC):
         return BoundSqlSink(sink.settings, context, opened(address, connect))
 
     def new(self, job: str = "orders", uid: str = "lake", **given: Any) -> BoundSqlSink:
-        """A job that starts for the first time."""
+        """Bind and prepare the sink, as a job does that starts for the first time."""
         bound = self.bind(job, uid, **given)
         bound.check_rows(SinkInput(uid, COLUMNS))
         bound.prepare()
@@ -149,7 +152,7 @@ class World(ABC):
         return self
 
     def named(self, table: str) -> str:
-        """As a sink is given it."""
+        """Return the name of a table as a sink gets it."""
         return table
 
     def run(self, statement: str, *values: Any) -> list[Row]:
@@ -159,7 +162,7 @@ class World(ABC):
             return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
     def put(self, *rows: Row) -> None:
-        """As somebody else."""
+        """Insert rows as a client that is no job."""
         for row in rows:
             texts = ", ".join("NULL" if one is None else repr(one) for one in row)
             self.run(f"INSERT INTO {self.schema}orders VALUES ({texts})")
@@ -168,7 +171,7 @@ class World(ABC):
         return sorted(self.run(f"SELECT * FROM {self.schema}{name}"))
 
     def staged(self) -> list[str]:
-        """Ids of all batches whose table is there."""
+        """Return the ids of all batches whose staging table exists."""
         if "ckpt_staged" not in self.tables():
             return []
         there = set(self.tables())
@@ -176,21 +179,21 @@ class World(ABC):
         return [handle for handle, staging in found if staging in there]
 
     def released(self) -> list[int]:
-        """The checkpoint of each batch that the ledger knows to be released."""
+        """Return the checkpoint of each batch that the ledger lists as released."""
         return [row[0] for row in self.run(f"SELECT checkpoint FROM {self.schema}ckpt_released")]
 
     def staging_tables(self) -> int:
         return len([name for name in self.tables() if name.startswith("ckpt_s_")])
 
     def forget(self) -> None:
-        """The whole ledger."""
+        """Drop the whole ledger."""
         for name in self.tables():
             if name.startswith("ckpt_"):
                 self.run(f"DROP TABLE {self.schema}{name}")
 
 
 def batch(number: int) -> Rows:
-    """The rows 10 n and 10 n + 1, in two partitions."""
+    """Return the rows 10 n and 10 n + 1, in two partitions."""
     return Rows([[row] for row in rows_of(number)])
 
 

@@ -1,5 +1,7 @@
-"""A live source; its rows marked, and counted by key, in queries of their own. Another version of it marks them with
-``CKPT_WORKERS_MARK``."""
+"""A job with a live source; one query marks its rows, another one counts them by key.
+
+``CKPT_WORKERS_MARK``: the mark that another version of the job writes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Two sources with splits, a live one, two sinks: five vertices. While ``BASE/slow`` exists a split takes its time."""
+"""A job of five vertices: two sources with splits, a live one, two sinks.
+
+While ``BASE/slow`` exists, each split takes SPLIT_SECONDS.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ SPLIT_SECONDS = 8.0
 
 
 class Weighs(Controller):
-    """Once a micro-batch of orders is measured its share of the cluster is doubled."""
+    """A controller that doubles the pool weight of orders once a micro-batch of it was measured."""
 
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
         query = metrics.queries.get("orders")
@@ -36,7 +39,7 @@ job = Job("five", controllers=CONTROLLERS if "CKPT_WORKERS_CONTROLLED" in os.env
 
 
 def rows_of(source: str, split: str) -> DataFrame:
-    """Each call is a reading of the split, and is noted: by whom, and which."""
+    """Return the rows of a split, and append source, split and process to ``readings.txt``."""
     with open(BASE / "readings.txt", "a") as readings:
         readings.write(f"{source} {split} {os.getpid()}\n")
     if (BASE / "slow").exists():

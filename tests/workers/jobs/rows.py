@@ -1,9 +1,9 @@
-"""Which rows the job's sources have."""
+"""Rows of the job's sources."""
 
 from __future__ import annotations
 
 ROWS = 20
-"""Of a split."""
+"""Rows of one split."""
 FIRST = {"history": 0, "archive": 1_000_000}
 FIRST_LIVE = 9_000_000
 
