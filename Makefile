@@ -42,6 +42,12 @@ test: setup ## the tests without Spark and servers, and tests/smoke, which start
 test-all: setup ## `make test` and `make slow` in one run
 	CKPT_SLOW=all $(PYTEST) $(SPREAD) --timeout 900
 
+.PHONY: test-times
+test-times: setup ## `make test`, and tables of what it costs, by kind, folder and file (CKPT_SLOW=all: of `make test-all`)
+	mkdir -p build
+	CKPT_TIMINGS=build/test-times.jsonl $(PYTEST) $(SPREAD) --timeout 900
+	$(PY) -m tests.support.timings build/test-times.jsonl
+
 .PHONY: slow
 slow: setup ## the tests with Spark or servers, and those that take seconds (an hour)
 	CKPT_SLOW=only $(PYTEST) $(SPREAD) --timeout 900

@@ -73,8 +73,10 @@ _OTHER_SUITES = {"airflow_real", "chaos", "cluster", "kafka", "random_jobs", "s3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests with Spark or a server as slow. ``tests/smoke`` starts each component once."""
+    """Mark tests with Spark, and tests with Spark or a server as slow. ``tests/smoke`` starts each component once."""
     for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
         markers = {marker.name for marker in item.iter_markers()}
         if _STARTING.intersection(getattr(item, "fixturenames", ())) and not markers & {"smoke", *_OTHER_SUITES}:
             item.add_marker("slow")

@@ -29,6 +29,7 @@ from airflow_provider_ckpt.journal.journal import Journal  # noqa: E402
 from airflow_provider_ckpt.storage.opening import open_storage  # noqa: E402
 from airflow_provider_ckpt.storage.root import open_root  # noqa: E402
 from airflow_provider_ckpt.storage.storage import Storage  # noqa: E402
+from tests.airflow.group_journal import FakeTaskStates  # noqa: E402
 from tests.airflow.support import FakeSparkSubmit, run_dag  # noqa: E402
 
 
@@ -68,3 +69,48 @@ def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fa
     made = FakeSparkSubmit(tmp_path / "spark-submit")
     yield made
     (made.folder / "go").write_text("")  # ends the wait of a script after a failed test
+
+
+@pytest.fixture
+def task_states(monkeypatch: pytest.MonkeyPatch) -> FakeTaskStates:
+    """Replace Airflow's answers about the states of a group's tasks."""
+    from airflow_provider_ckpt.triggers.siblings import Siblings
+
+    states = FakeTaskStates()
+    monkeypatch.setattr(Siblings, "states", lambda self: states(self))
+    return states
+
+
+@pytest.fixture
+def asked_tasks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the tasks whose state Airflow is asked for, and answer "deferred"."""
+    from airflow_provider_ckpt.triggers.siblings import Siblings
+
+    asked: list[str] = []
+
+    def state(siblings: Siblings, task_id: str) -> str:
+        asked.append(task_id)
+        return "deferred"
+
+    monkeypatch.setattr(Siblings, "state", state)
+    return asked
+
+
+@pytest.fixture
+def group_arguments(spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path) -> dict[str, Any]:
+    """Write the job's file, which is empty. Return the arguments that the tasks of its group share."""
+    (tmp_path / "orders.py").write_text("")
+    job = f"{tmp_path}/orders.py:job"
+    return {"job": job, "root": root.uri, "spark_binary": spark_submit.path, "ckpt_group": "orders"}
+
+
+@pytest.fixture
+def subtask(
+    group_arguments: dict[str, Any], task_states: FakeTaskStates, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Return a function that builds the task of history/0, which checks the group's tasks every 0.01 s."""
+    from airflow_provider_ckpt.operators import subtask_task
+
+    monkeypatch.setattr(subtask_task, "_LOOK", 0.01)
+    given = {**group_arguments, "subtask": "history/0", "coordinate": "orders.coordinate"}
+    return lambda **more: subtask_task.SubtaskTaskOperator(task_id="subtask", **{**given, **more})

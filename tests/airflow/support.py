@@ -1,19 +1,23 @@
-"""Helpers of the Airflow tests: a scripted spark-submit, a state store, a Dag run."""
+"""Helpers of the Airflow tests: a scripted spark-submit and clock, a state store, a Dag run."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
-    from airflow.sdk import DAG
+    from airflow.sdk import DAG, BaseOperator
+    from airflow.sdk.exceptions import TaskDeferred
 
 _PROGRAM = """#!{python}
 import json, os, pathlib, shutil, sys
@@ -158,3 +162,29 @@ def run_dag(dag: DAG, **arguments: Any) -> tuple[Any, Mapping[str, Any]]:
 
 def lines_of(records: Sequence[Any]) -> str:
     return "\n".join(record.getMessage() for record in records)
+
+
+def deferral_of(operator: BaseOperator, run: Any) -> TaskDeferred:
+    """Execute a task, which must be deferred, and return its deferral."""
+    from airflow.sdk.exceptions import TaskDeferred
+
+    with pytest.raises(TaskDeferred) as caught:
+        operator.execute(run)
+    return caught.value
+
+
+class ScriptedClock:
+    """Clock whose sleeps run a function each.
+
+    ``between``: the functions, from the second sleep on. A further sleep fails.
+    """
+
+    def __init__(self, *between: Callable[[], object]) -> None:
+        self.slept: list[float] = []
+        self._between = [lambda: None, *between]
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        if len(self.slept) > len(self._between):
+            raise AssertionError("the trigger goes on waiting")
+        await asyncio.to_thread(self._between[len(self.slept) - 1])

@@ -22,48 +22,21 @@ from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.comeback_watch import ComebackWatch
 from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, Siblings
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
-from tests.airflow.grouped import NAME, coordinated, ended, prepared
-
-
-class Clock:
-    """Clock whose sleeps run a function each.
-
-    ``between``: the functions, from the second sleep on. A further sleep fails.
-    """
-
-    def __init__(self, *between: Callable[[], object]) -> None:
-        self.slept: list[float] = []
-        self._between = [lambda: None, *between]
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        if len(self.slept) > len(self._between):
-            raise AssertionError("the trigger goes on waiting")
-        await asyncio.to_thread(self._between[len(self.slept) - 1])
+from tests.airflow.group_journal import JOB_ID, coordinated, ended, prepared
+from tests.airflow.support import ScriptedClock
 
 
 @pytest.fixture
 def orders(journal: Callable[[str], Journal]) -> Journal:
-    return coordinated(prepared(journal(NAME)))
+    return coordinated(prepared(journal(JOB_ID)))
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the tasks that Airflow is asked about, and answer "deferred"."""
-    found: list[str] = []
-
-    def state(siblings: Siblings, task_id: str) -> str:
-        found.append(task_id)
-        return "deferred"
-
-    monkeypatch.setattr(Siblings, "state", state)
-    return found
-
-
-def event_of(root: str, clock: Clock, *, is_told_whose: bool = True, attempt: str | None = None) -> dict[str, Any]:
+def event_of(
+    root: str, clock: ScriptedClock, *, is_told_whose: bool = True, attempt: str | None = None
+) -> dict[str, Any]:
     """Run the trigger from its serialized arguments, as another triggerer would, and return its event."""
     first = AwaitedMasterTrigger(
-        job_id=NAME,
+        job_id=JOB_ID,
         deployment=1,
         epoch=2,
         coordinate="orders.coordinate",
@@ -87,50 +60,50 @@ def event_of(root: str, clock: Clock, *, is_told_whose: bool = True, attempt: st
 
 
 def test_it_fires_when_a_jobmaster_has_the_job_and_writes_nothing(
-    root: Storage, orders: Journal, asked: list[str]
+    root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
-    clock = Clock(lambda: None, lambda: coordinated(orders))
+    clock = ScriptedClock(lambda: None, lambda: coordinated(orders))
     event = event_of(root.uri, clock)
     assert event == {"reason": "the JobMaster of epoch 3 has the job", "is_alone": False, "is_blind": False}
     assert clock.slept == [SETTLING, 10.0, 10.0]
     files = root.files("")
-    assert event_of(root.uri, Clock()) == event, "elsewhere, again"
+    assert event_of(root.uri, ScriptedClock()) == event, "elsewhere, again"
     assert root.files("") == files
 
 
 def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
-    root: Storage, orders: Journal, asked: list[str]
+    root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     ended(orders, "STOPPED")
-    clock = Clock()
+    clock = ScriptedClock()
     assert "STOPPED" in event_of(root.uri, clock)["reason"]
     assert clock.slept == [SETTLING] == [12.0]
 
 
-def test_airflow_is_asked_once_a_minute(root: Storage, orders: Journal, asked: list[str]) -> None:
+def test_airflow_is_asked_once_a_minute(root: Storage, orders: Journal, asked_tasks: list[str]) -> None:
     minute = round(ASK_EVERY / 10.0)
     idle: list[Callable[[], object]] = [lambda: None] * (2 * minute - 1)
-    event_of(root.uri, Clock(*idle, lambda: ended(orders, "FINISHED")))
-    assert asked == ["orders.coordinate"] * 3
+    event_of(root.uri, ScriptedClock(*idle, lambda: ended(orders, "FINISHED")))
+    assert asked_tasks == ["orders.coordinate"] * 3
 
 
 def test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone(
-    root: Storage, orders: Journal, asked: list[str]
+    root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
-    event = event_of(root.uri, Clock(lambda: None, lambda: coordinated(orders)), is_told_whose=False)
+    event = event_of(root.uri, ScriptedClock(lambda: None, lambda: coordinated(orders)), is_told_whose=False)
     assert "epoch 3" in event["reason"]
-    assert asked == []
+    assert asked_tasks == []
 
 
 def test_a_task_that_runs_no_jobmaster_any_more_ends_the_wait(
     root: Storage, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Siblings, "state", lambda self, task_id: "failed")
-    assert event_of(root.uri, Clock())["is_alone"]
+    assert event_of(root.uri, ScriptedClock())["is_alone"]
 
 
 def test_a_storage_that_does_not_answer_is_asked_again(
-    root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
+    root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the error were raised, it would cost the task a try."""
     real, failing = ComebackWatch.look, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
@@ -141,29 +114,29 @@ def test_a_storage_that_does_not_answer_is_asked_again(
         return real(watch)
 
     monkeypatch.setattr(ComebackWatch, "look", look)
-    clock = Clock(lambda: None, lambda: None, lambda: coordinated(orders))
+    clock = ScriptedClock(lambda: None, lambda: None, lambda: coordinated(orders))
     assert "epoch 3" in event_of(root.uri, clock)["reason"]
     assert len(clock.slept) == 4
 
 
 def test_what_a_triggerer_may_not_read_is_for_a_worker_to_look_at(
-    root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
+    root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def denied(hook: CheckpointHook) -> Any:
         raise StorageDeniedError(uri="s3://lake", reason="403")
 
     monkeypatch.setattr(CheckpointHook, "storage", denied)
-    event = event_of(root.uri, Clock())
+    event = event_of(root.uri, ScriptedClock())
     assert "s3://lake" in event["reason"]
     assert event["is_blind"]
     assert not event["is_alone"]
 
 
 def test_one_whose_run_has_failed_waits_for_the_next_deployment(
-    root: Storage, orders: Journal, asked: list[str]
+    root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     ended(orders, "RESTARTING")
-    clock = Clock(lambda: None, lambda: prepared(orders, f"{NAME}~t2.coordinate"))
-    event = event_of(root.uri, clock, attempt=f"{NAME}~t1.subtask")
+    clock = ScriptedClock(lambda: None, lambda: prepared(orders, f"{JOB_ID}~t2.coordinate"))
+    event = event_of(root.uri, clock, attempt=f"{JOB_ID}~t1.subtask")
     assert event["reason"] == "the job is prepared, in the deployment of epoch 3"
     assert clock.slept == [SETTLING, 10.0, 10.0]

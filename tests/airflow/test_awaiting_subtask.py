@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,14 +14,11 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.operators import subtask_task
-from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.comeback import WaitOver
-from airflow_provider_ckpt.triggers.siblings import Siblings
-from tests.airflow.grouped import NAME, Told, coordinated, ended, finished, prepared
-from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+from tests.airflow.group_journal import JOB_ID, FakeTaskStates, coordinated, ended, finished, prepared
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral_of, status
 
 LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=2, no_master=True)
 DONE = status("finished", "the subtasks of this worker have finished")
@@ -31,38 +27,15 @@ ALONE = WaitOver("the task that is to run the JobMaster is success", is_alone=Tr
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    answers = Told({"orders.coordinate": "deferred"})
-    monkeypatch.setattr(Siblings, "states", lambda self: answers(self))
-    monkeypatch.setattr(subtask_task, "_LOOK", 0.01)
-    return answers
-
-
-@pytest.fixture
-def subtask(
-    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, told: Told
-) -> Callable[..., SubtaskTaskOperator]:
-    (tmp_path / "orders.py").write_text("")
-    given: dict[str, Any] = {
-        "job": f"{tmp_path}/orders.py:job",
-        "root": root.uri,
-        "spark_binary": spark_submit.path,
-        "ckpt_group": "orders",
-        "subtask": "history/0",
-        "coordinate": "orders.coordinate",
-    }
-    return lambda **more: SubtaskTaskOperator(task_id="subtask", **{**given, **more})
+def task_states(task_states: FakeTaskStates) -> FakeTaskStates:
+    """Let Airflow report the JobMaster's task as deferred."""
+    task_states.states = {"orders.coordinate": "deferred"}
+    return task_states
 
 
 @pytest.fixture
 def orders(journal: Callable[[str], Journal]) -> Journal:
-    return coordinated(prepared(journal(NAME)))
-
-
-def deferred(task: SubtaskTaskOperator, run: Any) -> TaskDeferred:
-    with pytest.raises(TaskDeferred) as caught:
-        task.execute(run)
-    return caught.value
+    return coordinated(prepared(journal(JOB_ID)))
 
 
 def test_a_worker_that_left_for_want_of_a_jobmaster_is_waited_for_without_a_slot(
@@ -70,10 +43,10 @@ def test_a_worker_that_left_for_want_of_a_jobmaster_is_waited_for_without_a_slot
 ) -> None:
     spark_submit.play(status("started", epoch=2), LEAVES, exit=1)
     store, task = StateStore(), subtask(poll_interval="20s")
-    wait = deferred(task, context(store))
+    wait = deferral_of(task, context(store))
     assert isinstance(wait.trigger, AwaitedMasterTrigger)
     _, kept = wait.trigger.serialize()
-    assert (kept["job_id"], kept["deployment"], kept["epoch"]) == (NAME, 1, 2)
+    assert (kept["job_id"], kept["deployment"], kept["epoch"]) == (JOB_ID, 1, 2)
     assert (kept["coordinate"], kept["poll_interval"]) == ("orders.coordinate", 20.0)
     assert wait.timeout is None
     assert capsys.readouterr().out.count("that costs no try and holds no worker slot") == 1
@@ -85,7 +58,7 @@ def test_the_same_try_goes_on_with_another_worker_when_there_is_one(
     spark_submit.play(LEAVES, exit=1)
     spark_submit.play(DONE)
     store = StateStore()
-    wait = deferred(subtask(), context(store))
+    wait = deferral_of(subtask(), context(store))
     coordinated(orders)
     result = subtask().resume_execution(wait.method_name, {"event": BACK}, context(store))
     assert result["subtask"] == "history/0"
@@ -97,7 +70,7 @@ def test_it_may_wait_any_number_of_times(subtask: Any, spark_submit: FakeSparkSu
     store = StateStore()
     for _ in range(3):
         spark_submit.play(LEAVES, exit=1)
-    deferred(subtask(), context(store))
+    deferral_of(subtask(), context(store))
     for _ in range(2):
         with pytest.raises(TaskDeferred):
             subtask().execute_complete(context(store), BACK)
@@ -106,9 +79,9 @@ def test_it_may_wait_any_number_of_times(subtask: Any, spark_submit: FakeSparkSu
 def test_one_that_was_begun_before_any_jobmaster_waits_for_the_first(
     subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
-    prepared(journal(NAME))
+    prepared(journal(JOB_ID))
     spark_submit.play(status("failed", "no JobMaster", epoch=1, no_master=True), exit=1)
-    wait = deferred(subtask(), context(StateStore()))
+    wait = deferral_of(subtask(), context(StateStore()))
     assert isinstance(wait.trigger, AwaitedMasterTrigger)
     assert (wait.trigger.deployment, wait.trigger.epoch) == (1, 1)
 
@@ -147,13 +120,13 @@ def test_a_job_that_failed_for_good_meanwhile_fails_it_for_good(subtask: Any, or
 def test_a_job_that_was_prepared_anew_meanwhile_is_joined(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
-    prepared(ended(orders, "RESTARTING"), f"{NAME}~t2.coordinate")
+    prepared(ended(orders, "RESTARTING"), f"{JOB_ID}~t2.coordinate")
     spark_submit.play(DONE)
     subtask().execute_complete(context(StateStore()), BACK)
     assert spark_submit.calls[0].argv[-1] == "3"
 
 
-OVER = status("failed", f"job {NAME} is RESTARTING: this worker leaves", epoch=2, run_over=True)
+OVER = status("failed", f"job {JOB_ID} is RESTARTING: this worker leaves", epoch=2, run_over=True)
 
 
 def test_a_run_that_fails_as_a_whole_costs_its_subtasks_no_try_and_holds_no_slot(
@@ -162,11 +135,11 @@ def test_a_run_that_fails_as_a_whole_costs_its_subtasks_no_try_and_holds_no_slot
     """The task of the JobMaster must prepare the job again. It may need this very slot, and it may take long."""
     spark_submit.play(OVER, exit=1)
     spark_submit.play(DONE)
-    wait = deferred(subtask(poll_interval=3), context(StateStore()))
+    wait = deferral_of(subtask(poll_interval=3), context(StateStore()))
     assert isinstance(wait.trigger, AwaitedMasterTrigger)
-    assert (wait.trigger.attempt, wait.trigger.poll_interval) == (f"{NAME}~t1.subtask", 3.0)
+    assert (wait.trigger.attempt, wait.trigger.poll_interval) == (f"{JOB_ID}~t1.subtask", 3.0)
     assert "deferred until 'orders.coordinate' has done it; that costs no try" in capsys.readouterr().out
-    prepared(ended(orders, "RESTARTING"), f"{NAME}~t2.coordinate")
+    prepared(ended(orders, "RESTARTING"), f"{JOB_ID}~t2.coordinate")
     subtask().execute_complete(context(StateStore()), WaitOver("the job is prepared").to_json())
     assert [call.argv[-1] for call in spark_submit.calls] == ["1", "3"]
 
@@ -177,14 +150,14 @@ def test_a_retry_that_finds_a_run_that_has_failed_waits_without_a_slot_too(
     ended(orders, "RESTARTING")
     with pytest.raises(TaskDeferred) as caught:
         subtask(silence=4.2).execute(context(StateStore(), try_number=2))
-    assert caught.value.trigger.serialize()[1]["attempt"] == f"{NAME}~t2.subtask"
+    assert caught.value.trigger.serialize()[1]["attempt"] == f"{JOB_ID}~t2.subtask"
     assert spark_submit.calls == []
 
 
 def test_a_worker_that_failed_itself_costs_a_try_also_when_the_run_has_ended_with_it(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates
 ) -> None:
-    told.on_look = lambda number: ended(orders, "RESTARTING")  # after the task has found that the job runs
+    task_states.on_look = lambda number: ended(orders, "RESTARTING")  # after the task has found that the job runs
     spark_submit.play(status("failed", "history/0 failed: disk full", epoch=2), exit=1)
     with pytest.raises(AirflowException, match="disk full"):
         subtask().execute(context(StateStore()))
@@ -198,10 +171,10 @@ def test_a_job_that_somebody_took_meanwhile_is_not_taken_back(subtask: Any, orde
 
 @pytest.mark.parametrize("state", ["failed", "success"])
 def test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, state: str
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates, state: str
 ) -> None:
     """Otherwise the task would start a worker every few minutes, forever."""
-    told.states = {"orders.coordinate": state}
+    task_states.states = {"orders.coordinate": state}
     with pytest.raises(AirflowFailException, match=f"is {state}: nobody coordinates history/0"):
         subtask().execute_complete(context(StateStore()), ALONE)
     assert spark_submit.calls == []
@@ -216,14 +189,14 @@ def test_a_coordinating_task_that_was_cleared_in_the_meantime_is_joined(
 
 
 def test_a_clear_begins_anew_and_knows_nothing_of_the_wait(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates
 ) -> None:
     """Airflow ends the trigger, which holds nothing, and executes another try, as it does for a running task."""
     spark_submit.play(LEAVES, exit=1)
     spark_submit.play(DONE)
     store, task = StateStore(), subtask()
-    deferred(task, context(store))
-    told.states = {"orders.coordinate": "success"}
+    deferral_of(task, context(store))
+    task_states.states = {"orders.coordinate": "success"}
     task.execute(context(store, try_number=2, max_tries=4))
     assert len(spark_submit.calls) == 2
 
@@ -236,7 +209,7 @@ def test_it_waits_for_what_is_left_of_its_execution_timeout(
         spark_submit.play(LEAVES, exit=1)
         run = context(StateStore())
         run["ti"].start_date = datetime.now(timezone.utc) - timedelta(hours=hours)
-        timeout = deferred(subtask(execution_timeout=timedelta(hours=10)), run).timeout
+        timeout = deferral_of(subtask(execution_timeout=timedelta(hours=10)), run).timeout
         assert timedelta(0) <= left - timeout < timedelta(minutes=5)
 
 
@@ -245,10 +218,10 @@ def test_a_wait_that_took_too_long_asks_nobody_to_leave(
 ) -> None:
     spark_submit.play(status("started", epoch=2), LEAVES, exit=1)
     store = StateStore()
-    deferred(subtask(), context(store))
+    deferral_of(subtask(), context(store))
     with pytest.raises(TaskDeferralTimeout):
         subtask().resume_execution("__fail__", {"error": "Trigger timeout"}, context(store))
-    assert pending_requests(root, NAME, 2, {}, 1) == []
+    assert pending_requests(root, JOB_ID, 2, {}, 1) == []
 
 
 def test_a_trigger_that_ends_without_an_event_is_as_one_that_found_a_jobmaster(

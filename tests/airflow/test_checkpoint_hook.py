@@ -15,7 +15,7 @@ from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.local import LocalStorage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
 
 Journals = Callable[[str], Journal]
 
@@ -27,8 +27,8 @@ def hook(root: Storage, monkeypatch: pytest.MonkeyPatch) -> CheckpointHook:
 
 
 def test_jobs_and_checkpoints_are_read_from_the_journals(hook: CheckpointHook, journal: Journals) -> None:
-    complete(driver(journal("orders")), 1, 2)
-    driver(journal("visits"))
+    complete(start_driver(journal("orders")), 1, 2)
+    start_driver(journal("visits"))
     assert [state.job_id for state in hook.jobs()] == ["orders", "visits"]
     assert hook.job("orders").last_completed == 2
     assert [(one.checkpoint, one.status) for one in hook.checkpoints("orders")] == [
@@ -48,14 +48,14 @@ def test_a_job_that_never_ran_is_named_with_its_root(hook: CheckpointHook, root:
 def test_a_running_job_can_be_asked_to_end_in_its_epoch(
     hook: CheckpointHook, root: Storage, journal: Journals, kind: str
 ) -> None:
-    driver(driver(journal("orders")))
+    start_driver(start_driver(journal("orders")))
     name = getattr(hook, kind)("orders")
     (request,) = pending_requests(root, "orders", 2, set())
     assert (request.name, request.kind) == (name, kind)
 
 
 def test_a_job_that_does_not_run_cannot_be_asked(hook: CheckpointHook, journal: Journals) -> None:
-    end(driver(journal("orders")), "STOPPED")
+    end(start_driver(journal("orders")), "STOPPED")
     with pytest.raises(JobNotRunningError, match="STOPPED"):
         hook.stop("orders")
 
@@ -70,7 +70,7 @@ def test_no_connection_and_no_root_is_an_error() -> None:
 
 
 def test_the_test_button_tries_and_says_what_it_found(hook: CheckpointHook, journal: Journals, root: Storage) -> None:
-    driver(journal("orders"))
+    start_driver(journal("orders"))
     before = root.files("")
     here = "Tried on this machine's disk; workers need the same folder."
     assert hook.test_connection() == (True, f"Fit for checkpoints, and holds 1 job. {here}")

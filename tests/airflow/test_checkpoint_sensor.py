@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
 from airflow_provider_ckpt.storage.local import LocalStorage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
 from tests.airflow.support import StateStore, context
 
 Journals = Callable[[str], Journal]
@@ -39,7 +39,7 @@ def made_of_a_template(make: Any, argument: str, value: object) -> CheckpointSen
 def test_poking_follows_the_job_to_its_checkpoint(make: Any, journal: Journals) -> None:
     sensor = make(checkpoint=2)
     assert sensor.poke({}) is False
-    writer = driver(journal("orders"))
+    writer = start_driver(journal("orders"))
     complete(writer, 1)
     assert sensor.poke({}) is False
     complete(writer, 2)
@@ -52,7 +52,7 @@ def test_poking_follows_the_job_to_its_checkpoint(make: Any, journal: Journals) 
 
 
 def test_a_number_that_came_out_of_a_template_is_a_number(make: Any, journal: Journals) -> None:
-    complete(driver(journal("orders")), 1, 2)
+    complete(start_driver(journal("orders")), 1, 2)
     assert make(checkpoint="2").poke({})
 
 
@@ -65,7 +65,7 @@ def test_what_is_no_checkpoint_fails_the_task_for_good(make: Any, checkpoint: An
 def test_a_job_that_ended_too_early_fails_the_sensor_unless_it_waits_for_a_restart(
     make: Any, journal: Journals
 ) -> None:
-    end(driver(journal("orders")), "FAILED")
+    end(start_driver(journal("orders")), "FAILED")
     with pytest.raises(AirflowFailException, match="FAILED"):
         make().poke({})
     assert make(wait_for_restart=True).poke({}) is False
@@ -73,7 +73,7 @@ def test_a_job_that_ended_too_early_fails_the_sensor_unless_it_waits_for_a_resta
 
 def test_a_job_that_stopped_may_be_gone_on_with(make: Any, journal: Journals) -> None:
     """The job's task may be retried, for example after its worker was lost, and would resume the job."""
-    end(driver(journal("orders")), "STOPPED")
+    end(start_driver(journal("orders")), "STOPPED")
     assert make().poke({}) is False
 
 
@@ -83,7 +83,7 @@ def test_a_sensor_in_poke_mode_times_out(make: Any) -> None:
 
 
 def test_a_deferrable_sensor_that_is_there_already_needs_no_triggerer(make: Any, journal: Journals) -> None:
-    complete(driver(journal("orders")), 1)
+    complete(start_driver(journal("orders")), 1)
     assert make(checkpoint=1, deferrable=True).execute({})["checkpoint"] == 1
 
 
@@ -123,7 +123,7 @@ def test_the_event_alone_decides_how_a_deferred_sensor_ends(make: Any) -> None:
 def test_polling_reads_the_journal_once_and_then_only_what_was_added(
     make: Any, journal: Journals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    complete(driver(journal("orders")), *range(1, 30))
+    complete(start_driver(journal("orders")), *range(1, 30))
     sensor = make()
     sensor.poke({})
     reads: list[str] = []
@@ -151,7 +151,7 @@ def test_a_sensor_that_may_fail_is_skipped_in_every_mode(
     make: Any, journal: Journals, flag: str, deferrable: bool
 ) -> None:
     """A deferrable sensor used to fail at its first poll."""
-    end(driver(journal("orders")), "FAILED")
+    end(start_driver(journal("orders")), "FAILED")
     with pytest.raises(AirflowSkipException, match=flag):
         make(deferrable=deferrable, **{flag: True}).execute(context(StateStore()))
     with pytest.raises(AirflowSkipException, match=flag):
@@ -188,13 +188,13 @@ def test_what_no_look_could_take_is_refused_when_the_dag_is_read(make: Any, argu
 
 @pytest.mark.parametrize("since", ["1970-01-01 00:00:01+00:00", "1970-01-01T00:00:01Z", "1970-01-01T01:00:01+01:00"])
 def test_an_instant_out_of_a_template_is_one(make: Any, journal: Journals, since: str) -> None:
-    complete(driver(journal("orders")), 1)  # triggered at second 1
+    complete(start_driver(journal("orders")), 1)  # triggered at second 1
     assert make(since=since).poke({})
     assert make(since="1970-01-01T00:00:02Z").poke({}) is False
 
 
 def test_what_next_means_outlives_retries_and_reschedules_and_not_a_clear(make: Any, journal: Journals) -> None:
-    writer, store = driver(journal("orders")), StateStore()
+    writer, store = start_driver(journal("orders")), StateStore()
     complete(writer, 1)
     assert make(checkpoint="next").poke(context(store)) is False
     complete(writer, 2)
@@ -216,7 +216,7 @@ def test_a_sensor_that_is_rescheduled_counts_its_looks_across_processes(make: An
 
 def test_a_deferred_next_is_a_number_already(make: Any, journal: Journals) -> None:
     """Another triggerer starts the trigger from its arguments, and must not restart the wait."""
-    complete(driver(journal("orders")), 1, 2)
+    complete(start_driver(journal("orders")), 1, 2)
     with pytest.raises(TaskDeferred) as deferred:
         make(checkpoint="next", deferrable=True).execute(context(StateStore()))
     assert deferred.value.trigger.serialize()[1]["condition"]["checkpoint"] == 3

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
 
 Journals = Callable[[str], Journal]
 
@@ -34,7 +34,7 @@ async def first_event(running: CheckpointTrigger) -> dict[str, Any]:
 def test_it_fires_once_the_checkpoint_is_released_while_the_journal_grows(root: Storage, journal: Journals) -> None:
     async def scene() -> tuple[bool, dict[str, Any]]:
         waiting = asyncio.create_task(first_event(trigger(root.uri, checkpoint=2)))
-        writer = await asyncio.to_thread(lambda: driver(journal("orders")))
+        writer = await asyncio.to_thread(lambda: start_driver(journal("orders")))
         await asyncio.to_thread(complete, writer, 1)
         await asyncio.to_thread(complete, writer, 2, released=False)
         done, _ = await asyncio.wait([waiting], timeout=0.2)
@@ -49,7 +49,7 @@ def test_it_fires_once_the_checkpoint_is_released_while_the_journal_grows(root: 
 
 
 def test_it_may_run_again_elsewhere_and_says_the_same(root: Storage, journal: Journals) -> None:
-    writer = driver(journal("orders"))
+    writer = start_driver(journal("orders"))
     complete(writer, 1, 2)
     end(writer, "FINISHED")
     path, arguments = trigger(root.uri).serialize()
@@ -74,7 +74,7 @@ def test_it_waits_for_a_root_that_does_not_exist_yet(tmp_path: Path) -> None:
 
 
 def test_a_job_that_failed_for_good_is_an_event_not_a_wait(root: Storage, journal: Journals) -> None:
-    end(driver(journal("orders")), "FAILED", "no such column")
+    end(start_driver(journal("orders")), "FAILED", "no such column")
     event = asyncio.run(first_event(trigger(root.uri)))
     assert event["outcome"] == "failed"
     assert "no such column" in event["message"]

@@ -13,7 +13,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.launch.archive_making import make
 from airflow_provider_ckpt.launch.class_archive import ClassArchive
-from tests.launch.conftest import archive, environ, write
+from tests.launch.conftest import archive, environ, write_archive
 
 __all__ = ["archive", "environ"]
 pytestmark = pytest.mark.airflow
@@ -35,7 +35,7 @@ def made(archive: ClassArchive, environ: dict[str, str], monkeypatch: pytest.Mon
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "")  # restored after the test
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    path = make(archive, write)
+    path = make(archive, write_archive)
     assert path is not None
     return path
 

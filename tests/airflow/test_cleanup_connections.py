@@ -20,7 +20,7 @@ from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
 from tests.airflow.support import StateStore, context
-from tests.client.past_job import PastJob
+from tests.client.ended_job import EndedJob
 
 pytestmark = pytest.mark.airflow
 SECRET = "s3cr3t/@:PW"
@@ -69,25 +69,25 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Connection:
 
 
 @pytest.fixture
-def past(tmp_path: Path) -> PastJob:
+def past(tmp_path: Path) -> EndedJob:
     """Run a job with a sink that the journal does not record completely."""
     (tmp_path / "orders.py").write_text(JOB)
-    return PastJob.run(tmp_path)
+    return EndedJob.run(tmp_path)
 
 
-def operator(past: PastJob, **given: Any) -> CheckpointedJobCleanupOperator:
+def operator(past: EndedJob, **given: Any) -> CheckpointedJobCleanupOperator:
     given = {"job": f"{past.folder}/orders.py:job", "job_params": {"folder": str(past.lake)}, **given}
     return CheckpointedJobCleanupOperator(
         task_id="clean", job_id="orders", root=str(past.root), ckpt_conn_id=None, **given
     )
 
 
-def clean(past: PastJob, **given: Any) -> dict[str, Any]:
+def clean(past: EndedJob, **given: Any) -> dict[str, Any]:
     return operator(past, **given).execute(context(StateStore()))
 
 
 def test_the_sinks_of_the_job_find_the_connections_while_it_is_deleted_and_nobody_afterwards(
-    past: PastJob, capfd: pytest.CaptureFixture[str]
+    past: EndedJob, capfd: pytest.CaptureFixture[str]
 ) -> None:
     task = operator(past, conn_ids=["shop_db"])
     told = task.execute(context(StateStore()))
@@ -100,20 +100,20 @@ def test_the_sinks_of_the_job_find_the_connections_while_it_is_deleted_and_nobod
         assert "s3cr3t" not in str(shown)
 
 
-def test_a_job_whose_sinks_lack_a_connection_is_kept_and_it_is_said_which(past: PastJob) -> None:
+def test_a_job_whose_sinks_lack_a_connection_is_kept_and_it_is_said_which(past: EndedJob) -> None:
     files = past.files()
     with pytest.raises(AirflowFailException, match=r"conn_ids=\['shop_db'\]"):
         clean(past)
     assert (past.files(), len(past.staged())) == (files, 1)
 
 
-def test_a_connection_that_does_not_exist_fails_it_for_good(past: PastJob) -> None:
+def test_a_connection_that_does_not_exist_fails_it_for_good(past: EndedJob) -> None:
     with pytest.raises(AirflowFailException, match="conn_ids names the Airflow connection 'none'"):
         clean(past, conn_ids=["shop_db", "none"])
     assert len(past.staged()) == 1
 
 
-def test_an_error_of_a_sink_shows_nothing_of_its_connection(past: PastJob, shop: Connection) -> None:
+def test_an_error_of_a_sink_shows_nothing_of_its_connection(past: EndedJob, shop: Connection) -> None:
     shop.host = "down"
     with pytest.raises(AirflowException, match=r"sink lake .*the server says no to") as raised:
         clean(past, conn_ids=["shop_db"])
@@ -132,7 +132,7 @@ def test_so_does_one_that_says_several_things(hidden: object) -> None:
     assert "s3cr3t" not in "".join(traceback.format_exception(raised.value))
 
 
-def test_the_hook_hands_them_over_as_well(past: PastJob) -> None:
+def test_the_hook_hands_them_over_as_well(past: EndedJob) -> None:
     job = load_job(f"{past.folder}/orders.py:job", {"folder": str(past.lake)})
     hook = CheckpointHook(None, root=str(past.root))
     assert hook.delete("orders", job, conn_ids=["shop_db"]).staged == {"lake": 1}
@@ -144,18 +144,18 @@ def test_what_is_for_the_sinks_of_a_job_wants_the_job(given: dict[str, Any]) -> 
         CheckpointedJobCleanupOperator(task_id="clean", job_id="orders", **given)
 
 
-def test_one_id_that_is_no_list_is_refused_while_the_dag_is_read(past: PastJob) -> None:
+def test_one_id_that_is_no_list_is_refused_while_the_dag_is_read(past: EndedJob) -> None:
     with pytest.raises(InvalidTaskArgumentError, match=r"conn_ids=\['shop_db'\]"):
         operator(past, conn_ids="shop_db")
 
 
-def test_the_file_of_the_job_is_looked_for_beside_the_dag(past: PastJob) -> None:
+def test_the_file_of_the_job_is_looked_for_beside_the_dag(past: EndedJob) -> None:
     with DAG("shop") as dag:
         task = operator(past, job="orders.py:job", conn_ids=["shop_db"])
     dag.fileloc = str(past.folder / "dag.py")
     assert task.execute(context(StateStore()))["staged"] == {"lake": 1}
 
 
-def test_a_file_that_is_not_there_fails_it_for_good(past: PastJob) -> None:
+def test_a_file_that_is_not_there_fails_it_for_good(past: EndedJob) -> None:
     with pytest.raises(AirflowFailException, match="no such file"):
         clean(past, job="other.py:job")

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.remote.master_watch import read_master
 from airflow_provider_ckpt.remote.outbox import Outbox, write_outbox
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from airflow_provider_ckpt.triggers.comeback import Comeback, WaitOver
-from tests.airflow.grouped import coordinated, ended, finished, prepared
+from tests.airflow.group_journal import coordinated, ended, finished, prepared
 
 
 class Wait:

@@ -21,7 +21,7 @@ from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.triggers.condition import Verdict
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
 from tests.airflow.support import FakeSparkSubmit, status
 
 FINISHED = status("finished", epoch=2, checkpoint=2, finished_operators=["history"])
@@ -30,7 +30,7 @@ FINISHED = status("finished", epoch=2, checkpoint=2, finished_operators=["histor
 def finished_job(folder: Path, job_id: str) -> Path:
     """Create a root with a FINISHED job, for spark-submit to copy into the real one."""
     root = open_root(open_storage(folder))
-    writer = driver(Journal(root, job_id))
+    writer = start_driver(Journal(root, job_id))
     complete(writer, 1, 2)
     end(writer, "FINISHED")
     return folder
@@ -193,7 +193,7 @@ def test_a_deferred_sensor_is_resumed_by_its_trigger(
     run: Callable[..., Any], connection: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = open_root(open_storage(connection))
-    writer = driver(Journal(root, "nightly"))
+    writer = start_driver(Journal(root, "nightly"))
     # The sensor polls once before it defers. The job reaches the checkpoint in between.
     defer = CheckpointSensor.defer
 

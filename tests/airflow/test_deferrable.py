@@ -32,7 +32,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers import spark_application
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
 from tests.airflow.cluster_api import NOT_FOUND, POD_ID, YARN_ID, ClusterApi, PlainCoreV1Api, app, pod, pods
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
 from tests.airflow.support import FakeSparkSubmit, StateStore, context
 
 JOB_ID = "shop.orders.r1"
@@ -546,7 +546,7 @@ def test_a_whole_dag_run_defers_and_is_resumed(
     def driven(watch: DriverWatch, **arguments: Any) -> Any:
         looks.append(1)
         if len(looks) == 2:
-            writer = driver(journal("nightly"), watch.submission.attempt)
+            writer = start_driver(journal("nightly"), watch.submission.attempt)
             complete(writer, 1)
             end(writer, "FINISHED")
         return look(watch, **arguments)

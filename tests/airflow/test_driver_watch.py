@@ -16,7 +16,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.storage.errors import StorageUnreachableError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
 
 RUNNING, ENDED, GONE, UNKNOWN = ApplicationState
 SUBMITTED = Submission("yarn", "ckpt-1", "t1", 0, application_id="application_1_1", is_submitted=True, is_seen=True)
@@ -63,7 +63,7 @@ def requests(root: Storage) -> list[dict[str, Any]]:
 def test_the_journal_says_how_the_job_ended(
     watch: Any, writer: Journal, status: str, outcome: str, cluster: ApplicationState
 ) -> None:
-    complete(driver(writer), 1, 2)
+    complete(start_driver(writer), 1, 2)
     end(writer, status, "no such column: shop")
     verdict = watch(cluster).look(asks=True)
     assert verdict.outcome == outcome
@@ -80,7 +80,7 @@ def test_the_journal_says_how_the_job_ended(
 
 def test_an_end_of_before_the_driver_came_is_not_its_own(watch: Any, writer: Journal) -> None:
     """Yesterday's Dag run stopped the job, possibly in an attempt of the same name."""
-    end(driver(writer), "STOPPED")
+    end(start_driver(writer), "STOPPED")
     later = Submission("yarn", "ckpt-2", "t1", 1, application_id="application_1_2", is_submitted=True, is_seen=True)
     assert watch(RUNNING, submission=later).look(asks=True).outcome == "wait"
     verdict = watch(ENDED, submission=later).look(asks=True)
@@ -94,7 +94,7 @@ def test_an_end_of_before_the_driver_came_is_not_its_own(watch: Any, writer: Jou
 def test_a_driver_that_died_without_a_word_is_told_by_the_cluster(
     watch: Any, writer: Journal, cluster: ApplicationState, outcome: str
 ) -> None:
-    driver(writer)
+    start_driver(writer)
     verdict = watch(cluster).look(asks=True)
     assert verdict.outcome == outcome
     assert f"It is {cluster}" in verdict.message
@@ -120,7 +120,7 @@ def test_one_that_was_never_submitted_is_not_waited_for(watch: Any) -> None:
 
 
 def test_an_end_that_was_journaled_while_the_cluster_was_asked_counts(watch: Any, writer: Journal) -> None:
-    driver(writer)
+    start_driver(writer)
     status = PlayedStatus([ENDED], meanwhile=lambda: end(writer, "FINISHED"))
     assert watch(status=status).look(asks=True).outcome == "succeeded"
 
@@ -128,7 +128,7 @@ def test_an_end_that_was_journaled_while_the_cluster_was_asked_counts(watch: Any
 def test_the_cluster_is_asked_only_when_the_journal_stands_still(watch: Any, writer: Journal) -> None:
     status = PlayedStatus([RUNNING])
     watching = watch(status=status, every=3)
-    driver(writer)
+    start_driver(writer)
     for number in range(1, 6):
         complete(writer, number)
         watching.look()
@@ -139,7 +139,7 @@ def test_the_cluster_is_asked_only_when_the_journal_stands_still(watch: Any, wri
 
 
 def test_a_run_that_failed_is_tried_again_only_when_its_driver_has_left(watch: Any, writer: Journal) -> None:
-    end(driver(writer), "RESTARTING", "executor lost")
+    end(start_driver(writer), "RESTARTING", "executor lost")
     watching = watch(RUNNING, ENDED)
     assert [watching.look().outcome for _ in range(2)] == ["wait", "retry"]
 
@@ -148,8 +148,8 @@ def test_a_run_that_failed_is_tried_again_only_when_its_driver_has_left(watch: A
 def test_a_job_that_another_driver_has_taken_over_is_not_taken_back(
     watch: Any, writer: Journal, journal: Callable[[str], Journal], cluster: ApplicationState, outcome: str
 ) -> None:
-    driver(writer)
-    driver(journal("orders"), "of another Dag")
+    start_driver(writer)
+    start_driver(journal("orders"), "of another Dag")
     verdict = watch(cluster).look()
     assert verdict.outcome == outcome
     if outcome == "failed":
@@ -162,13 +162,13 @@ def test_a_job_that_another_driver_has_taken_over_is_not_taken_back(
 def test_what_another_driver_left_is_an_end_if_it_is_final_and_a_retry_if_it_only_released(
     watch: Any, writer: Journal, journal: Callable[[str], Journal], status: str, outcome: str
 ) -> None:
-    driver(writer)
-    end(driver(journal("orders"), "another"), status)
+    start_driver(writer)
+    end(start_driver(journal("orders"), "another"), status)
     assert watch(ENDED).look().outcome == outcome
 
 
 def test_a_stop_of_whoever_killed_the_task_is_no_success(watch: Any, writer: Journal, root: Storage) -> None:
-    driver(writer)
+    start_driver(writer)
     watching = watch(RUNNING)
     assert watching.ask_to_leave(watching.state())
     end(writer, "STOPPED")
@@ -178,7 +178,7 @@ def test_a_stop_of_whoever_killed_the_task_is_no_success(watch: Any, writer: Jou
 
 
 def test_a_stop_that_somebody_asked_for_is_a_success(watch: Any, writer: Journal, root: Storage) -> None:
-    driver(writer)
+    start_driver(writer)
     CheckpointHook(None, root=root.uri).stop("orders")
     end(writer, "STOPPED")
     assert watch(RUNNING).look().outcome == "succeeded"
@@ -187,9 +187,9 @@ def test_a_stop_that_somebody_asked_for_is_a_success(watch: Any, writer: Journal
 def test_a_driver_that_has_not_taken_the_job_or_has_left_it_cannot_be_asked(watch: Any, writer: Journal) -> None:
     watching = watch()
     assert not watching.ask_to_leave(watching.state())
-    driver(writer, "of another Dag")
+    start_driver(writer, "of another Dag")
     assert not watching.ask_to_leave(watching.state())
-    driver(writer, "t1")
+    start_driver(writer, "t1")
     end(writer, "STOPPED")
     assert not watching.ask_to_leave(watching.state())
 
@@ -201,7 +201,7 @@ def test_one_that_is_to_make_room_is_asked_once_when_it_can_be_and_any_end_will_
     watching = watch(UNKNOWN, leaving=True)
     assert watching.look().outcome == "wait"
     assert requests(root) == []
-    driver(writer)
+    start_driver(writer)
     assert [watching.look().outcome for _ in range(3)] == ["wait"] * 3
     assert len(requests(root)) == 1
     end(writer, status)
@@ -209,14 +209,14 @@ def test_one_that_is_to_make_room_is_asked_once_when_it_can_be_and_any_end_will_
 
 
 def test_one_that_died_instead_of_making_room_made_room(watch: Any, writer: Journal) -> None:
-    driver(writer)
+    start_driver(writer)
     assert watch(ENDED, leaving=True).look(asks=True).outcome == "left"
 
 
 def test_a_storage_that_does_not_answer_is_waited_for_and_another_format_is_not(
     watch: Any, writer: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver(writer)
+    start_driver(writer)
     watching = watch(ENDED)
     errors: list[Exception] = [StorageUnreachableError(uri="s3://x", reason="no route")]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,59 +16,47 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.operators import subtask_task
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
-from airflow_provider_ckpt.triggers.siblings import Siblings
-from tests.airflow.grouped import NAME, Told, coordinated, deleted, ended, finished, prepared, prepared_anew
-from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+from tests.airflow.group_journal import (
+    JOB_ID,
+    FakeTaskStates,
+    coordinated,
+    deleted,
+    ended,
+    finished,
+    prepared,
+    prepared_from_scratch,
+)
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral_of, status
 
 DONE = status("finished", "the subtasks of this worker have finished")
 LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=4, no_master=True)
 AGAIN = WaitOver("history/0 has to run again").to_json()
 ALONE = WaitOver("the task that is to run the JobMaster is failed", is_alone=True).to_json()
 BLIND = WaitOver("s3://lake may not be read", is_blind=True).to_json()
-RETRY = f"{NAME}~t2.coordinate"
+RETRY = f"{JOB_ID}~t2.coordinate"
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    answers = Told({"orders.coordinate": "deferred"})
-    monkeypatch.setattr(Siblings, "states", lambda self: answers(self))
-    monkeypatch.setattr(subtask_task, "_LOOK", 0.01)
-    return answers
-
-
-@pytest.fixture
-def subtask(
-    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, told: Told
-) -> Callable[..., SubtaskTaskOperator]:
-    (tmp_path / "orders.py").write_text("")
-    given: dict[str, Any] = {
-        "job": f"{tmp_path}/orders.py:job",
-        "root": root.uri,
-        "spark_binary": spark_submit.path,
-        "ckpt_group": "orders",
-        "subtask": "history/0",
-        "coordinate": "orders.coordinate",
-    }
-    return lambda **more: SubtaskTaskOperator(task_id="subtask", **{**given, **more})
+def task_states(task_states: FakeTaskStates) -> FakeTaskStates:
+    """Let Airflow report the JobMaster's task as deferred."""
+    task_states.states = {"orders.coordinate": "deferred"}
+    return task_states
 
 
 @pytest.fixture
 def orders(journal: Callable[[str], Journal]) -> Journal:
     """Prepare a batch job that is RUNNING."""
-    return coordinated(prepared(journal(NAME), mode="batch"))
+    return coordinated(prepared(journal(JOB_ID), mode="batch"))
 
 
 def executed(task: SubtaskTaskOperator, run: Any = None) -> TaskDeferred:
-    with pytest.raises(TaskDeferred) as caught:
-        task.execute(context(StateStore()) if run is None else run)
-    return caught.value
+    return deferral_of(task, context(StateStore()) if run is None else run)
 
 
 def resumed(task: SubtaskTaskOperator, event: dict[str, Any], run: Any = None) -> TaskDeferred:
@@ -87,19 +74,23 @@ def kept(wait: TaskDeferred) -> FinishedSubtaskTrigger:
 
 
 def test_a_task_whose_worker_has_ended_well_is_deferred_while_the_job_runs(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, capsys: pytest.CaptureFixture[str]
+    subtask: Any,
+    spark_submit: FakeSparkSubmit,
+    orders: Journal,
+    task_states: FakeTaskStates,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     spark_submit.play(DONE)
-    told.on_look = lambda number: finished(orders, "history/0")  # the task has already decided that it must run
+    task_states.on_look = lambda number: finished(orders, "history/0")  # the task has already decided that it must run
     wait = executed(subtask(poll_interval="20s"))
     _, trigger = kept(wait).serialize()
     assert trigger == {
-        "job_id": NAME,
+        "job_id": JOB_ID,
         "coordinate": "orders.coordinate",
         "ckpt_conn_id": "ckpt_default",
         "root": trigger["root"],
         "poll_interval": 20.0,
-        "attempt": f"{NAME}~t1.subtask",
+        "attempt": f"{JOB_ID}~t1.subtask",
         "subtasks": ["history/0"],
         "deployment": 1,
     }
@@ -117,7 +108,7 @@ def test_in_streaming_mode_a_subtask_that_has_finished_succeeds_at_once(
     subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     """A lost result cannot be produced again in streaming mode, because checkpoints cover it."""
-    orders = coordinated(prepared(journal(NAME), mode="streaming"))
+    orders = coordinated(prepared(journal(JOB_ID), mode="streaming"))
     spark_submit.play(DONE)
     assert subtask().execute(context(StateStore()))["subtask"] == "history/0"
     finished(orders, "history/0")
@@ -134,23 +125,27 @@ def test_a_worker_that_left_before_the_journal_told_its_end_has_ended_in_that_de
 
 
 def test_one_whose_run_has_failed_by_then_waits_too(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates
 ) -> None:
-    told.on_look = lambda number: ended(finished(orders, "history/0"), "RESTARTING")
+    task_states.on_look = lambda number: ended(finished(orders, "history/0"), "RESTARTING")
     spark_submit.play(DONE)
     assert kept(executed(subtask())).deployment == 1
 
 
 def test_a_job_that_has_ended_well_by_then_needs_no_wait(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates
 ) -> None:
-    told.on_look = lambda number: ended(orders, "FINISHED")
+    task_states.on_look = lambda number: ended(orders, "FINISHED")
     spark_submit.play(DONE)
     assert subtask().execute(context(StateStore()))["status"] == "FINISHED"
 
 
 def test_a_journal_that_cannot_be_read_when_the_worker_has_ended_costs_no_try(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, monkeypatch: pytest.MonkeyPatch
+    subtask: Any,
+    spark_submit: FakeSparkSubmit,
+    orders: Journal,
+    task_states: FakeTaskStates,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     real, broken = JobClient.look, list[bool]()
 
@@ -160,7 +155,7 @@ def test_a_journal_that_cannot_be_read_when_the_worker_has_ended_costs_no_try(
         return real(client)
 
     monkeypatch.setattr(JobClient, "look", look)
-    told.on_look = lambda number: broken.append(True)
+    task_states.on_look = lambda number: broken.append(True)
     spark_submit.play(DONE)
     assert kept(executed(subtask())).deployment == 1
 
@@ -171,7 +166,7 @@ def test_a_retry_or_a_clear_of_one_that_has_finished_waits_without_a_worker(
     finished(orders, "history/0")
     for number, max_tries in ((2, 2), (3, 5)):
         run = context(StateStore(), try_number=number, max_tries=max_tries)
-        assert kept(executed(subtask(), run)).attempt == f"{NAME}~t{number}.subtask"
+        assert kept(executed(subtask(), run)).attempt == f"{JOB_ID}~t{number}.subtask"
     assert spark_submit.calls == []
 
 
@@ -207,12 +202,12 @@ def test_a_result_that_is_wanted_again_begins_a_worker_in_the_same_try(
     assert kept(resumed(subtask(), AGAIN)).deployment == 3, "and waits again"
     (call,) = spark_submit.calls
     assert call.argv[-4:] == ["--worker", "history/0", "--deployment", "3"]
-    assert (call.value("--try"), call.options["attempt"]) == ("1", f"{NAME}~t1.subtask")
+    assert (call.value("--try"), call.options["attempt"]) == ("1", f"{JOB_ID}~t1.subtask")
 
 
 def test_so_does_a_job_that_begins_anew(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
     """``batch_recovery`` is off, so the whole job runs again."""
-    prepared_anew(ended(finished(orders, "history/0"), "RESTARTING"))
+    prepared_from_scratch(ended(finished(orders, "history/0"), "RESTARTING"))
     spark_submit.play(DONE)
     resumed(subtask(), AGAIN)
     assert spark_submit.calls[0].argv[-1] == "3"
@@ -224,7 +219,7 @@ def test_a_deployment_that_was_followed_by_another_one_that_keeps_the_result_is_
     """The second deployment came after the event, before the resumed process started."""
     coordinated(prepared(ended(orders, "RESTARTING"), RETRY, mode="batch", again=["history/0"]), RETRY)
     finished(orders, "history/0")
-    prepared(ended(orders, "RESTARTING"), f"{NAME}~t3.coordinate", mode="batch")
+    prepared(ended(orders, "RESTARTING"), f"{JOB_ID}~t3.coordinate", mode="batch")
     assert kept(resumed(subtask(), AGAIN)).deployment == 5
     assert spark_submit.calls == []
 
@@ -236,7 +231,7 @@ def test_one_that_is_prepared_once_more_by_then_is_waited_for(
     ended(orders, "RESTARTING")
     wait = resumed(subtask(), AGAIN)
     assert isinstance(wait.trigger, AwaitedMasterTrigger)
-    assert wait.trigger.attempt == f"{NAME}~t1.subtask"
+    assert wait.trigger.attempt == f"{JOB_ID}~t1.subtask"
 
 
 @pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])
@@ -277,10 +272,10 @@ def test_a_job_that_somebody_took_fails_it_for_good(subtask: Any, orders: Journa
 
 @pytest.mark.parametrize("state", ["failed", "success"])
 def test_a_coordinate_that_nobody_runs_any_more_fails_it_for_good(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, state: str
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates, state: str
 ) -> None:
     ended(finished(orders, "history/0"), "RESTARTING")
-    told.states = {"orders.coordinate": state}
+    task_states.states = {"orders.coordinate": state}
     with pytest.raises(AirflowFailException, match=f"is {state}: nobody coordinates history/0"):
         subtask().execute_complete(context(StateStore()), ALONE, ran_well=True)
 
@@ -292,11 +287,11 @@ def test_a_coordinate_that_was_cleared_in_the_meantime_is_waited_for(subtask: An
 
 @pytest.mark.slow
 def test_a_coordinate_that_succeeded_is_no_failure_while_the_journal_cannot_be_read(
-    subtask: Any, orders: Journal, root: Storage, told: Told
+    subtask: Any, orders: Journal, root: Storage, task_states: FakeTaskStates
 ) -> None:
     """The job may be FINISHED. So the task fails this try only, and the next try reads the journal again."""
-    told.states = {"orders.coordinate": "success"}
-    root.delete_tree(f"{NAME}/journal")
+    task_states.states = {"orders.coordinate": "success"}
+    root.delete_tree(f"{JOB_ID}/journal")
     with pytest.raises(AirflowException, match="could not be read within") as caught:
         subtask(silence=4.2).execute_complete(context(StateStore()), ALONE, ran_well=True)
     assert not isinstance(caught.value, AirflowFailException)
@@ -357,13 +352,17 @@ def test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green(
 
 
 def test_without_a_triggerer_it_is_never_deferred(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, capsys: pytest.CaptureFixture[str]
+    subtask: Any,
+    spark_submit: FakeSparkSubmit,
+    orders: Journal,
+    task_states: FakeTaskStates,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The task succeeds as soon as its worker has ended, and waits for a preparation in its slot.
 
     Any other wait is left to the next try.
     """
-    told.on_look = lambda number: finished(orders, "history/0") if number == 1 else None
+    task_states.on_look = lambda number: finished(orders, "history/0") if number == 1 else None
     spark_submit.play(DONE)
     assert subtask(deferrable=False).execute(context(StateStore()))["subtask"] == "history/0"
     assert "deferrable=False. This task ends now" in capsys.readouterr().out
@@ -373,7 +372,10 @@ def test_without_a_triggerer_it_is_never_deferred(
             subtask(deferrable=False, subtask="rows/0").execute(context(StateStore()))
         assert not isinstance(caught.value, AirflowFailException)
     ended(orders, "RESTARTING")
-    told.looks, told.on_look = 0, lambda number: prepared(orders, RETRY, mode="batch") if number == 2 else None
+    task_states.looks, task_states.on_look = (
+        0,
+        lambda number: prepared(orders, RETRY, mode="batch") if number == 2 else None,
+    )
     spark_submit.play(DONE)
     again = subtask(deferrable=False, subtask="rows/0").execute(context(StateStore(), try_number=2))
     assert again["subtask"] == "rows/0"

@@ -24,9 +24,9 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
 from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, Siblings
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
-from tests.airflow.grouped import NAME, coordinated, ended, finished, prepared
+from tests.airflow.group_journal import JOB_ID, coordinated, ended, finished, prepared
 
-RETRY = f"{NAME}~t2.coordinate"
+RETRY = f"{JOB_ID}~t2.coordinate"
 
 
 class Clock:
@@ -50,30 +50,17 @@ class Clock:
 
 @pytest.fixture
 def orders(journal: Callable[[str], Journal]) -> Journal:
-    return finished(coordinated(prepared(journal(NAME), mode="batch")), "history/0")
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the tasks that Airflow is asked about, and answer "deferred"."""
-    found: list[str] = []
-
-    def state(siblings: Siblings, task_id: str) -> str:
-        found.append(task_id)
-        return "deferred"
-
-    monkeypatch.setattr(Siblings, "state", state)
-    return found
+    return finished(coordinated(prepared(journal(JOB_ID), mode="batch")), "history/0")
 
 
 def made(root: str, clock: Clock, *, index: int = 0, is_told_whose: bool = True) -> Any:
     """Create the trigger from its serialized arguments, as another triggerer would."""
     first = FinishedSubtaskTrigger(
-        job_id=NAME,
+        job_id=JOB_ID,
         coordinate="orders.coordinate",
         ckpt_conn_id="ckpt_default",
         root=root,
-        attempt=f"{NAME}~t1.subtask",
+        attempt=f"{JOB_ID}~t1.subtask",
         subtasks=["history/0"],
         deployment=1,
     )
@@ -98,7 +85,7 @@ def event_of(root: str, clock: Clock, **more: Any) -> dict[str, Any]:
 
 
 def test_it_fires_when_a_later_deployment_wants_the_result_again_and_writes_nothing(
-    root: Storage, orders: Journal, asked: list[str]
+    root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     def prepare() -> None:
         prepared(orders, RETRY, mode="batch", again=["history/0"])
@@ -114,7 +101,7 @@ def test_it_fires_when_a_later_deployment_wants_the_result_again_and_writes_noth
 
 
 def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
-    root: Storage, orders: Journal, asked: list[str]
+    root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     ended(orders, "FINISHED")
     clock = Clock()
@@ -123,11 +110,11 @@ def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
 
 
 def test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone(
-    root: Storage, orders: Journal, asked: list[str]
+    root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     clock = Clock({500: lambda: ended(orders, "STOPPED")})
     assert event_of(root.uri, clock, is_told_whose=False)["reason"] == "the job is STOPPED"
-    assert asked == []
+    assert asked_tasks == []
 
 
 def test_a_task_that_runs_no_jobmaster_any_more_ends_the_wait(
@@ -162,7 +149,7 @@ class Together(Clock):
 
 @pytest.mark.slow
 def test_hundreds_of_them_take_the_looks_of_one(
-    root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
+    root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, looks = JobClient.look, list[JobClient]()
 
@@ -179,11 +166,11 @@ def test_hundreds_of_them_take_the_looks_of_one(
     assert {one["reason"] for one in asyncio.run(all_of_them())} == {"the job is FINISHED"}
     assert len(set(looks)) == 1
     assert len(looks) == 3600 / 10
-    assert len(asked) == 3600 / ASK_EVERY
+    assert len(asked_tasks) == 3600 / ASK_EVERY
 
 
 def test_a_storage_that_does_not_answer_is_asked_again(
-    root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
+    root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the error were raised, it would cost the task a try."""
     real, failing = JobClient.look, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
@@ -201,7 +188,7 @@ def test_a_storage_that_does_not_answer_is_asked_again(
 
 
 def test_a_journal_that_is_away_for_a_while_is_told_once_and_ends_nothing(
-    root: Storage, orders: Journal, asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    root: Storage, orders: Journal, asked_tasks: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """For example its file system is not mounted."""
     place, away = Path(root.uri.removeprefix("file://")), tmp_path / "away"
@@ -214,7 +201,7 @@ def test_a_journal_that_is_away_for_a_while_is_told_once_and_ends_nothing(
 
 
 def test_what_a_triggerer_may_not_read_is_for_a_worker_to_look_at(
-    root: Storage, orders: Journal, asked: list[str], monkeypatch: pytest.MonkeyPatch
+    root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def denied(hook: CheckpointHook, job_id: str) -> Any:
         raise StorageDeniedError(uri="s3://lake", reason="403")

@@ -11,19 +11,19 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.group_attempt import asked_to_stop, is_of_group, is_twin_of
-from tests.airflow.grouped import NAME, coordinated, ended, prepared
+from tests.airflow.group_journal import JOB_ID, coordinated, ended, prepared
 
-MINE = f"{NAME}~t2.coordinate"
+MINE = f"{JOB_ID}~t2.coordinate"
 
 
 @pytest.mark.parametrize(
     ("attempt", "of_group", "twin"),
     [
         (MINE, True, True),
-        (f"{NAME}~t1.coordinate", True, True),
-        (f"{NAME}~t3.coordinate", True, False),
-        (f"{NAME}~t10.coordinate", True, False),
-        (f"{NAME}~t1.plan", True, False),
+        (f"{JOB_ID}~t1.coordinate", True, True),
+        (f"{JOB_ID}~t3.coordinate", True, False),
+        (f"{JOB_ID}~t10.coordinate", True, False),
+        (f"{JOB_ID}~t1.plan", True, False),
         ("shop.orders.r2~t1.coordinate", False, False),
         ("ckpt-run-7", False, False),
         ("", False, False),
@@ -40,12 +40,12 @@ def test_a_name_of_no_group_is_its_own_twin_only(name: str) -> None:
 
 
 def test_one_that_has_not_claimed_yet_is_waited_for(journal: Callable[[str], Journal], root: Storage) -> None:
-    orders, client = prepared(journal(NAME)), JobClient(root, NAME)
+    orders, client = prepared(journal(JOB_ID)), JobClient(root, JOB_ID)
     assert not asked_to_stop(client, MINE)
-    assert pending_requests(root, NAME, orders.state.epoch, {}) == []
+    assert pending_requests(root, JOB_ID, orders.state.epoch, {}) == []
     coordinated(orders, MINE)
     assert asked_to_stop(client, MINE)
-    (request,) = pending_requests(root, NAME, orders.state.epoch, {})
+    (request,) = pending_requests(root, JOB_ID, orders.state.epoch, {})
     assert (request.kind, request.leaves) == ("stop", True)
 
 
@@ -53,8 +53,8 @@ def test_one_that_has_not_claimed_yet_is_waited_for(journal: Callable[[str], Jou
 def test_nobody_asks_what_is_over_or_is_somebody_elses(
     journal: Callable[[str], Journal], root: Storage, attempt: str, status: str | None
 ) -> None:
-    orders = coordinated(prepared(journal(NAME)), attempt)
+    orders = coordinated(prepared(journal(JOB_ID)), attempt)
     if status is not None:
         ended(orders, status)
-    assert asked_to_stop(JobClient(root, NAME), MINE)
-    assert pending_requests(root, NAME, orders.state.epoch, {}) == []
+    assert asked_to_stop(JobClient(root, JOB_ID), MINE)
+    assert pending_requests(root, JOB_ID, orders.state.epoch, {}) == []

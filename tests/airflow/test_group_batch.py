@@ -21,7 +21,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.triggers import kept_result
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
-from tests.airflow.grouped import coordinated, ended, finished, prepared, prepared_anew
+from tests.airflow.group_journal import coordinated, ended, finished, prepared, prepared_from_scratch
 from tests.airflow.support import FakeSparkSubmit, status
 
 RETRY = "the retry of coordinate"
@@ -41,7 +41,7 @@ def lost(journal: Journal) -> None:
 
 
 def anew(journal: Journal) -> None:
-    coordinated(prepared_anew(ended(journal, "RESTARTING"), RETRY), RETRY)
+    coordinated(prepared_from_scratch(ended(journal, "RESTARTING"), RETRY), RETRY)
 
 
 @pytest.mark.slow

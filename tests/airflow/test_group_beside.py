@@ -32,8 +32,8 @@ from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers import job_master, preparation
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
-from tests.airflow.grouped import NAME, SUBTASKS, coordinated, ended, prepared
-from tests.airflow.journaled import complete
+from tests.airflow.driver_journal import complete
+from tests.airflow.group_journal import JOB_ID, SUBTASKS, coordinated, ended, prepared
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 
 JOB = "from airflow_provider_ckpt import Job\njob = Job('orders')\n"
@@ -61,7 +61,9 @@ def sensor(root: Storage, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], An
     def look(state: str) -> Any:
         states = {"orders.coordinate": state}
         monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **asked: {"r1": states})
-        monkeypatch.setattr(XCom, "get_one", lambda **asked: NAME if asked["task_id"] == "orders.coordinate" else None)
+        monkeypatch.setattr(
+            XCom, "get_one", lambda **asked: JOB_ID if asked["task_id"] == "orders.coordinate" else None
+        )
         wait = CheckpointSensor(task_id="wait", job_task_id="orders.coordinate", checkpoint=2, root=root.uri)
         return wait.poke(context(StateStore()))
 
@@ -71,25 +73,25 @@ def sensor(root: Storage, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], An
 def test_a_sensor_follows_the_job_of_a_deferred_coordinate(
     sensor: Callable[[str], Any], journal: Callable[[str], Journal]
 ) -> None:
-    orders = coordinated(prepared(journal(NAME)))
+    orders = coordinated(prepared(journal(JOB_ID)))
     complete(orders, 1)
     assert sensor("deferred") is False
     complete(orders, 2)
-    assert sensor("deferred").xcom_value == {"job_id": NAME, "status": "RUNNING", "checkpoint": 2, "released": 2}
+    assert sensor("deferred").xcom_value == {"job_id": JOB_ID, "status": "RUNNING", "checkpoint": 2, "released": 2}
 
 
 def test_while_coordinate_has_not_begun_a_sensor_waits(
     sensor: Callable[[str], Any], journal: Callable[[str], Journal]
 ) -> None:
     """The sensor ignores a job of that name that has come further, because that was before a clear."""
-    complete(coordinated(prepared(journal(NAME))), 1, 2)
+    complete(coordinated(prepared(journal(JOB_ID))), 1, 2)
     assert sensor("scheduled") is False
 
 
 def test_a_coordinate_that_failed_for_good_fails_a_sensor_and_one_that_is_retried_does_not(
     sensor: Callable[[str], Any], journal: Callable[[str], Journal]
 ) -> None:
-    ended(coordinated(prepared(journal(NAME))), "RESTARTING")
+    ended(coordinated(prepared(journal(JOB_ID))), "RESTARTING")
     assert sensor("up_for_retry") is False
     with pytest.raises(AirflowFailException, match=r"Task orders\.coordinate is failed"):
         sensor("failed")
@@ -186,7 +188,7 @@ def test_a_run_that_fails_as_a_whole_spends_no_try_of_a_subtask(
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
-        steps = {1: lambda: ended(journal, "RESTARTING"), 2: lambda: prepared(journal, f"{NAME}~t2.coordinate")}
+        steps = {1: lambda: ended(journal, "RESTARTING"), 2: lambda: prepared(journal, f"{JOB_ID}~t2.coordinate")}
         await asyncio.to_thread(steps[len(slept)])
 
     monkeypatch.setattr(AwaitedMasterTrigger, "_sleep", staticmethod(sleep))

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.triggers import job_master
-from tests.airflow.grouped import SUBTASKS, coordinated, ended, prepared
+from tests.airflow.group_journal import SUBTASKS, coordinated, ended, prepared
 from tests.airflow.support import FakeSparkSubmit, status
 
 JOB = """

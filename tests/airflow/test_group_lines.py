@@ -6,7 +6,6 @@ The rows cover a retry, a clear and a new run. Only spark-submit is fake.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,17 +19,10 @@ from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.siblings import Siblings
-from tests.airflow.grouped import NAME, Told, coordinated, ended, prepared
+from tests.airflow.group_journal import JOB_ID, FakeTaskStates, coordinated, ended, prepared
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 
 Journals = Callable[[str], Journal]
-
-
-@pytest.fixture
-def given(spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path) -> dict[str, Any]:
-    (tmp_path / "orders.py").write_text("")
-    job = f"{tmp_path}/orders.py:job"
-    return {"job": job, "root": root.uri, "spark_binary": spark_submit.path, "ckpt_group": "orders"}
 
 
 def planned(spark_submit: FakeSparkSubmit, operator: PlanTaskOperator, run: Any) -> Any:
@@ -44,57 +36,59 @@ def planned(spark_submit: FakeSparkSubmit, operator: PlanTaskOperator, run: Any)
 
 
 def test_a_new_dag_run_takes_the_job_over_from_a_run_that_has_it(
-    given: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
+    group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
 ) -> None:
     coordinated(prepared(journal("feed"), "shop.orders.r0~t1.plan"))
-    options = planned(spark_submit, PlanTaskOperator(task_id="plan", job_id="feed", **given), context(StateStore()))
-    assert (options["job_id"], options["attempt"]) == ("feed", f"{NAME}~t1.plan")
+    options = planned(
+        spark_submit, PlanTaskOperator(task_id="plan", job_id="feed", **group_arguments), context(StateStore())
+    )
+    assert (options["job_id"], options["attempt"]) == ("feed", f"{JOB_ID}~t1.plan")
 
 
 def test_without_a_job_id_a_new_dag_run_is_another_job(
-    given: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
+    group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
 ) -> None:
-    coordinated(prepared(journal(NAME)))
+    coordinated(prepared(journal(JOB_ID)))
     run = context(StateStore(), run_id="r2")
-    assert planned(spark_submit, PlanTaskOperator(task_id="plan", **given), run)["job_id"] == "shop.orders.r2"
+    assert planned(spark_submit, PlanTaskOperator(task_id="plan", **group_arguments), run)["job_id"] == "shop.orders.r2"
 
 
 def test_a_retry_of_a_plan_whose_run_has_failed_prepares_it_again_from_the_last_checkpoint(
-    given: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
+    group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
 ) -> None:
     """The retry ignores the checkpoint from which the first try restored."""
-    orders, store = prepared(journal(NAME)), StateStore()
-    operator = PlanTaskOperator(task_id="plan", restore="/x/chk-4", **given)
+    orders, store = prepared(journal(JOB_ID)), StateStore()
+    operator = PlanTaskOperator(task_id="plan", restore="/x/chk-4", **group_arguments)
     operator.execute(context(store))
     ended(coordinated(orders), "RESTARTING")
     options = planned(spark_submit, operator, context(store, try_number=2))
-    assert (options["restore"], options["attempt"]) == ("latest", f"{NAME}~t2.plan")
+    assert (options["restore"], options["attempt"]) == ("latest", f"{JOB_ID}~t2.plan")
 
 
 def test_a_cleared_subtask_is_another_attempt_of_it_and_touches_no_other(
-    given: dict[str, Any],
+    group_arguments: dict[str, Any],
     spark_submit: FakeSparkSubmit,
     journal: Journals,
     root: Storage,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Siblings, "states", Told({"orders.coordinate": "running"}))
-    orders, store = coordinated(prepared(journal(NAME))), StateStore()
-    operator = SubtaskTaskOperator(task_id="s", subtask="history/0", coordinate="orders.coordinate", **given)
+    monkeypatch.setattr(Siblings, "states", FakeTaskStates({"orders.coordinate": "running"}))
+    orders, store = coordinated(prepared(journal(JOB_ID))), StateStore()
+    operator = SubtaskTaskOperator(task_id="s", subtask="history/0", coordinate="orders.coordinate", **group_arguments)
     done = status("finished", "the subtasks of this worker have finished")
     for number, max_tries in ((1, 2), (2, 3)):  # the second run is a clear
         spark_submit.play(done)
         operator.execute(context(store, try_number=number, max_tries=max_tries))
     assert [call.argv[-4:] for call in spark_submit.calls] == [["--worker", "history/0", "--deployment", "1"]] * 2
-    assert (orders.refresh().epoch, root.list(f"{NAME}/requests")) == (2, [])
+    assert (orders.refresh().epoch, root.list(f"{JOB_ID}/requests")) == (2, [])
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_a_cleared_subtask_of_a_job_that_has_finished_succeeds_at_once(
-    given: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals, mode: RuntimeMode
+    group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals, mode: RuntimeMode
 ) -> None:
-    ended(coordinated(prepared(journal(NAME), mode=mode)), "FINISHED")
-    operator = SubtaskTaskOperator(task_id="s", subtask="history/0", coordinate="orders.coordinate", **given)
+    ended(coordinated(prepared(journal(JOB_ID), mode=mode)), "FINISHED")
+    operator = SubtaskTaskOperator(task_id="s", subtask="history/0", coordinate="orders.coordinate", **group_arguments)
     store = StateStore()
     assert operator.execute(context(store))["status"] == "FINISHED"
     assert operator.execute(context(store, try_number=2, max_tries=4))["status"] == "FINISHED"

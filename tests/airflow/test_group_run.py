@@ -10,7 +10,16 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.operators.group_run import GroupRun, Standing, subtasks_of
-from tests.airflow.grouped import BESIDE, NAME, SUBTASKS, coordinated, ended, finished, prepared, rescaled
+from tests.airflow.group_journal import (
+    ADDED_SUBTASK,
+    JOB_ID,
+    SUBTASKS,
+    coordinated,
+    ended,
+    finished,
+    prepared,
+    rescaled,
+)
 
 MINE = GroupRun.of("shop", "orders", "r1")
 OTHERS = [GroupRun.of("shop", "orders", run) for run in ("r2", "r1~", "r1:x", "r")]
@@ -22,7 +31,7 @@ def orders(journal: Callable[[str], Journal]) -> Journal:
 
 
 def test_a_deployment_is_that_of_the_dag_run_that_prepared_it_whoever_coordinates_it(orders: Journal) -> None:
-    assert MINE.name == NAME
+    assert MINE.name == JOB_ID
     prepared(orders)
     coordinated(orders, "a `ckpt master` by hand")
     assert MINE.owns(orders.state)
@@ -86,7 +95,7 @@ def test_a_job_that_nobody_has_run_belongs_to_nobody(orders: Journal) -> None:
 
 def test_a_task_is_done_when_what_was_put_beside_its_subtask_is(orders: Journal) -> None:
     state = finished(rescaled(coordinated(prepared(orders))), "history/0").state
-    assert subtasks_of(state, "history/0") == ("history/0", BESIDE)
+    assert subtasks_of(state, "history/0") == ("history/0", ADDED_SUBTASK)
     assert MINE.standing(state, subtasks_of(state, "history/0")) is Standing.RUNS
-    finished(orders, BESIDE)
+    finished(orders, ADDED_SUBTASK)
     assert MINE.standing(orders.state, subtasks_of(orders.state, "history/0")) is Standing.DONE

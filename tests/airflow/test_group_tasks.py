@@ -14,11 +14,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.operators import subtask_task
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.pointer import KEY
 from airflow_provider_ckpt.operators.standby_task import StandbyTaskOperator
-from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.spark.errors import OtherCodeError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -26,7 +24,16 @@ from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.siblings import Siblings
-from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared, rescaled
+from tests.airflow.group_journal import (
+    JOB_ID,
+    SUBTASKS,
+    FakeTaskStates,
+    coordinated,
+    ended,
+    finished,
+    prepared,
+    rescaled,
+)
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 from tests.support.processes import is_alive
 from tests.support.waiting import wait_until
@@ -36,37 +43,16 @@ DONE = status("finished", "the subtasks of this worker have finished")
 
 
 @pytest.fixture
-def given(spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path) -> dict[str, Any]:
-    (tmp_path / "orders.py").write_text("")
-    job = f"{tmp_path}/orders.py:job"
-    return {"job": job, "root": root.uri, "spark_binary": spark_submit.path, "ckpt_group": "orders"}
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    answers = Told()
-    monkeypatch.setattr(Siblings, "states", lambda self: answers(self))
-    monkeypatch.setattr(subtask_task, "_LOOK", 0.01)
-    return answers
-
-
-@pytest.fixture
-def plan(given: dict[str, Any]) -> Callable[..., PlanTaskOperator]:
-    return lambda **more: PlanTaskOperator(task_id="plan", **{**given, **more})
-
-
-@pytest.fixture
-def subtask(given: dict[str, Any], told: Told) -> Callable[..., SubtaskTaskOperator]:
-    own = {"subtask": "history/0", "coordinate": "orders.coordinate"}
-    return lambda **more: SubtaskTaskOperator(task_id="subtask", **{**given, **own, **more})
+def plan(group_arguments: dict[str, Any]) -> Callable[..., PlanTaskOperator]:
+    return lambda **more: PlanTaskOperator(task_id="plan", **{**group_arguments, **more})
 
 
 @pytest.fixture
 def orders(journal: Callable[[str], Journal]) -> Journal:
-    return journal(NAME)
+    return journal(JOB_ID)
 
 
-def elsewhere(folder: Path, job_id: str = NAME) -> tuple[Path, Journal]:
+def elsewhere(folder: Path, job_id: str = JOB_ID) -> tuple[Path, Journal]:
     """Create a root that spark-submit copies into the real one, as if the driver had written it."""
     return folder, Journal(open_root(open_storage(folder)), job_id)
 
@@ -84,10 +70,10 @@ def test_a_plan_submits_the_planner_and_returns_the_names_of_the_subtasks(
     assert plan(checkpoint_interval="5s").execute(run) == SUBTASKS
     (call,) = spark_submit.calls
     assert call.argv[-1] == "--plan"
-    assert (call.options["job_id"], call.options["attempt"]) == (NAME, f"{NAME}~t1.plan")
+    assert (call.options["job_id"], call.options["attempt"]) == (JOB_ID, f"{JOB_ID}~t1.plan")
     assert call.options["checkpoint_interval"] == 5.0
-    assert call.value("--name") == f"{NAME} plan"
-    assert run["ti"].pushed[JOB_ID_XCOM] == NAME
+    assert call.value("--name") == f"{JOB_ID} plan"
+    assert run["ti"].pushed[JOB_ID_XCOM] == JOB_ID
 
 
 def test_a_retry_of_a_plan_whose_deployment_lives_takes_nothing_over(
@@ -117,7 +103,7 @@ def test_a_retry_of_a_plan_goes_on_with_the_job_that_it_began(
     died_when_it_had_claimed(plan, spark_submit, store)
     prepared(orders)
     assert plan(job_id="orders-12h05").execute(context(store, try_number=2)) == SUBTASKS
-    assert f"began job {NAME}: a retry goes on with that" in capsys.readouterr().out
+    assert f"began job {JOB_ID}: a retry goes on with that" in capsys.readouterr().out
     assert len(spark_submit.calls) == 1
 
 
@@ -139,7 +125,7 @@ def test_a_retry_of_a_plan_that_finds_nothing_of_its_job_prepares_none_anew(
     store = StateStore()
     ended(prepared(orders), "RESTARTING")
     died_when_it_had_claimed(plan, spark_submit, store)
-    root.delete_tree(NAME)
+    root.delete_tree(JOB_ID)
     for _ in range(2):
         with pytest.raises(AirflowException, match="is the storage there") as raised:
             plan().execute(context(store, try_number=2))
@@ -187,11 +173,11 @@ def test_a_retry_of_a_plan_of_a_job_that_ended_well_does_nothing(
 def test_a_plan_that_was_never_finished_is_made_again_by_the_retry(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
-    orders.claim(f"{NAME}~t1.plan", Worker(), 1.0)
+    orders.claim(f"{JOB_ID}~t1.plan", Worker(), 1.0)
     spark_submit.play(status("failed", "executor lost"), exit=1)
     with pytest.raises(AirflowException, match="executor lost"):
         plan(restore="/x/chk-4").execute(context(StateStore(), try_number=2))
-    assert spark_submit.calls[0].options["attempt"] == f"{NAME}~t2.plan"
+    assert spark_submit.calls[0].options["attempt"] == f"{JOB_ID}~t2.plan"
 
 
 def test_a_job_that_failed_for_good_is_prepared_for_whoever_clears_the_plan_and_for_no_retry(
@@ -238,10 +224,10 @@ def test_a_kill_of_the_plan_ends_its_driver_and_leaves_no_request_behind(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
     """A left-over request would stop the job that the next try has prepared."""
-    orders.claim(f"{NAME}~t1.plan", Worker(), 1.0)
+    orders.claim(f"{JOB_ID}~t1.plan", Worker(), 1.0)
     spark_submit.play(status("started", epoch=1), wait=True)
     assert "A retry prepares the job anew" in str(killed(plan(), spark_submit))
-    assert root.list(f"{NAME}/requests") == []
+    assert root.list(f"{JOB_ID}/requests") == []
 
 
 def killed(operator: Any, spark_submit: FakeSparkSubmit) -> AirflowException:
@@ -275,10 +261,10 @@ def test_a_subtask_is_a_worker_of_the_deployment_of_its_dag_run(
     spark_submit.play(status("started", epoch=2), DONE)
     store = StateStore()
     result = subtask().execute(context(store))
-    assert (result["job_id"], result["subtask"]) == (NAME, "history/0")
+    assert (result["job_id"], result["subtask"]) == (JOB_ID, "history/0")
     (call,) = spark_submit.calls
     assert call.argv[-4:] == ["--worker", "history/0", "--deployment", "1"]
-    assert call.value("--name") == f"{NAME} history/0"
+    assert call.value("--name") == f"{JOB_ID} history/0"
     assert store.values[KEY]["status"] == "FINISHED"
 
 
@@ -326,7 +312,7 @@ def test_a_worker_that_meets_an_edited_file_fails_for_good_and_what_differs_is_t
 ) -> None:
     """No other try would find the earlier file. The job continues, and gets no request."""
     coordinated(prepared(orders))
-    given = {"file": "orders.py", "job_id": NAME, "deployment": 1, "differs": "the function of 'history'"}
+    given = {"file": "orders.py", "job_id": JOB_ID, "deployment": 1, "differs": "the function of 'history'"}
     spark_submit.play(status("refused", str(OtherCodeError(**given))), exit=ExitCode.REFUSED)
     with pytest.raises(AirflowFailException, match="the function of 'history'"):
         subtask().execute(context(StateStore(), try_number=2))
@@ -359,24 +345,24 @@ BLIND = WaitOver("s3://lake may not be read", is_blind=True).to_json()
 
 
 def test_what_a_triggerer_cannot_look_at_is_waited_for_in_the_slot(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates
 ) -> None:
     """Otherwise the task would move between slot and triggerer forever."""
     ended(coordinated(prepared(orders)), "RESTARTING")
-    told.states = {"orders.coordinate": "up_for_retry"}
-    told.on_look = lambda number: prepared(orders, f"{NAME}~t2.coordinate") if number == 3 else None
+    task_states.states = {"orders.coordinate": "up_for_retry"}
+    task_states.on_look = lambda number: prepared(orders, f"{JOB_ID}~t2.coordinate") if number == 3 else None
     spark_submit.play(DONE)
     subtask().execute_complete(context(StateStore(), try_number=2), BLIND)
-    assert told.looks == 4, "each time that it waits, and once before it begins"
+    assert task_states.looks == 4, "each time that it waits, and once before it begins"
     assert spark_submit.calls[0].argv[-1] == "3"
 
 
 @pytest.mark.parametrize("state", ["failed", "upstream_failed"])
 def test_without_anybody_to_prepare_the_job_it_fails_for_good(
-    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, told: Told, state: str
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates, state: str
 ) -> None:
     """This also holds while the deployment lives, because no JobMaster would commit the worker's output."""
-    told.states = {"orders.coordinate": state}
+    task_states.states = {"orders.coordinate": state}
     coordinated(prepared(orders))
     with pytest.raises(AirflowFailException, match="nobody coordinates history/0"):
         subtask().execute(context(StateStore(), try_number=2))
@@ -439,13 +425,13 @@ def test_a_worker_that_was_fenced_joins_the_next_deployment_of_its_own_dag_run(
     coordinated(prepared(orders))
     made, copy = elsewhere(tmp_path / "made")
     ended(coordinated(prepared(copy)), "RESTARTING")
-    prepared(copy, f"{NAME}~t2.coordinate")
+    prepared(copy, f"{JOB_ID}~t2.coordinate")
     spark_submit.play(
         status("fenced", "deployment 1 is over"), exit=4, copy=(made, Path(root.uri.removeprefix("file://")))
     )
     with pytest.raises(TaskDeferred) as caught:
         subtask().execute(context(StateStore()))
-    assert caught.value.trigger.serialize()[1]["attempt"] == f"{NAME}~t1.subtask"
+    assert caught.value.trigger.serialize()[1]["attempt"] == f"{JOB_ID}~t1.subtask"
     spark_submit.play(DONE)
     subtask().execute_complete(context(StateStore()), WaitOver("the job is prepared").to_json())
     assert [call.argv[-1] for call in spark_submit.calls] == ["1", "3"]
@@ -464,13 +450,13 @@ def test_a_kill_ends_that_worker_and_asks_nothing_of_the_job(
     coordinated(prepared(orders))
     spark_submit.play(status("started", epoch=2), wait=True)
     assert "a retry goes on with it" in str(killed(subtask(stop_grace=60), spark_submit))
-    assert root.list(f"{NAME}/requests") == []
+    assert root.list(f"{JOB_ID}/requests") == []
 
 
-def test_a_kill_while_it_waits_ends_the_wait(subtask: Any, orders: Journal, told: Told) -> None:
+def test_a_kill_while_it_waits_ends_the_wait(subtask: Any, orders: Journal, task_states: FakeTaskStates) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
     operator = subtask()
-    told.on_look = lambda number: operator.on_kill() if number == 2 else None
+    task_states.on_look = lambda number: operator.on_kill() if number == 2 else None
     with pytest.raises(AirflowException, match="was killed while it waited"):
         operator.execute_complete(context(StateStore(), try_number=2), BLIND)
 
@@ -484,25 +470,27 @@ def worker_of(call: Any) -> list[str]:
 
 
 def test_a_task_that_stands_by_does_so_for_all_subtasks_that_somebody_has_begun(
-    given: dict[str, Any], spark_submit: FakeSparkSubmit, orders: Journal, monkeypatch: pytest.MonkeyPatch
+    group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Siblings, "states", Told())
+    monkeypatch.setattr(Siblings, "states", FakeTaskStates())
     rescaled(coordinated(prepared(orders)))
     spark_submit.play(DONE)
-    standby = StandbyTaskOperator(task_id="standby-1", coordinate="orders.coordinate", lost_after="20s", **given)
+    standby = StandbyTaskOperator(
+        task_id="standby-1", coordinate="orders.coordinate", lost_after="20s", **group_arguments
+    )
     standby.execute(context(StateStore()))
     (call,) = spark_submit.calls
     asked = [word for one in SUBTASKS for word in ("--worker", one)]
     assert worker_of(call) == [*asked, "--standby", "--begun", "--deployment", "1"]
     assert call.value("--lost-after") == "20"
-    assert call.options["attempt"] == f"{NAME}~t1.standby"
+    assert call.options["attempt"] == f"{JOB_ID}~t1.standby"
 
 
 def test_one_that_stands_by_is_over_with_the_last_of_all(
-    given: dict[str, Any], spark_submit: FakeSparkSubmit, orders: Journal
+    group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     finished(coordinated(prepared(orders)), *SUBTASKS)
-    standby = StandbyTaskOperator(task_id="standby-1", coordinate="orders.coordinate", **given)
+    standby = StandbyTaskOperator(task_id="standby-1", coordinate="orders.coordinate", **group_arguments)
     assert standby.execute(context(StateStore()))["status"] == "RUNNING"
     assert spark_submit.calls == []
 

@@ -22,10 +22,10 @@ from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOp
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
 from tests.airflow.support import StateStore, context
-from tests.client.kept_job import JOB, KeptJob
-from tests.client.past_job import PastJob
+from tests.client.ended_job import EndedJob
+from tests.client.persisted_job import JOB, PersistedJob
 
 JobOf = Callable[[str], Journal]
 NOTHING: dict[str, Any] = {"status": None, "was": None, "files": 0, "bytes": 0, "staged": {}, "left": []}
@@ -45,7 +45,7 @@ def status_of(root: Storage, job_id: str = "orders") -> JobStatus | None:
 
 
 def test_a_finished_job_is_deleted_and_what_was_is_told(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     files, output = job.files(), job.output()
     told = clean(job.root)
     assert told == {
@@ -62,7 +62,7 @@ def test_a_finished_job_is_deleted_and_what_was_is_told(tmp_path: Path) -> None:
 
 
 def test_a_retry_finds_it_deleted(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     clean(job.root)
     assert clean(job.root) == {**NOTHING, "job_id": "orders", "status": "DELETED", "was": "FINISHED"}
 
@@ -85,7 +85,7 @@ def test_a_job_that_never_began_is_no_failure(tmp_path: Path, root: Storage) -> 
 def test_a_job_that_is_not_over_is_kept_for_the_next_run_unless_it_is_said(
     root: Storage, journal: JobOf, status: str, term: str, words: str
 ) -> None:
-    job = driver(journal("orders"))
+    job = start_driver(journal("orders"))
     if status != "RUNNING":
         end(job, status)
     with pytest.raises(AirflowFailException, match=f"is {status} and is not deleted: {words}"):
@@ -95,7 +95,7 @@ def test_a_job_that_is_not_over_is_kept_for_the_next_run_unless_it_is_said(
 
 
 def test_r16_what_is_completed_and_not_released_fails_it_for_good(root: Storage, journal: JobOf) -> None:
-    job = driver(journal("orders"))
+    job = start_driver(journal("orders"))
     complete(job, 1, released=False)
     end(job, "FAILED")
     with pytest.raises(AirflowFailException, match="`ckpt release`"):
@@ -104,7 +104,7 @@ def test_r16_what_is_completed_and_not_released_fails_it_for_good(root: Storage,
 
 
 def test_a_target_that_does_not_answer_is_tried_again_and_can_be_left_alone(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     job.lake.rename(tmp_path / "away")
     job.lake.symlink_to(job.lake)  # an error, unlike a missing folder
     with pytest.raises(AirflowException, match="sink lake") as told:
@@ -114,7 +114,7 @@ def test_a_target_that_does_not_answer_is_tried_again_and_can_be_left_alone(tmp_
 
 
 def test_results_that_are_kept_for_others_fail_it_for_good_unless_they_are_to_go(tmp_path: Path) -> None:
-    kept = KeptJob(open_storage(tmp_path / "root"))
+    kept = PersistedJob(open_storage(tmp_path / "root"))
     with pytest.raises(AirflowFailException, match="results of clean are kept"):
         clean(tmp_path / "root", job_id=JOB)
     assert clean(tmp_path / "root", job_id=JOB, persisted=True)["status"] == "DELETED"
@@ -129,7 +129,7 @@ def test_which_job_is_said_once() -> None:
 
 @pytest.mark.parametrize("flag", ["unfinished", "abandoned", "discard_unreleased", "keep_staged", "persisted"])
 def test_a_text_is_no_yes_to_a_loss(root: Storage, journal: JobOf, flag: str) -> None:
-    end(driver(journal("orders")), JobStatus.STOPPED)
+    end(start_driver(journal("orders")), JobStatus.STOPPED)
     with pytest.raises(BadOptionError, match=f"{flag}='false'"):
         operator(root.uri, **{flag: "false"})
     with pytest.raises(BadOptionError, match=f"{flag}='false'"):
@@ -155,7 +155,7 @@ def test_the_job_is_that_which_its_task_has_told(
 ) -> None:
     told.update(states={"revenue": state}, xcom="shop.revenue.r1~g1")
     for job_id in ("shop.revenue.r1", "shop.revenue.r1~g1"):
-        end(driver(journal(job_id)), "FINISHED")
+        end(start_driver(journal(job_id)), "FINISHED")
     assert clean(root.uri, job_id=None, job_task_id="revenue")["job_id"] == "shop.revenue.r1~g1"
     assert status_of(root, "shop.revenue.r1") is JobStatus.FINISHED
 
@@ -217,7 +217,7 @@ def day(root: Storage, *, job_fails: bool = False, read_fails: bool = False) -> 
 
 
 def test_a_teardown_deletes_the_job_when_all_is_read(run: Callable[..., Any], root: Storage, journal: JobOf) -> None:
-    end(driver(journal("orders")), "FINISHED")
+    end(start_driver(journal("orders")), "FINISHED")
     dag_run, tasks = run(day(root))
     assert dag_run.state == "success"
     deleted = [tasks[name].xcom_pull(task_ids=name) for name in ("clean", "named")]
@@ -228,7 +228,7 @@ def test_a_teardown_deletes_the_job_when_all_is_read(run: Callable[..., Any], ro
 def test_a_teardown_deletes_it_also_when_reading_failed_and_the_run_is_no_success(
     run: Callable[..., Any], root: Storage, journal: JobOf
 ) -> None:
-    end(driver(journal("orders")), "FINISHED")
+    end(start_driver(journal("orders")), "FINISHED")
     dag_run, tasks = run(day(root, read_fails=True))
     assert (dag_run.state, tasks["clean"].state) == ("failed", "success")
     assert status_of(root) is JobStatus.DELETED
@@ -241,7 +241,7 @@ def test_a_teardown_of_a_run_whose_job_never_began_does_not_fail(run: Callable[.
 
 
 def test_a_teardown_keeps_a_job_that_is_not_over(run: Callable[..., Any], root: Storage, journal: JobOf) -> None:
-    end(driver(journal("orders")), "FAILED")
+    end(start_driver(journal("orders")), "FAILED")
     dag_run, tasks = run(day(root, read_fails=True))
     assert (dag_run.state, tasks["clean"].state) == ("failed", "failed")
     assert status_of(root) is JobStatus.FAILED
@@ -265,7 +265,7 @@ def cleared_with(dag: DAG, task_id: str) -> set[str]:
 
 
 def test_the_hook_collects_what_a_finished_job_has_not_given_back(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     hook = CheckpointHook(None, root=str(job.root))
     told = hook.collect_garbage()
     assert (told.files, told.deleted, job.staged()) == (5, False, ["0001-a1-3-n3"])
@@ -274,8 +274,8 @@ def test_the_hook_collects_what_a_finished_job_has_not_given_back(tmp_path: Path
 
 
 def test_the_hook_deletes_and_lists_what_is_left(tmp_path: Path, journal: JobOf) -> None:
-    end(driver(journal("visits")), "FINISHED")
-    job = PastJob.run(tmp_path)
+    end(start_driver(journal("visits")), "FINISHED")
+    job = EndedJob.run(tmp_path)
     hook = CheckpointHook(None, root=str(job.root))
     assert hook.delete("orders").staged == {"lake": 1}
     assert [state.job_id for state in hook.jobs()] == ["visits"]

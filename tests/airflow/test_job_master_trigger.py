@@ -29,11 +29,10 @@ from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers import job_master
 from airflow_provider_ckpt.triggers.job_master import JobMasterTrigger
-from airflow_provider_ckpt.triggers.siblings import Siblings
-from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, prepared
+from tests.airflow.group_journal import JOB_ID, SUBTASKS, FakeTaskStates, coordinated, ended, prepared
 from tests.support.waiting import wait_until
 
-ATTEMPT = f"{NAME}~t1.coordinate"
+ATTEMPT = f"{JOB_ID}~t1.coordinate"
 TIMING = {"poll": 0.1, "lost_after": 30.0, "silence": 300.0, "rest": 0.0}
 Play = Callable[[Any], ExitCode]
 
@@ -73,27 +72,20 @@ def played(monkeypatch: pytest.MonkeyPatch) -> PlayedMasters:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    answers = Told()
-    monkeypatch.setattr(Siblings, "states", lambda self: answers(self))
-    return answers
-
-
-@pytest.fixture
 def orders(journal: Callable[[str], Journal]) -> Journal:
-    return prepared(journal(NAME))
+    return prepared(journal(JOB_ID))
 
 
 @pytest.fixture
-def trigger(root: Storage, told: Told) -> JobMasterTrigger:
+def trigger(root: Storage, task_states: FakeTaskStates) -> JobMasterTrigger:
     return built(root)
 
 
 def built(root: Storage, attempt: str = ATTEMPT, timing: dict[str, float] | None = None) -> JobMasterTrigger:
-    options = RunOptions("orders.py:job", root.uri, NAME, attempt=attempt)
+    options = RunOptions("orders.py:job", root.uri, JOB_ID, attempt=attempt)
     tasks = {f"orders.subtask_{number}": name for number, name in enumerate(SUBTASKS)}
     first = JobMasterTrigger(
-        job_id=NAME,
+        job_id=JOB_ID,
         options=options.to_json(),
         ckpt_conn_id="ckpt_default",
         root=root.uri,
@@ -140,7 +132,7 @@ def test_it_fires_what_its_jobmaster_has_ended_with(trigger: JobMasterTrigger, p
     }
     (remote,) = played.runs
     assert remote.job is None, "no code of the job runs in a triggerer"
-    assert (remote.options.attempt, remote.options.job_id) == (ATTEMPT, NAME)
+    assert (remote.options.attempt, remote.options.job_id) == (ATTEMPT, JOB_ID)
 
 
 def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
@@ -187,10 +179,10 @@ def test_an_airflow_that_does_not_answer_is_asked_again(
 
 
 def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vacancies_only(
-    trigger: JobMasterTrigger, played: PlayedMasters, told: Told, orders: Journal
+    trigger: JobMasterTrigger, played: PlayedMasters, task_states: FakeTaskStates, orders: Journal
 ) -> None:
     coordinated(orders)
-    told.states = {"orders.subtask_2": "failed"}
+    task_states.states = {"orders.subtask_2": "failed"}
 
     def waits(on_status: Any) -> ExitCode:
         assert played.is_told.wait(30)
@@ -205,10 +197,10 @@ def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vaca
         assert not played.is_told.wait(0.3)
         return ExitCode.FINISHED
 
-    looks, played.has_vacancies, played.plays = told.looks, False, [runs_on]
+    looks, played.has_vacancies, played.plays = task_states.looks, False, [runs_on]
     played.is_told.clear()
     assert event_of(trigger)["given_up"] is None
-    assert told.looks == looks
+    assert task_states.looks == looks
 
 
 @pytest.mark.parametrize(
@@ -257,7 +249,7 @@ def test_a_jobmaster_that_fails_while_its_job_lives_begins_again_in_the_same_tri
 
 
 def test_one_whose_watch_fails_leaves_no_jobmaster_behind(
-    trigger: JobMasterTrigger, played: PlayedMasters, told: Told, orders: Journal
+    trigger: JobMasterTrigger, played: PlayedMasters, task_states: FakeTaskStates, orders: Journal
 ) -> None:
     coordinated(orders)
 
@@ -266,10 +258,10 @@ def test_one_whose_watch_fails_leaves_no_jobmaster_behind(
 
     def waits(on_status: Any) -> ExitCode:
         assert played.is_abandoned.wait(30)
-        told.on_look = lambda number: None
+        task_states.on_look = lambda number: None
         return ExitCode.FAILED
 
-    told.on_look = breaks
+    task_states.on_look = breaks
     played.plays = [waits, says(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(trigger)["code"] == "FINISHED"
 
@@ -289,12 +281,12 @@ def fenced(orders: Journal, name: str = ATTEMPT) -> Play:
 
 
 def beats(root: Storage, orders: Journal, beat: int) -> None:
-    path = f"{NAME}/deployments/{orders.state.deployment:04d}/master-{orders.state.epoch:04d}.json"
+    path = f"{JOB_ID}/deployments/{orders.state.deployment:04d}/master-{orders.state.epoch:04d}.json"
     write_outbox(root, path, Outbox(Worker("there"), beat))
 
 
 def test_the_jobmaster_looks_as_often_as_the_group_said_when_it_was_deferred(
-    root: Storage, told: Told, played: PlayedMasters, orders: Journal
+    root: Storage, task_states: FakeTaskStates, played: PlayedMasters, orders: Journal
 ) -> None:
     given: list[dict[str, float] | None] = [None, {**TIMING, "poll": 0.5, "lost_after": 9.0}]
     for timing in given:
@@ -336,7 +328,7 @@ def test_one_whose_successor_falls_silent_takes_over_again(
     assert len(played.runs) == 2
 
 
-@pytest.mark.parametrize("name", [f"{NAME}~t2.coordinate", "by hand"])
+@pytest.mark.parametrize("name", [f"{JOB_ID}~t2.coordinate", "by hand"])
 def test_one_that_somebody_else_has_overtaken_tells_that(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, name: str
 ) -> None:
@@ -346,9 +338,9 @@ def test_one_that_somebody_else_has_overtaken_tells_that(
 
 
 def test_one_that_an_earlier_try_has_overtaken_late_stands_by_and_goes_on(
-    root: Storage, told: Told, played: PlayedMasters, orders: Journal
+    root: Storage, task_states: FakeTaskStates, played: PlayedMasters, orders: Journal
 ) -> None:
-    second = built(root, attempt=f"{NAME}~t2.coordinate")
+    second = built(root, attempt=f"{JOB_ID}~t2.coordinate")
     second.timing = {**TIMING, "lost_after": 0.05}
     played.plays = [fenced(orders, ATTEMPT), says(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(second)["message"] == "all sources have ended"
@@ -401,7 +393,7 @@ def stopping(orders: Journal, root: Storage, played: PlayedMasters) -> Play:
         coordinated(orders)
 
         def asked() -> bool:
-            return bool(pending_requests(root, NAME, orders.state.epoch, {})) or played.is_abandoned.is_set()
+            return bool(pending_requests(root, JOB_ID, orders.state.epoch, {})) or played.is_abandoned.is_set()
 
         wait_until(asked, "a request")
         return ExitCode.FINISHED
@@ -426,7 +418,7 @@ def test_a_task_that_is_over_stops_its_job_and_one_that_goes_on_elsewhere_does_n
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(lambda **_: answer))
     played.plays = [stopping(orders, root, played)]
     asyncio.run(cancelled(trigger, played, by_user=True))
-    found = pending_requests(root, NAME, orders.refresh().epoch, {})
+    found = pending_requests(root, JOB_ID, orders.refresh().epoch, {})
     assert [(one.kind, one.leaves) for one in found] == ([("stop", True)] if stops else [])
     assert played.is_abandoned.is_set() is not stops, "one that stops its job takes its savepoint first"
 
@@ -437,4 +429,4 @@ def test_a_triggerer_that_is_told_to_end_leaves_the_job_to_the_next_one(
     played.plays = [stopping(orders, root, played)]
     asyncio.run(cancelled(trigger, played, by_user=False))
     assert played.is_abandoned.is_set()
-    assert pending_requests(root, NAME, orders.refresh().epoch, {}) == []
+    assert pending_requests(root, JOB_ID, orders.refresh().epoch, {}) == []

@@ -30,7 +30,7 @@ from airflow_provider_ckpt.operators.job_request import (
 )
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
 from tests.airflow.support import StateStore, context
 
 KINDS = {"stop": CheckpointedJobStopOperator, "drain": CheckpointedJobDrainOperator}
@@ -77,7 +77,7 @@ def answering(job: Journal, root: Storage, outcome: RequestOutcome, status: str 
 
 @pytest.mark.parametrize(("kind", "status"), [("stop", "STOPPED"), ("drain", "FINISHED")])
 def test_it_waits_until_what_was_asked_has_taken_place(root: Storage, journal: JobOf, kind: str, status: str) -> None:
-    job = driver(journal("orders"))
+    job = start_driver(journal("orders"))
     complete(job, 1, 2)
     with answering(job, root, RequestOutcome.completed("it is so"), status):
         assert ask(operator(kind, root, timeout="1m")) == {
@@ -89,7 +89,7 @@ def test_it_waits_until_what_was_asked_has_taken_place(root: Storage, journal: J
 
 
 def test_one_that_did_not_take_place_is_no_success_and_may_be_asked_again(root: Storage, journal: JobOf) -> None:
-    job = driver(journal("orders"))
+    job = start_driver(journal("orders"))
     refused = RequestOutcome.failed("no savepoint within 60 s; the job goes on")
     with (
         answering(job, root, refused, None),
@@ -100,28 +100,28 @@ def test_one_that_did_not_take_place_is_no_success_and_may_be_asked_again(root: 
 
 
 def test_a_driver_that_ends_the_job_otherwise_is_no_success(root: Storage, journal: JobOf) -> None:
-    job = driver(journal("orders"))
+    job = start_driver(journal("orders"))
     stopped = RequestOutcome.failed("the job was stopped before it was drained")
     with answering(job, root, stopped, "STOPPED"), pytest.raises(AirflowException, match="drain failed: the job was"):
         ask(operator("drain", root, timeout="1m"))
 
 
 def test_it_gives_up_after_its_timeout_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
-    driver(journal("orders")).flush()
+    start_driver(journal("orders")).flush()
     with pytest.raises(AirflowException, match=r"has not ended within 0\.01 s") as told:
         ask(operator("stop", root, timeout=0.01))
     assert not isinstance(told.value, AirflowFailException)
 
 
 def test_without_waiting_the_request_is_left_for_the_driver(root: Storage, journal: JobOf) -> None:
-    driver(journal("orders")).flush()
+    start_driver(journal("orders")).flush()
     assert ask(operator("drain", root, wait=False))["status"] == "RUNNING"
     assert [request.kind for request in pending_requests(root, "orders", 1, ())] == ["drain"]
 
 
 @pytest.mark.parametrize(("kind", "status"), [("stop", "STOPPED"), ("stop", "FINISHED"), ("drain", "FINISHED")])
 def test_a_job_that_is_so_already_is_asked_nothing(root: Storage, journal: JobOf, kind: str, status: str) -> None:
-    job = driver(journal("orders"))
+    job = start_driver(journal("orders"))
     end(job, status)
     assert ask(operator(kind, root))["status"] == status
     assert pending_requests(root, "orders", 1, ()) == []
@@ -130,7 +130,7 @@ def test_a_job_that_is_so_already_is_asked_nothing(root: Storage, journal: JobOf
 @pytest.mark.parametrize(("kind", "status"), [("drain", "STOPPED"), ("stop", "FAILED"), ("stop", "RESTARTING")])
 def test_a_job_without_a_driver_cannot_be_asked(root: Storage, journal: JobOf, kind: str, status: str) -> None:
     """A success would be wrong, because a STOPPED job has not been drained."""
-    job = driver(journal("orders"))
+    job = start_driver(journal("orders"))
     end(job, status)
     with pytest.raises(AirflowFailException, match=f"cannot be asked to {kind}: its status is {status}"):
         ask(operator(kind, root))
@@ -138,7 +138,7 @@ def test_a_job_without_a_driver_cannot_be_asked(root: Storage, journal: JobOf, k
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_that_was_never_run_is_told_with_those_that_were(root: Storage, journal: JobOf, kind: str) -> None:
-    driver(journal("visits")).flush()
+    start_driver(journal("visits")).flush()
     with pytest.raises(AirflowFailException, match=r"there is no job 'orders'.*visits"):
         ask(operator(kind, root))
 
@@ -147,7 +147,7 @@ def test_a_job_that_was_never_run_is_told_with_those_that_were(root: Storage, jo
 def test_in_a_dag_the_job_is_rendered(
     run: Callable[..., Any], root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end(driver(journal("orders")), "STOPPED")
+    end(start_driver(journal("orders")), "STOPPED")
     with DAG("deploy", schedule=None, params={"job": "orders"}) as dag:
         CheckpointedJobStopOperator(task_id="stop", job_id="{{ params.job }}", root=root.uri)
     dag_run, tasks = run(dag)
@@ -168,7 +168,7 @@ def rescale(root: Storage, parallelism: int | str = 8, source: str = "history") 
 
 
 def by_split(journal: JobOf) -> Journal:
-    job = driver(journal("orders"))
+    job = start_driver(journal("orders"))
     job.write(PlanRecorded(JobGraph((HISTORY,), ()), {}, 5.0))
     return job
 
@@ -205,7 +205,7 @@ DAILY = JobVertex("daily", ("live", "daily"), ("live",), (), (), bounded=False)
 
 
 def streaming(journal: JobOf) -> Journal:
-    job = driver(journal("orders"))
+    job = start_driver(journal("orders"))
     job.write(PlanRecorded(JobGraph((DAILY,), ()), {}, 5.0))
     return job
 

@@ -14,17 +14,17 @@ from airflow_provider_ckpt.storage.memory import MemoryStorage
 from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.group_looks import Reading
 from airflow_provider_ckpt.triggers.kept_result import KeptResult
-from tests.airflow.grouped import NAME, coordinated, deleted, ended, finished, prepared, prepared_anew
+from tests.airflow.group_journal import JOB_ID, coordinated, deleted, ended, finished, prepared, prepared_from_scratch
 
-RETRY = f"{NAME}~t2.coordinate"
+RETRY = f"{JOB_ID}~t2.coordinate"
 
 
 class Wait:
     """Wait of ``history/0``, which has finished in deployment 1 according to the journal. The job continues."""
 
     def __init__(self, storage: MemoryStorage) -> None:
-        self.journal = finished(coordinated(prepared(Journal(storage, NAME), mode="batch")), "history/0")
-        self.kept = KeptResult(f"{NAME}~t1.subtask", ["history/0"], 1)
+        self.journal = finished(coordinated(prepared(Journal(storage, JOB_ID), mode="batch")), "history/0")
+        self.kept = KeptResult(f"{JOB_ID}~t1.subtask", ["history/0"], 1)
 
     def over(self, coordinate: str | None = "deferred", answer: int = 1) -> WaitOver | None:
         return self.kept.judge(Reading(self.journal.refresh(), coordinate, answer))
@@ -61,12 +61,12 @@ def test_one_that_wants_it_again_ends_the_wait_once_it_is_prepared(wait: Wait) -
 
 def test_so_does_a_job_that_begins_anew(wait: Wait) -> None:
     """``batch_recovery`` is off, so the whole job runs again."""
-    prepared_anew(ended(wait.journal, "RESTARTING"), RETRY)
+    prepared_from_scratch(ended(wait.journal, "RESTARTING"), RETRY)
     assert wait.over() == WaitOver("history/0 has to run again, in the deployment of epoch 3")
 
 
 def test_of_a_vertex_any_of_its_subtasks_does(wait: Wait) -> None:
-    wait.kept = KeptResult(f"{NAME}~t1.history", ["history/0", "history/1"], 1)
+    wait.kept = KeptResult(f"{JOB_ID}~t1.history", ["history/0", "history/1"], 1)
     finished(wait.journal, "history/1")
     assert wait.over() is None
     prepared(ended(wait.journal, "RESTARTING"), RETRY, mode="batch", again=["history/1"])
@@ -75,7 +75,7 @@ def test_of_a_vertex_any_of_its_subtasks_does(wait: Wait) -> None:
 
 def test_in_the_deployment_in_which_it_ended_the_journal_may_have_yet_to_say_so(wait: Wait) -> None:
     """Its worker has left without a JobMaster. The next one reads its end in the log."""
-    wait.kept = KeptResult(f"{NAME}~t1.subtask", ["rows/0"], 1)
+    wait.kept = KeptResult(f"{JOB_ID}~t1.subtask", ["rows/0"], 1)
     assert wait.over() is None
     prepared(ended(wait.journal, "RESTARTING"), RETRY, mode="batch")
     assert wait.over() == WaitOver("rows/0 has to run again, in the deployment of epoch 3")
@@ -83,7 +83,7 @@ def test_in_the_deployment_in_which_it_ended_the_journal_may_have_yet_to_say_so(
 
 def test_a_deployment_before_that_one_was_read_too_early(wait: Wait) -> None:
     """A shared poll may be older than the deployment."""
-    wait.kept = KeptResult(f"{NAME}~t1.subtask", ["rows/0"], 3)
+    wait.kept = KeptResult(f"{JOB_ID}~t1.subtask", ["rows/0"], 3)
     assert wait.over() is None
 
 
@@ -135,7 +135,7 @@ def test_a_task_that_may_come_to_run_one_is_waited_for(wait: Wait, state: str | 
     assert [wait.over(state, number) for number in range(9)] == [None] * 9
 
 
-@pytest.mark.parametrize("state", [JobState(NAME), JobState(NAME, epoch=3, deployment=3, damage=["torn"])], ids=str)
+@pytest.mark.parametrize("state", [JobState(JOB_ID), JobState(JOB_ID, epoch=3, deployment=3, damage=["torn"])], ids=str)
 def test_nothing_follows_from_a_journal_that_cannot_be_read(wait: Wait, state: JobState) -> None:
     """Its root may not be mounted. If the journal is damaged, its readable part is outdated."""
     assert wait.kept.judge(Reading(state, "deferred", 1)) is None

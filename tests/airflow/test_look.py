@@ -20,7 +20,7 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 from airflow_provider_ckpt.triggers.look import Look
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
 
 Journals = Callable[[str], Journal]
 GONE = replace(identify(), started="1")
@@ -64,7 +64,7 @@ def streaming(journal: Journal, worker: Worker) -> Journal:
     journal.write(
         JobCreated("orders", JobGraph((), ()), "streaming", SubmittedOptions({"checkpoint_interval": 30.0}), 1.0)
     )
-    return driver(journal)
+    return start_driver(journal)
 
 
 def outcomes(look: Look, count: int) -> list[str]:
@@ -113,7 +113,7 @@ def test_a_batch_on_another_host_need_not_journal_anything(make: Any, journal: J
 def test_a_task_that_has_not_begun_since_it_was_cleared_is_not_judged_by_its_old_job(
     make: Any, journal: Journals
 ) -> None:
-    writer = driver(journal("orders"))
+    writer = start_driver(journal("orders"))
     complete(writer, 1)
     end(writer, "FINISHED")
     task = Task(None, "queued")
@@ -121,7 +121,7 @@ def test_a_task_that_has_not_begun_since_it_was_cleared_is_not_judged_by_its_old
     assert look().outcome == "wait"
     task.found = FoundJob("orders~g1", "running")
     assert look().message == "Job orders~g1 has not started yet"
-    second = driver(journal("orders~g1"))
+    second = start_driver(journal("orders~g1"))
     assert look().outcome == "wait"
     complete(second, 1)
     end(second, "FINISHED")
@@ -130,7 +130,7 @@ def test_a_task_that_has_not_begun_since_it_was_cleared_is_not_judged_by_its_old
 
 @pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped"])
 def test_a_task_that_ended_without_success_ends_the_wait(make: Any, journal: Journals, state: str) -> None:
-    driver(journal("orders"))
+    start_driver(journal("orders"))
     verdict = make(Task("orders", state), job_id="")()
     assert verdict.outcome == "failed"
     assert f"Task orders is {state}. Job orders is RUNNING" in verdict.message
@@ -139,7 +139,7 @@ def test_a_task_that_ended_without_success_ends_the_wait(make: Any, journal: Jou
 
 
 def test_what_a_failed_task_reached_counts(make: Any, journal: Journals) -> None:
-    complete(driver(journal("orders")), 1, 2)
+    complete(start_driver(journal("orders")), 1, 2)
     assert make(Task("orders", "failed"), job_id="", checkpoint=2)().outcome == "reached"
 
 
@@ -154,7 +154,7 @@ def test_behind_a_task_that_succeeded_a_stopped_job_is_not_waited_for(make: Any,
 
     With ``max_active_runs=1`` it blocked the next one, which would resume the job.
     """
-    writer = driver(journal("orders"))
+    writer = start_driver(journal("orders"))
     complete(writer, 1)
     end(writer, "STOPPED")
     found = make(Task("orders", "success"), job_id="")()
@@ -170,7 +170,7 @@ def test_a_task_that_runs_no_job_is_refused(make: Any) -> None:
 
 
 def test_next_is_a_checkpoint_that_was_triggered_after_the_first_look(make: Any, journal: Journals) -> None:
-    writer = driver(journal("orders"))
+    writer = start_driver(journal("orders"))
     complete(writer, 1)
     writer.write(CheckpointTriggered(2, 2.0))
     look = make(checkpoint="next")
@@ -184,19 +184,19 @@ def test_next_is_a_checkpoint_that_was_triggered_after_the_first_look(make: Any,
 def test_next_of_a_job_that_has_not_started_is_its_first(make: Any, journal: Journals) -> None:
     look = make(checkpoint="next")
     assert look().outcome == "wait"
-    complete(driver(journal("orders")), 1)
+    complete(start_driver(journal("orders")), 1)
     assert look().outcome == "reached"
 
 
 def test_next_of_a_job_that_ended_is_not_going_to_come(make: Any, journal: Journals) -> None:
-    writer = driver(journal("orders"))
+    writer = start_driver(journal("orders"))
     complete(writer, 4)
     end(writer, "FINISHED")
     assert "not going to reach checkpoint 5" in make(checkpoint="next")().message
 
 
 def test_a_job_that_stopped_and_that_nobody_goes_on_with_is_given_up(make: Any, journal: Journals) -> None:
-    end(driver(journal("orders")), "STOPPED")
+    end(start_driver(journal("orders")), "STOPPED")
     assert outcomes(make(stalled_after=120), 3) == ["wait", "wait", "failed"]
 
 

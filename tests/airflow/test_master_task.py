@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk import BaseHook, Connection
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralTimeout, TaskDeferred
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralTimeout
 
 from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.connections import environment
@@ -32,9 +32,17 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
-from airflow_provider_ckpt.triggers.siblings import Siblings
-from tests.airflow.grouped import NAME, SUBTASKS, Told, coordinated, ended, finished, prepared, rescaled
-from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
+from tests.airflow.group_journal import (
+    JOB_ID,
+    SUBTASKS,
+    FakeTaskStates,
+    coordinated,
+    ended,
+    finished,
+    prepared,
+    rescaled,
+)
+from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral_of, status
 
 JOB = """
 from airflow_provider_ckpt import FileSink, Job
@@ -82,20 +90,13 @@ def played(monkeypatch: pytest.MonkeyPatch) -> PlayedMaster:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    answers = Told()
-    monkeypatch.setattr(Siblings, "states", lambda self: answers(self))
-    return answers
-
-
-@pytest.fixture
 def orders(journal: Callable[[str], Journal]) -> Journal:
-    return journal(NAME)
+    return journal(JOB_ID)
 
 
 @pytest.fixture
 def coordinate(
-    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, told: Told
+    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, task_states: FakeTaskStates
 ) -> Callable[..., MasterTaskOperator]:
     (tmp_path / "orders.py").write_text(JOB.format(out=str(tmp_path / "out")))
     given = {
@@ -131,13 +132,13 @@ def test_it_runs_the_jobmaster_of_the_deployment_and_ends_as_the_job_does(
     played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
     run = context(StateStore())
     result = coordinate().execute(run)
-    assert (result["job_id"], result["status"], result["epoch"]) == (NAME, "FINISHED", 2)
+    assert (result["job_id"], result["status"], result["epoch"]) == (JOB_ID, "FINISHED", 2)
     (remote,) = played.jobs
-    assert (remote.options.job_id, remote.options.attempt) == (NAME, f"{NAME}~t1.coordinate")
+    assert (remote.options.job_id, remote.options.attempt) == (JOB_ID, f"{JOB_ID}~t1.coordinate")
     assert remote.options.restart_attempts == 0, "what fails leaves: Airflow counts the tries"
     assert [one.uid for one in remote.job.sinks] == ["out"]
     assert spark_submit.calls == []
-    assert run["ti"].pushed[JOB_ID_XCOM] == NAME
+    assert run["ti"].pushed[JOB_ID_XCOM] == JOB_ID
 
 
 def test_a_jobmaster_in_this_task_is_handed_the_connections_of_its_sinks(
@@ -176,12 +177,12 @@ def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
 
     def dies(on_status: Callable[[StatusLine], None]) -> ExitCode:
         epoch = coordinated(orders).state.epoch
-        write_request(root, NAME, "stop", epoch, leaves=True)
-        write_request(root, NAME, "stop", epoch)  # request of another client
+        write_request(root, JOB_ID, "stop", epoch, leaves=True)
+        write_request(root, JOB_ID, "stop", epoch)  # request of another client
         return ExitCode.FAILED
 
     def goes_on(on_status: Callable[[StatusLine], None]) -> ExitCode:
-        asked.extend(one.leaves for one in pending_requests(root, NAME, orders.refresh().epoch, ()))
+        asked.extend(one.leaves for one in pending_requests(root, JOB_ID, orders.refresh().epoch, ()))
         return ends(on_status)
 
     played.plays = [dies, goes_on]
@@ -206,27 +207,21 @@ def test_a_run_that_fails_is_retried_unless_it_failed_for_good(
     assert isinstance(caught.value, AirflowFailException) is not retried
 
 
-def deferred(task: MasterTaskOperator, run: Any) -> TaskDeferred:
-    with pytest.raises(TaskDeferred) as caught:
-        task.execute(run)
-    return caught.value
-
-
 def test_it_is_deferred_to_a_trigger_that_knows_all_that_a_jobmaster_needs(
     coordinate: Any, played: PlayedMaster, orders: Journal, root: Storage, tmp_path: Path
 ) -> None:
     prepared(orders, sink=FileSink(str(tmp_path / "out")))
     task = coordinate(deferrable=True, execution_timeout=timedelta(hours=1))
     store = StateStore()
-    waits = deferred(task, context(store))
+    waits = deferral_of(task, context(store))
     assert store.values["ckpt"]["outputs"] == {"out": str(tmp_path / "out")}, "the link, before the job has ended"
     assert (waits.method_name, waits.timeout) == ("execute_complete", timedelta(hours=1))
     _, given = waits.trigger.serialize()
     assert given == json.loads(json.dumps(given)), "it is kept in Airflow's database"
-    assert (given["job_id"], given["root"], given["group_id"]) == (NAME, root.uri, "orders")
+    assert (given["job_id"], given["root"], given["group_id"]) == (JOB_ID, root.uri, "orders")
     assert given["tasks"] == {f"orders.subtask_{number}": name for number, name in enumerate(SUBTASKS)}
     options = RunOptions.from_json(given["options"])
-    assert (options.attempt, options.restart_attempts) == (f"{NAME}~t1.coordinate", 0)
+    assert (options.attempt, options.restart_attempts) == (f"{JOB_ID}~t1.coordinate", 0)
     assert played.jobs == []
 
 
@@ -311,7 +306,7 @@ def test_the_end_of_the_triggers_jobmaster_is_that_of_the_task(
     task, event = coordinate(deferrable=True), None if verdict is None else verdict.to_json()
     if error is None:
         result = task.execute_complete(context(StateStore()), event)
-        assert (result["job_id"], result["status"]) == (NAME, "FINISHED")
+        assert (result["job_id"], result["status"]) == (JOB_ID, "FINISHED")
         return
     with pytest.raises(error) as caught:
         task.execute_complete(context(StateStore()), event)
@@ -324,10 +319,10 @@ def test_a_deferred_task_that_took_too_long_asks_nobody_to_leave(
 ) -> None:
     coordinated(prepared(orders, sink=FileSink(str(tmp_path / "out"))))
     store = StateStore()
-    deferred(coordinate(deferrable=True), context(store))
+    deferral_of(coordinate(deferrable=True), context(store))
     with pytest.raises(TaskDeferralTimeout):
         coordinate(deferrable=True).resume_execution("__fail__", {"error": "Trigger timeout"}, context(store))
-    assert pending_requests(root, NAME, 2, {}, 1) == []
+    assert pending_requests(root, JOB_ID, 2, {}, 1) == []
 
 
 def test_a_fenced_jobmaster_is_not_retried(coordinate: Any, played: PlayedMaster, orders: Journal) -> None:
@@ -355,9 +350,9 @@ def test_a_retry_coordinates_the_workers_that_are_there(
 def restarting(orders: Journal, root: Storage, tmp_path: Path, spark_submit: FakeSparkSubmit, end: str) -> None:
     """End the run with a status, and let the next submitted planner prepare the job again."""
     ended(coordinated(prepared(orders)), end)
-    made = Journal(open_root(open_storage(tmp_path / "made")), NAME)
+    made = Journal(open_root(open_storage(tmp_path / "made")), JOB_ID)
     ended(coordinated(prepared(made)), end)
-    prepared(made, f"{NAME}~t2.coordinate")
+    prepared(made, f"{JOB_ID}~t2.coordinate")
     target = Path(root.uri.removeprefix("file://"))
     spark_submit.play(status("prepared", epoch=3), copy=(tmp_path / "made", target))
 
@@ -371,7 +366,7 @@ def test_a_retry_of_a_run_that_failed_prepares_the_job_again_in_its_own_slot(
     assert result["epoch"] == 4
     (call,) = spark_submit.calls
     assert call.argv[-1] == "--plan"
-    assert call.options["attempt"] == f"{NAME}~t2.coordinate"
+    assert call.options["attempt"] == f"{JOB_ID}~t2.coordinate"
     assert call.options["restore"] == "latest", "the plan has carried the restore out"
     assert call.options["resume_failed"] is False
 
@@ -417,13 +412,13 @@ def test_one_that_is_cleared_alone_behind_the_end_of_a_job_fails_for_good_as_nob
     spark_submit: FakeSparkSubmit,
     root: Storage,
     tmp_path: Path,
-    told: Told,
+    task_states: FakeTaskStates,
 ) -> None:
     """The subtasks' tasks are successful, because the STOPPED job left them so."""
     restarting(orders, root, tmp_path, spark_submit, "STOPPED")
     store = StateStore()
     coordinate().execute(context(store))
-    told.states = {f"orders.subtask_{number}": "success" for number in range(len(SUBTASKS))}
+    task_states.states = {f"orders.subtask_{number}": "success" for number in range(len(SUBTASKS))}
 
     def play(on_status: Callable[[StatusLine], None]) -> ExitCode:
         coordinated(orders)
@@ -471,7 +466,7 @@ def test_a_job_that_somebody_else_has_taken_is_not_taken_back(
 
 
 def test_a_job_of_which_nothing_is_there_was_taken_by_nobody_and_may_be_back(
-    coordinate: Any, played: PlayedMaster, told: Told
+    coordinate: Any, played: PlayedMaster, task_states: FakeTaskStates
 ) -> None:
     """A share that is not mounted on this worker used to fail the group permanently."""
     with pytest.raises(AirflowException, match="there is nothing of it under") as raised:
@@ -505,10 +500,10 @@ def test_r21_a_retry_in_the_midst_of_a_rescale_has_tasks_for_what_is_to_begin_ye
 
 
 def test_a_subtask_whose_tries_are_spent_ends_the_run_and_the_task_for_good(
-    coordinate: Any, played: PlayedMaster, orders: Journal, told: Told
+    coordinate: Any, played: PlayedMaster, orders: Journal, task_states: FakeTaskStates
 ) -> None:
     prepared(orders)
-    told.states = {"orders.subtask_1": "failed", "orders.subtask_2": "running"}
+    task_states.states = {"orders.subtask_1": "failed", "orders.subtask_2": "running"}
 
     def play(on_status: Callable[[StatusLine], None]) -> ExitCode:
         assert played.is_hopeless.wait(60)
@@ -521,7 +516,7 @@ def test_a_subtask_whose_tries_are_spent_ends_the_run_and_the_task_for_good(
 
 
 def test_a_job_file_that_cannot_be_loaded_is_told_and_not_tried_again(
-    coordinate: Any, orders: Journal, tmp_path: Path, told: Told
+    coordinate: Any, orders: Journal, tmp_path: Path, task_states: FakeTaskStates
 ) -> None:
     (tmp_path / "orders.py").write_text("import no_such_module_anywhere")
     prepared(orders)
@@ -529,7 +524,9 @@ def test_a_job_file_that_cannot_be_loaded_is_told_and_not_tried_again(
         coordinate().execute(context(StateStore()))
 
 
-def test_a_real_jobmaster_refuses_what_is_not_the_recorded_job(coordinate: Any, orders: Journal, told: Told) -> None:
+def test_a_real_jobmaster_refuses_what_is_not_the_recorded_job(
+    coordinate: Any, orders: Journal, task_states: FakeTaskStates
+) -> None:
     """Only the plan is fake here. It has recorded no definition."""
     prepared(orders)
     with pytest.raises(AirflowFailException, match="nothing says whether the job is still the same"):
@@ -553,7 +550,7 @@ class Running:
             on_status(line)
             self._begun.set()
             while not self.release.wait(0.01):
-                if pending_requests(root, NAME, orders.state.epoch, (), orders.state.epoch):
+                if pending_requests(root, JOB_ID, orders.state.epoch, (), orders.state.epoch):
                     return plays(orders, "STOPPED", ExitCode.FINISHED)(on_status)
             return ExitCode.FAILED
 
@@ -575,12 +572,12 @@ class Running:
 
 
 def test_a_task_that_is_marked_failed_stops_its_job(
-    coordinate: Any, played: PlayedMaster, orders: Journal, told: Told, root: Storage
+    coordinate: Any, played: PlayedMaster, orders: Journal, task_states: FakeTaskStates, root: Storage
 ) -> None:
     prepared(orders)
     operator = coordinate(stop_grace=60)
     running = Running(operator, played, orders, root)
-    told.states = {operator.task_id: "failed"}
+    task_states.states = {operator.task_id: "failed"}
     operator.on_kill()
     assert running.end() is None, "the journal tells how the job ended"
     assert orders.refresh().status == "STOPPED"
@@ -588,16 +585,21 @@ def test_a_task_that_is_marked_failed_stops_its_job(
 
 @pytest.mark.parametrize("state", ["running", "up_for_retry", "queued", None])
 def test_a_task_whose_worker_is_shut_down_or_that_is_cleared_leaves_the_job_running(
-    coordinate: Any, played: PlayedMaster, orders: Journal, told: Told, root: Storage, state: str | None
+    coordinate: Any,
+    played: PlayedMaster,
+    orders: Journal,
+    task_states: FakeTaskStates,
+    root: Storage,
+    state: str | None,
 ) -> None:
     prepared(orders)
     operator = coordinate(stop_grace=60)
     running = Running(operator, played, orders, root)
-    told.states = {operator.task_id: state} if state else {}
+    task_states.states = {operator.task_id: state} if state else {}
     operator.on_kill()
     error = running.end()
     running.release.set()
     assert "The workers go on" in str(error)
     assert not isinstance(error, AirflowFailException)
-    assert root.list(f"{NAME}/requests") == []
+    assert root.list(f"{JOB_ID}/requests") == []
     assert orders.refresh().status == "RUNNING"

@@ -12,26 +12,26 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.preparation import Preparation
-from tests.airflow.grouped import NAME, coordinated, ended, prepared
+from tests.airflow.group_journal import JOB_ID, coordinated, ended, prepared
 
 
 @pytest.fixture
 def orders() -> Iterator[Journal]:
     """Yield the journal of a run that has failed."""
     storage = MemoryStorage(f"preparation-{uuid.uuid4().hex}")
-    yield ended(coordinated(prepared(Journal(storage, NAME))), "RESTARTING")
+    yield ended(coordinated(prepared(Journal(storage, JOB_ID))), "RESTARTING")
     storage.delete_tree("")
 
 
 def over(orders: Journal, coordinate: str | None = "up_for_retry") -> WaitOver | None:
-    return Preparation(f"{NAME}~t1.subtask").judge(orders.refresh(), None, coordinate)
+    return Preparation(f"{JOB_ID}~t1.subtask").judge(orders.refresh(), None, coordinate)
 
 
 def test_it_waits_while_the_job_is_prepared_and_no_longer(orders: Journal) -> None:
     assert over(orders) is None
-    orders.claim(f"{NAME}~t2.coordinate", Worker(), 6.0)
+    orders.claim(f"{JOB_ID}~t2.coordinate", Worker(), 6.0)
     assert over(orders, "running") is None, "the planner has only begun"
-    prepared(orders, f"{NAME}~t2.coordinate")
+    prepared(orders, f"{JOB_ID}~t2.coordinate")
     assert over(orders) == WaitOver("the job is prepared, in the deployment of epoch 4")
 
 

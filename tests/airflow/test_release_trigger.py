@@ -22,8 +22,8 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.release import CheckpointReleaseTrigger
-from tests.airflow.journaled import driver, end
-from tests.support.unsealed import unsealed
+from tests.airflow.driver_journal import end, start_driver
+from tests.support.checksum import without_checksum
 
 Journals = Callable[[str], Journal]
 
@@ -53,7 +53,7 @@ class Store:
 
 
 def created(journal: Journal, at: float = 1.0) -> Journal:
-    writer = driver(journal)
+    writer = start_driver(journal)
     writer.write(JobCreated("orders", JobGraph((), ()), "streaming", SubmittedOptions({}), at))
     return writer
 
@@ -147,7 +147,7 @@ def test_of_one_sink_only_its_rows_count(root: Storage, journal: Journals) -> No
 
 def test_a_sink_that_the_job_has_not_is_told_of(root: Storage, journal: Journals) -> None:
     """Otherwise the trigger would wait silently for its releases."""
-    writer = driver(journal("orders"))
+    writer = start_driver(journal("orders"))
     graph = JobGraph((JobVertex("live", ("live",), ("live",), (), ("lake",), bounded=False),), ())
     writer.write(JobCreated("orders", graph, "streaming", SubmittedOptions({}), 1.0))
     said: dict[str, list[str]] = {"lale": [], "lake": []}
@@ -256,7 +256,7 @@ def test_what_is_wrong_is_logged_and_looked_at_again(
     release(writer, 1, out=1)
     end(writer, "STOPPED")
     place = sorted((Path(root.uri.removeprefix("file://")) / "orders" / "journal").glob("0*.json"))[entry]
-    right = unsealed(place.read_bytes())
+    right = without_checksum(place.read_bytes())
     assert wrong(right) != right
     place.write_bytes(wrong(right))
     store = Store()

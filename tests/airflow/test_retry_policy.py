@@ -29,7 +29,7 @@ from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperat
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.airflow.journaled import driver
+from tests.airflow.driver_journal import start_driver
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 
 
@@ -53,7 +53,7 @@ class Task:
 
 
 def test_failures_count_only_while_the_job_gets_no_further(root: Storage, journal: Callable[[str], Journal]) -> None:
-    job, task = driver(journal("orders")), Task(root, patience=1)
+    job, task = start_driver(journal("orders")), Task(root, patience=1)
     assert task.fails() is RetryAction.RETRY
     job.write(completed(1, batch_id=4))
     assert [task.fails(), task.fails()] == [RetryAction.RETRY, RetryAction.RETRY]
@@ -64,7 +64,7 @@ def test_failures_count_only_while_the_job_gets_no_further(root: Storage, journa
 
 def test_a_checkpoint_that_covers_nothing_new_is_no_progress(root: Storage, journal: Callable[[str], Journal]) -> None:
     """A job that always fails at the same row completes checkpoints on its way there."""
-    job, task = driver(journal("orders")), Task(root, patience=1)
+    job, task = start_driver(journal("orders")), Task(root, patience=1)
     job.write(completed(1, batch_id=4))
     actions = []
     for checkpoint in range(2, 5):
@@ -86,7 +86,7 @@ def test_what_ended_is_progress_without_a_checkpoint(
     root: Storage, journal: Callable[[str], Journal], event: Any
 ) -> None:
     """A batch job has only one checkpoint, at its end."""
-    job, task = driver(journal("orders")), Task(root, patience=0)
+    job, task = start_driver(journal("orders")), Task(root, patience=0)
     job.write(completed(1, batch_id=0))
     assert task.fails() is RetryAction.RETRY
     job.write(event)
@@ -109,7 +109,7 @@ def test_what_somebody_has_edited_counts_as_nothing(value: Any) -> None:
 def test_a_journal_that_cannot_be_read_is_no_reason_to_end_and_counts_nothing(
     root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver(journal("orders"))
+    start_driver(journal("orders"))
     task = Task(root, patience=0)
 
     def broken(*_: Any) -> Any:
@@ -142,7 +142,7 @@ def test_airflow_asks_it_and_stops_trying(
     root = tmp_path / "root"
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", "host": str(root)}))
     made = open_root(open_storage(tmp_path / "made"))
-    driver(Journal(made, "nightly")).write(completed(1, batch_id=4))
+    start_driver(Journal(made, "nightly")).write(completed(1, batch_id=4))
     spark_submit.play(exit=1)
     spark_submit.play(status("started", epoch=1), exit=1, copy=(tmp_path / "made", root))
     for _ in range(9):

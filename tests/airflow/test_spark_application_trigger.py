@@ -19,7 +19,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
 from airflow_provider_ckpt.triggers.spark_application import SETTLING, SparkApplicationTrigger
 from tests.airflow.cluster_api import YARN_ID, ClusterApi, app
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
+from tests.airflow.support import ScriptedClock
 
 SUBMITTED = Submission("yarn", "ckpt-1", "t1", 0, application_id=YARN_ID, is_submitted=True, is_seen=True)
 
@@ -33,26 +34,9 @@ def rm(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterApi]:
         yield api
 
 
-class Clock:
-    """Clock whose sleeps run a function each.
-
-    ``between``: the functions, from the second sleep on. A further sleep fails.
-    """
-
-    def __init__(self, *between: Callable[[], object]) -> None:
-        self.slept: list[float] = []
-        self._between = [lambda: None, *between]
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        if len(self.slept) > len(self._between):
-            raise AssertionError("the trigger goes on waiting")
-        await asyncio.to_thread(self._between[len(self.slept) - 1])
-
-
 @pytest.fixture
 def make(root: Storage) -> Callable[..., SparkApplicationTrigger]:
-    def build(clock: Clock, **arguments: Any) -> SparkApplicationTrigger:
+    def build(clock: ScriptedClock, **arguments: Any) -> SparkApplicationTrigger:
         given: dict[str, Any] = {
             "job_id": "orders",
             "submission": SUBMITTED.to_json(),
@@ -82,8 +66,8 @@ def event_of(trigger: SparkApplicationTrigger) -> dict[str, Any]:
 def test_it_fires_when_the_job_has_ended_and_says_how_far_it_came(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
 ) -> None:
-    writer = driver(journal("orders"))
-    clock = Clock(lambda: complete(writer, 1), lambda: end(writer, "FINISHED"))
+    writer = start_driver(journal("orders"))
+    clock = ScriptedClock(lambda: complete(writer, 1), lambda: end(writer, "FINISHED"))
     event = event_of(make(clock))
     assert event["outcome"] == "succeeded"
     assert event["result"]["released"] == 1
@@ -95,8 +79,8 @@ def test_it_waits_before_its_first_event_also_if_the_job_has_ended(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
 ) -> None:
     """If an event comes before Airflow has stored the deferral, it spends a try."""
-    end(driver(journal("orders")), "STOPPED")
-    clock = Clock()
+    end(start_driver(journal("orders")), "STOPPED")
+    clock = ScriptedClock()
     assert event_of(make(clock))["outcome"] == "succeeded"
     assert clock.slept == [SETTLING] == [12.0]
 
@@ -104,9 +88,9 @@ def test_it_waits_before_its_first_event_also_if_the_job_has_ended(
 def test_a_driver_that_died_is_noticed_by_the_cluster_when_the_journal_stands_still(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
 ) -> None:
-    driver(journal("orders"))
+    start_driver(journal("orders"))
     rm.answer({"app": app("FAILED", "FAILED", "exitCode: 137")})
-    clock = Clock(lambda: None, lambda: None, lambda: None)
+    clock = ScriptedClock(lambda: None, lambda: None, lambda: None)
     event = event_of(make(clock))
     assert event["outcome"] == "retry"
     assert "exitCode: 137" in event["message"]
@@ -116,9 +100,9 @@ def test_a_driver_that_died_is_noticed_by_the_cluster_when_the_journal_stands_st
 def test_a_cluster_that_does_not_answer_ends_no_wait(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
 ) -> None:
-    writer = driver(journal("orders"))
+    writer = start_driver(journal("orders"))
     rm.answer(b"", 503)
-    clock = Clock(*[lambda: None] * 6, lambda: end(writer, "FINISHED"))
+    clock = ScriptedClock(*[lambda: None] * 6, lambda: end(writer, "FINISHED"))
     assert event_of(make(clock))["outcome"] == "succeeded"
     assert len(rm.asked) == 3
 
@@ -134,15 +118,15 @@ def test_without_somebody_to_ask_it_looks_at_the_journal_alone(
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
     if connection:
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
-    writer = driver(journal("orders"))
-    clock = Clock(*[lambda: None] * 4, lambda: end(writer, "FINISHED"))
+    writer = start_driver(journal("orders"))
+    clock = ScriptedClock(*[lambda: None] * 4, lambda: end(writer, "FINISHED"))
     assert event_of(make(clock))["outcome"] == "succeeded"
 
 
 def test_whatever_goes_wrong_is_tried_again_and_costs_no_try(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end(driver(journal("orders")), "FINISHED")
+    end(start_driver(journal("orders")), "FINISHED")
     look, failures = DriverWatch.look, [RuntimeError("a bug of some driver"), OSError(5, "I/O error")]
 
     def failing(watch: DriverWatch) -> Any:
@@ -151,7 +135,7 @@ def test_whatever_goes_wrong_is_tried_again_and_costs_no_try(
         return look(watch)
 
     monkeypatch.setattr(DriverWatch, "look", failing)
-    assert event_of(make(Clock(lambda: None, lambda: None)))["outcome"] == "succeeded"
+    assert event_of(make(ScriptedClock(lambda: None, lambda: None)))["outcome"] == "succeeded"
 
 
 def test_what_will_not_go_away_is_left_to_the_worker(
@@ -161,7 +145,7 @@ def test_what_will_not_go_away_is_left_to_the_worker(
         raise StorageDeniedError(verb="read", uri="s3://x", reason="403")
 
     monkeypatch.setattr(DriverWatch, "look", denied)
-    assert event_of(make(Clock()))["outcome"] == "retry"
+    assert event_of(make(ScriptedClock()))["outcome"] == "retry"
 
 
 def test_it_may_run_again_elsewhere_says_the_same_and_holds_no_secret(
@@ -170,14 +154,14 @@ def test_it_may_run_again_elsewhere_says_the_same_and_holds_no_secret(
     extra = {"storage_options": {"token": "tok-en-2"}}
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", "host": "/x", "extra": extra}))
     rm.answer({"app": app("FAILED", "FAILED", "it was started with tok-en-2")})
-    driver(journal("orders"))
-    path, arguments = make(Clock()).serialize()
+    start_driver(journal("orders"))
+    path, arguments = make(ScriptedClock()).serialize()
     assert "tok-en-2" not in json.dumps(arguments)
     before = root.files("")
     module, _, name = path.rpartition(".")
     again = getattr(importlib.import_module(module), name)
     assert again is SparkApplicationTrigger
-    events = [event_of(make(Clock(lambda: None, lambda: None), **arguments)) for _ in range(2)]
+    events = [event_of(make(ScriptedClock(lambda: None, lambda: None), **arguments)) for _ in range(2)]
     assert events[0] == events[1]
     assert "it was started with ***" in events[0]["message"]
     assert root.files("") == before, "a trigger writes nothing"
@@ -228,8 +212,8 @@ def test_a_task_that_is_over_leaves_no_driver_behind(
     monkeypatch: pytest.MonkeyPatch,
     states: Any,
 ) -> None:
-    driver(journal("orders"))
-    killed(make(Clock()), monkeypatch, states)
+    start_driver(journal("orders"))
+    killed(make(ScriptedClock()), monkeypatch, states)
     (request,) = requests(root)
     assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 1, True)
 
@@ -246,8 +230,8 @@ def test_a_task_that_goes_on_elsewhere_or_was_cleared_keeps_its_driver(
     state: str | None,
 ) -> None:
     """Airflow also calls on_kill when another triggerer has taken the trigger over."""
-    driver(journal("orders"))
-    asked = killed(make(Clock()), monkeypatch, {"r1": {"orders": state}})
+    start_driver(journal("orders"))
+    asked = killed(make(ScriptedClock()), monkeypatch, {"r1": {"orders": state}})
     assert len(asked) == 1
     assert requests(root) == []
 
@@ -255,32 +239,32 @@ def test_a_task_that_goes_on_elsewhere_or_was_cleared_keeps_its_driver(
 def test_of_a_mapped_task_its_own_instance_counts(
     make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver(journal("orders"))
+    start_driver(journal("orders"))
     states = {"r1": {"orders_0": "failed", "orders_1": "deferred"}}
-    (asked,) = killed(make(Clock()), monkeypatch, states, map_index=1)
+    (asked,) = killed(make(ScriptedClock()), monkeypatch, states, map_index=1)
     assert requests(root) == []
     assert asked == {"dag_id": "shop", "task_ids": ["orders"], "run_ids": ["r1"], "map_index": 1}
-    killed(make(Clock()), monkeypatch, states, map_index=0)
+    killed(make(ScriptedClock()), monkeypatch, states, map_index=0)
     assert len(requests(root)) == 1
 
 
 def test_an_airflow_that_does_not_answer_is_asked_again_and_then_nothing_is_done(
     make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver(journal("orders"))
+    start_driver(journal("orders"))
     never = ConnectionError("the API server does not answer")
-    assert len(killed(make(Clock(lambda: None)), monkeypatch, never)) == 3
+    assert len(killed(make(ScriptedClock(lambda: None)), monkeypatch, never)) == 3
     assert requests(root) == []
     answers = lambda number: never if number < 2 else {"r1": {"orders": "failed"}}  # noqa: E731
-    killed(make(Clock()), monkeypatch, answers)
+    killed(make(ScriptedClock()), monkeypatch, answers)
     assert len(requests(root)) == 1
 
 
 def test_in_dag_test_where_there_is_no_task_instance_nothing_is_asked(
     make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal]
 ) -> None:
-    driver(journal("orders"))
-    asyncio.run(make(Clock()).on_kill())
+    start_driver(journal("orders"))
+    asyncio.run(make(ScriptedClock()).on_kill())
     assert requests(root) == []
 
 
@@ -294,6 +278,6 @@ def test_nobody_elses_driver_is_asked_to_leave(
     attempt: str | None,
 ) -> None:
     if attempt:
-        driver(journal("orders"), attempt)
-    killed(make(Clock()), monkeypatch, {"r1": {"orders": "failed"}})
+        start_driver(journal("orders"), attempt)
+    killed(make(ScriptedClock()), monkeypatch, {"r1": {"orders": "failed"}})
     assert root.list("orders/requests") == []

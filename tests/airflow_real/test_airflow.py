@@ -85,7 +85,7 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
     with Feeder(world.data, every=1.0):
         waits = airflow.start_dag("waits")
         run = airflow.start_dag("orders")
-        wait_until(lambda: _left_history(world), lambda: f"history finished\n{_told(airflow)}", seconds=300)
+        wait_until(lambda: world.has_left_history(), lambda: f"history finished\n{_told(airflow)}", seconds=300)
         _check_links(airflow, run)
         driver = world.state().worker.pid
         assert driver is not None
@@ -145,13 +145,6 @@ def _check_links(airflow: Airflow, run: str) -> None:
     links = airflow.get(f"/api/v2/dags/orders/dagRuns/{run}/taskInstances/run/links")["extra_links"]
     assert f"{links['Spark UI']}".startswith("http://"), links
     assert f"{links['Output']}".startswith("file:///"), links
-
-
-def _left_history(world: World) -> bool:
-    if not (world.root / "mixed" / "journal").exists():
-        return False
-    state = world.state()
-    return bool(state.dropped) and state.last_released > 2
 
 
 def _succeeds(airflow: Airflow, dag: str, run: str, name: str) -> None:

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.cluster_api import YARN_ID, ClusterApi, app
-from tests.airflow.journaled import complete, driver, end
+from tests.airflow.driver_journal import complete, end, start_driver
 from tests.airflow.support import FakeSparkSubmit
 from tests.airflow_real.server import Airflow
 from tests.support.waiting import wait_until
@@ -100,7 +100,7 @@ def test_a_deferred_task_ends_as_its_job_does(site: Site) -> None:
     run = site.airflow.start_dag("ends")
     submission = site.deferred("ends", run)
     assert (submission["application_id"], submission["is_seen"]) == (YARN_ID, True)
-    writer = driver(Journal(site.root, "ends"), submission["attempt"])
+    writer = start_driver(Journal(site.root, "ends"), submission["attempt"])
     complete(writer, 1, 2)
     end(writer, "FINISHED")
     wait_until(
@@ -120,7 +120,7 @@ def test_a_clear_waits_for_the_driver_that_lives_and_a_task_marked_failed_has_it
     site.spark_submit.play(f"Submitted application {YARN_ID}")
     run = site.airflow.start_dag("killed")
     submission = site.deferred("killed", run)
-    driver(Journal(site.root, "killed"), submission["attempt"])
+    start_driver(Journal(site.root, "killed"), submission["attempt"])
     body = {"dry_run": False, "dag_run_id": run, "task_ids": ["run"], "only_failed": False, "reset_dag_runs": True}
     site.airflow.post("/api/v2/dags/killed/clearTaskInstances", body)
     assert site.deferred("killed", run, 2)["tag"] == submission["tag"]

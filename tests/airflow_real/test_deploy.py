@@ -74,7 +74,7 @@ def test_a_spark_connection_that_does_not_exist_uses_up_no_retries(airflow: Airf
 def test_a_worker_that_is_shut_down_leaves_a_savepoint_and_the_retry_goes_on(airflow: Airflow, world: World) -> None:
     with Feeder(world.data, every=1.0):
         run = airflow.start_dag("orders")
-        wait_until(lambda: _left_history(world), lambda: f"history finished\n{_told(airflow)}", seconds=300)
+        wait_until(lambda: world.has_left_history(), lambda: f"history finished\n{_told(airflow)}", seconds=300)
         wait_until(lambda: _state(airflow, run, "history") == "success", lambda: _told(airflow), seconds=120)
         wait_until(lambda: _state(airflow, run, "next") == "success", lambda: _told(airflow), seconds=120)
         driver = world.state().worker.pid
@@ -97,13 +97,6 @@ def test_a_worker_that_is_shut_down_leaves_a_savepoint_and_the_retry_goes_on(air
     assert "Resuming job mixed (STOPPED) from checkpoint" in log
     assert "run-options" not in log, "the options are no news"
     check_exactly_once(world)
-
-
-def _left_history(world: World) -> bool:
-    if not (world.root / "mixed" / "journal").exists():
-        return False
-    state = world.state()
-    return bool(state.dropped) and state.last_released > 2
 
 
 def _state(airflow: Airflow, run: str, name: str) -> str:

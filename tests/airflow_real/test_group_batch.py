@@ -6,49 +6,25 @@ The task that made the result waits deferred. It runs the subtask again in its f
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_ckpt.storage.layout import partition_path
+from tests.airflow_real.lost_result import (
+    DAGS,
+    LISTED,
+    MAPPED,
+    SUBTASKS,
+    check_it_ran_again,
+    hold_the_reader,
+    let_it_be_read,
+    lose_the_result,
+)
 from tests.airflow_real.server import Airflow
-from tests.airflow_real.watched_group import A, WatchedGroup
-from tests.chaos.released import check_exactly_once
-from tests.chaos.world import SMALL, Variant, World
-from tests.support.waiting import wait_until
+from tests.airflow_real.watched_group import WatchedGroup
+from tests.chaos.world import World
 
 pytestmark = [pytest.mark.airflow_real, pytest.mark.timeout(1800)]
-
-JOB = Path(__file__).parent / "jobs" / "staged.py"
-MAPPED, LISTED = Variant("staged", "staged.py", ("staged",)), Variant("anew", "staged.py", ("anew",))
-SUBTASKS = {"early/0", "late/0", "both/0"}
-CONF = {name: value for name, value in SMALL.items() if name != "spark.master"}
-DAGS = f"""
-from datetime import timedelta
-
-from airflow.sdk import DAG
-
-from airflow_provider_ckpt import CheckpointedSparkJobGroup
-
-FORMS = {{
-    "staged": {{}},
-    "anew": {{"subtasks": ["early/0", "late", "both"], "batch_recovery": False}},
-}}
-for name, form in FORMS.items():
-    # no task but that of the JobMaster has a second try
-    with DAG(name, schedule=None, default_args={{"retries": 0, "retry_delay": timedelta(seconds=1)}}):
-        CheckpointedSparkJobGroup(
-            "orders",
-            job={f"{JOB}:job"!r},
-            job_id=name,
-            job_params={{"out": name}},
-            poll_interval=2,
-            spark={{"conf": {CONF!r}}},
-            coordinate={{"retries": 1}},
-            **form,
-        )
-"""
 
 
 @pytest.fixture(scope="module")
@@ -97,47 +73,3 @@ def _lose_a_result_and_finish(group: WatchedGroup[Airflow], task: str) -> None:
         lose_the_result(group)
         let_it_be_read(group)
     check_it_ran_again(group, task, begun)
-
-
-def hold_the_reader(group: WatchedGroup[A], task: str) -> int:
-    """Wait until ``early/0`` has finished and its task waits. Return the number of its attempts so far."""
-    (group.world.base / "hold").touch()
-    eventually(group, lambda: group.states().get(task) == "deferred", "early/0 has finished")
-    before = group.world.state()
-    assert (before.status, before.finished) == ("RUNNING", {"early/0"})
-    return len(group.logs.attempts("early/0"))
-
-
-def lose_the_result(group: WatchedGroup[A]) -> None:
-    world = group.world
-    files = list((world.root / partition_path(world.job_id, "early", 0)).rglob("*.parquet"))
-    assert files
-    for file in files:
-        file.unlink()
-
-
-def let_it_be_read(group: WatchedGroup[A]) -> None:
-    (group.world.base / "hold").unlink()
-    eventually(group, lambda: set(group.states().values()) == {"success"}, "the group ends green")
-    assert group.world.state().status == "FINISHED"
-
-
-def check_it_ran_again(group: WatchedGroup[A], task: str, begun: int) -> None:
-    """Assert that ``early/0`` ran again after its first ``begun`` attempts, and that each row was released once."""
-    attempts = group.logs.attempts("early/0")[begun:]
-    assert len({one.epoch for one in attempts}) == 1, "of the next deployment"
-    assert len(attempts) == 2, f"its planner's, and a worker's: {attempts}"
-    logs = [group.airflow.task_log(group.dag, f"orders.{name}") for name in ("subtask", task)]
-    assert "early/0 has to run again, in the deployment" in "".join(logs)
-    check_exactly_once(group.world)
-
-
-def eventually(group: WatchedGroup[A], look: Callable[[], bool], what: str) -> None:
-    """Wait until ``look`` is true. Fail at once if a task of the group has failed permanently."""
-
-    def is_so() -> bool:
-        failed = {"failed", "upstream_failed"} & set(group.states().values())
-        assert not failed, f"{what}\n{group.told()}"
-        return look()
-
-    wait_until(is_so, lambda: f"{what}\n{group.told()}", seconds=600, every=0.5)

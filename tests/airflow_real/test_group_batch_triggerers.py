@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.airflow_real.deployment import Deployment
-from tests.airflow_real.test_group_batch import (
+from tests.airflow_real.lost_result import (
     DAGS,
     MAPPED,
     SUBTASKS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -113,7 +113,7 @@ def test_a_bounded_job_runs_in_batch_mode_and_a_killed_driver_is_tried_again_alo
     bounded.variant, bounded.job_id = BOUNDED, BOUNDED.name
     group = WatchedGroup(airflow, bounded, "orders", "bounded", airflow.start_dag("bounded"))
     with group.logs.watched():
-        _eventually(group, lambda: group.logs.batches("history/0") >= 3, "splits are read")
+        group.wait_without_failure(lambda: group.logs.batches("history/0") >= 3, "splits are read")
         _kill_a_worker(group)
         _ends_green(group)
     assert {name: number for name, number in group.tries().items() if number > 1} == {"history/0": 2}
@@ -130,16 +130,5 @@ def _kill_a_worker(group: WatchedGroup[Airflow]) -> None:
 
 
 def _ends_green(group: WatchedGroup[Airflow]) -> None:
-    _eventually(group, lambda: set(group.states().values()) == {"success"}, "the group ends green")
+    group.wait_without_failure(lambda: set(group.states().values()) == {"success"}, "the group ends green")
     assert group.world.state().status == "FINISHED"
-
-
-def _eventually(group: WatchedGroup[Airflow], look: Callable[[], bool], what: str) -> None:
-    """Wait until ``look`` is true. Fail at once if a task of the group has failed permanently."""
-
-    def is_so() -> bool:
-        failed = {"failed", "upstream_failed"} & set(group.states().values())
-        assert not failed, f"{what}\n{group.told()}"
-        return look()
-
-    wait_until(is_so, lambda: f"{what}\n{group.told()}", seconds=400, every=1)

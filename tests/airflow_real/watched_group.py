@@ -10,8 +10,8 @@ from tests.airflow_real.component import Component
 from tests.airflow_real.server import Airflow
 from tests.chaos.world import World
 from tests.support.processes import command_name
+from tests.support.subtask_log_history import SubtaskLogHistory
 from tests.support.waiting import wait_until
-from tests.support.written_logs import WrittenLogs
 
 _PATIENCE = 400.0
 """Six drivers start on two cores."""
@@ -29,7 +29,7 @@ class WatchedGroup(Generic[A]):
     def __init__(self, airflow: A, world: World, group: str, dag: str, run: str) -> None:
         self.airflow, self.world = airflow, world
         self.group, self.dag, self.run = group, dag, run
-        self.logs = WrittenLogs(world.root / world.job_id)
+        self.logs = SubtaskLogHistory(world.root / world.job_id)
 
     # ---- Airflow's answers
 
@@ -107,6 +107,16 @@ class WatchedGroup(Generic[A]):
             return all(name in again or now[name][0] == "success" for name in before)
 
         self._wait(run, f"the next tries of {before}")
+
+    def wait_without_failure(self, look: Callable[[], bool], what: str) -> None:
+        """Wait until ``look`` is true. Fail at once if a task of the group has failed permanently."""
+
+        def is_so() -> bool:
+            failed = {"failed", "upstream_failed"} & set(self.states().values())
+            assert not failed, f"{what}\n{self.told()}"
+            return look()
+
+        wait_until(is_so, lambda: f"{what}\n{self.told()}", seconds=600, every=0.5)
 
     def _wait(self, look: Callable[[], bool], what: str) -> None:
         wait_until(look, lambda: f"{what}\n{self.told()}", seconds=_PATIENCE, every=0.5)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support.processes import stands_still
-from tests.support.steps import Step, environ
+from tests.support.storage_steps import StorageStep, stop_environ
 from tests.support.waiting import wait_until
 from tests.workers.world import PATIENCE, Member, World
 
@@ -34,8 +34,8 @@ class Members:
         self._heard: dict[str, tuple[Member | None, int]] = {}
         """Member -> the master at its start, and the number of this master's "waiting" lines by then."""
 
-    def start(self, name: str, step: Step | None = None, when: str = "") -> Member:
-        env = environ(step, after=when == "after")
+    def start(self, name: str, step: StorageStep | None = None, when: str = "") -> Member:
+        env = stop_environ(step, after=when == "after")
         self._heard[name] = self._vacancies()
         if name in GROUPS:
             self._now[name] = self._world.worker(*GROUPS[name], **env)
@@ -45,7 +45,7 @@ class Members:
             self._now[name] = self._world.start(name, env=env)
         return self._now[name]
 
-    def start_all(self, victim: str, step: Step, when: str) -> None:
+    def start_all(self, victim: str, step: StorageStep, when: str) -> None:
         """Start the master and the workers, or only the planner if it is the victim. Others would wait or plan, too."""
         for name in ("planner",) if victim == "planner" else ("master", *GROUPS):
             self.start(name, *((step, when) if name == victim else ()))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tests.support.steps import Step
+from tests.support.storage_steps import StorageStep
 
 
-def journal(name: str, text: str) -> Step:
-    return Step(name, r"/parts/journal/\d+\.json", f'"type": {text}')
+def journal(name: str, text: str) -> StorageStep:
+    return StorageStep(name, r"/parts/journal/\d+\.json", f'"type": {text}')
 
 
-def log(name: str, vertex: str, kind: str) -> Step:
-    return Step(name, rf"/vertices/{vertex}/\d/log/\d+\.json", f'"type": "{kind}"')
+def log(name: str, vertex: str, kind: str) -> StorageStep:
+    return StorageStep(name, rf"/vertices/{vertex}/\d/log/\d+\.json", f'"type": "{kind}"')
 
 
 VERTICES = ("left", "right", "clean", "both", "report")
@@ -23,10 +23,10 @@ STEPS = (
     *(journal(f"the end of {one} is known", f'"SubtaskEndOfData", "subtask": "{one}/') for one in VERTICES),
     journal("the final checkpoint is triggered", '"CheckpointTriggered"'),
     journal("the final checkpoint is completed", '"CheckpointCompleted"'),
-    Step("the first sink is released", "/_ckpt/parts/[a-z]+/manifests/"),
-    Step("the sink all is released", "/_ckpt/parts/all/manifests/"),
+    StorageStep("the first sink is released", "/_ckpt/parts/[a-z]+/manifests/"),
+    StorageStep("the sink all is released", "/_ckpt/parts/all/manifests/"),
     journal("the checkpoint is released", '"CheckpointReleased"'),
     journal("the job is FINISHED", '"StatusChanged", "status": "FINISHED"'),
-    Step("the results of clean are given back", "/vertices/clean/0/partition", is_deletion=True),
+    StorageStep("the results of clean are given back", "/vertices/clean/0/partition", is_deletion=True),
 )
 RECONCILED = journal("it is decided what runs again", '"JobReconciled"')

@@ -45,7 +45,7 @@ class Kill:
         return f"kill {self.target} {self.delay * 1000:.0f} ms after {self.moment} #{self.count}"
 
 
-def plan(seed: int) -> list[Kill]:
+def random_kills(seed: int) -> list[Kill]:
     rng = random.Random(seed)
     kills = []
     for _ in range(rng.randint(2, 4)):

@@ -17,7 +17,7 @@ from tests.chaos.data import Feeder
 from tests.chaos.ending import finish
 from tests.chaos.evidence import Evidence
 from tests.chaos.released import check_no_duplicates
-from tests.chaos.schedule import Kill, carry_out, counter, glance, plan
+from tests.chaos.schedule import Kill, carry_out, counter, glance, random_kills
 from tests.chaos.world import Driver, Variant, World
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
@@ -40,7 +40,7 @@ def test_every_row_is_released_exactly_once_whatever_is_killed(seed: int, tmp_pa
     variant = VARIANTS[(seed - 1) % len(VARIANTS)]
     rng = random.Random(-seed)
     interval = rng.choice([0.1, 0.5, 1.0])
-    kills = plan(seed)
+    kills = random_kills(seed)
     told = f"seed {seed}, {variant.name}, interval {interval}: " + "; ".join(map(str, kills))
     print(told)
     with World(tmp_path, variant, checkpoint_interval=interval, retained_checkpoints=rng.choice([1, 3])) as world:

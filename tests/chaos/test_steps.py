@@ -19,7 +19,7 @@ from tests.chaos.results import Results, lose, readings
 from tests.chaos.retained import Outcome, check_retained, outcome
 from tests.chaos.world import Driver, World
 from tests.support.processes import stands_still
-from tests.support.steps import Step, environ
+from tests.support.storage_steps import StorageStep, stop_environ
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
@@ -32,7 +32,7 @@ CHOSEN = [CASES[place] for place in sorted(random.Random(SEED).sample(range(len(
 
 
 @pytest.mark.parametrize(("step", "when"), CHOSEN, ids=str)
-def test_a_batch_job_is_killed_at_a_step(step: Step, when: str, wanted: Outcome, tmp_path: Path) -> None:
+def test_a_batch_job_is_killed_at_a_step(step: StorageStep, when: str, wanted: Outcome, tmp_path: Path) -> None:
     rng = random.Random(f"{SEED} {step} {when}")
     kills = [(step, when)]
     if rng.random() < 0.6:
@@ -55,14 +55,14 @@ def test_a_batch_job_is_killed_at_a_step(step: Step, when: str, wanted: Outcome,
             print("; ".join(told))
 
 
-def _run(world: World, step: Step | None = None, when: str = "") -> Driver:
+def _run(world: World, step: StorageStep | None = None, when: str = "") -> Driver:
     """Run a driver until the step, or to its end if the step does not come.
 
     Check that it reads only the necessary splits.
     """
     before = Results(world.storage, world.root)
     to_read = {source: before.to_read(source) for source in ("left", "right")}
-    driver = world.start(env=environ(step, after=when == "after"))
+    driver = world.start(env=stop_environ(step, after=when == "after"))
     wait_until(lambda: stands_still(driver.pid) or driver.exit_code is not None, driver.tail, seconds=180)
     if driver.exit_code is None:
         assert step is not None

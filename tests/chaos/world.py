@@ -126,5 +126,12 @@ class World:
         """Return the job's state by a replay of the journal."""
         return Journal(self.storage, self.job_id).replay()
 
+    def has_left_history(self) -> bool:
+        """Return True if the live query reads a finished source no longer, and later checkpoints are released."""
+        if not (self.root / self.job_id / "journal").exists():
+            return False
+        state = self.state()
+        return bool(state.dropped) and state.last_released > 2
+
     def drain(self) -> None:
         write_request(self.storage, self.job_id, "drain", self.state().epoch)

@@ -11,7 +11,6 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointReleased,
     CheckpointTriggered,
-    Event,
     JobCreated,
     LateFilesFound,
     SourceEnded,
@@ -24,6 +23,7 @@ from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
+from tests.support.journals import write_events
 
 GRAPH = JobGraph(
     (JobVertex("daily", ("history", "live", "daily"), ("history", "live"), ("history",), ("lake",), bounded=False),), ()
@@ -37,12 +37,6 @@ def claim(root: str, job_id: str = "orders") -> Journal:
     return journal
 
 
-def write(journal: Journal, *events: Event) -> None:
-    for event in events:
-        journal.write(event)
-    journal.flush()
-
-
 @pytest.fixture
 def empty_root(tmp_path: Path) -> str:
     root = tmp_path / "root"
@@ -54,7 +48,7 @@ def empty_root(tmp_path: Path) -> str:
 def running(empty_root: str) -> Journal:
     """Write job ``orders``: checkpoint 1 released, 2 aborted, 3 completed and not released, 4 in progress."""
     journal = claim(empty_root)
-    write(
+    write_events(
         journal,
         JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), NOON),
         StatusChanged(JobStatus.RUNNING, NOON),

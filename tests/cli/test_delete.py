@@ -14,8 +14,8 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.client.kept_job import JOB, KeptJob
-from tests.client.past_job import PastJob
+from tests.client.ended_job import EndedJob
+from tests.client.persisted_job import JOB, PersistedJob
 
 Told = pytest.CaptureFixture[str]
 Ckpt = Callable[..., tuple[int, str, str]]
@@ -34,7 +34,7 @@ def ckpt(tmp_path: Path, capsys: Told) -> Ckpt:
 
 
 def test_it_says_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     files = job.files()
     size = sum(map(len, files.values()))
     assert ckpt("delete", "orders") == (
@@ -60,7 +60,7 @@ def test_it_says_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
 def test_what_is_refused_names_the_option_with_which_it_is_not(
     tmp_path: Path, ckpt: Ckpt, status: JobStatus, released: int, option: str
 ) -> None:
-    job = PastJob.run(tmp_path, status, released=released)
+    job = EndedJob.run(tmp_path, status, released=released)
     code, out, err = ckpt("delete", "orders")
     assert (code, out) == (2, "")
     assert f"job 'orders' is {status} and is not deleted" in err
@@ -71,7 +71,7 @@ def test_what_is_refused_names_the_option_with_which_it_is_not(
 
 
 def test_staged_output_that_is_left_is_named(tmp_path: Path, ckpt: Ckpt) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     _, out, _ = ckpt("delete", "orders", "--keep-staged")
     assert out.splitlines()[1:] == ["sink lake: what is staged was left where it is"]
     assert len(job.staged()) == 1
@@ -79,7 +79,7 @@ def test_staged_output_that_is_left_is_named(tmp_path: Path, ckpt: Ckpt) -> None
 
 def test_the_definition_says_what_the_journal_does_not(tmp_path: Path, ckpt: Ckpt) -> None:
     """Here the definition names the current folder of the lake."""
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     moved = job.lake.rename(tmp_path / "moved")
     file = tmp_path / "orders.py"
     file.write_text(
@@ -98,14 +98,14 @@ def test_the_definition_says_what_the_journal_does_not(tmp_path: Path, ckpt: Ckp
 
 def test_a_job_that_was_never_run_is_refused(tmp_path: Path, ckpt: Ckpt) -> None:
     assert ckpt("delete", "orders")[0] == 2
-    PastJob.run(tmp_path)
+    EndedJob.run(tmp_path)
     code, _, err = ckpt("delete", "visits")
     assert code == 2
     assert "there is no job 'visits'" in err
 
 
 def test_a_deleted_job_is_listed_if_that_is_asked_for_and_shown_with_what_it_was(tmp_path: Path, ckpt: Ckpt) -> None:
-    PastJob.run(tmp_path)
+    EndedJob.run(tmp_path)
     ckpt("delete", "orders")
     assert "no jobs" in ckpt("jobs")[1]
     assert ckpt("jobs", "--deleted")[1].splitlines()[1].split() == ["orders", "DELETED", "2", "2", "2", "-"]
@@ -119,7 +119,7 @@ def test_a_deleted_job_is_listed_if_that_is_asked_for_and_shown_with_what_it_was
 
 
 def test_a_deletion_that_was_interrupted_is_shown_with_what_to_do(tmp_path: Path, ckpt: Ckpt) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     deleting = Journal(job.storage, "orders")
     deleting.claim("t~delete", Worker(), 9.0, releases_only=True)
     deleting.write(DeletionBegun(JobStatus.FINISHED, 9.0))
@@ -131,13 +131,13 @@ def test_a_deletion_that_was_interrupted_is_shown_with_what_to_do(tmp_path: Path
 
 
 def test_other_jobs_have_no_deletion_to_show(tmp_path: Path, ckpt: Ckpt) -> None:
-    PastJob.run(tmp_path)
+    EndedJob.run(tmp_path)
     assert "deleted" not in ckpt("show", "orders")[1]
     assert json.loads(ckpt("show", "orders", "--json")[1])["deletion"] is None
 
 
 def test_what_a_job_keeps_for_others_is_shown_and_goes_if_that_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
-    job = KeptJob(open_storage(tmp_path / "root"))
+    job = PersistedJob(open_storage(tmp_path / "root"))
     code, told, _ = ckpt("show", JOB, "--partitions")
     assert (code, "keeps results of  clean" in " ".join(told.split("\n")[0:40])) == (0, True), told
     assert [line.split()[0] for line in told.splitlines() if line.startswith("clean/")] == ["clean/0", "clean/1"]

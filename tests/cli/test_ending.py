@@ -19,7 +19,8 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.cli.conftest import NOON, claim, write
+from tests.cli.conftest import NOON, claim
+from tests.support.journals import write_events
 from tests.support.waiting import wait_until
 
 told = RequestOutcome.parse
@@ -55,7 +56,7 @@ def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked(
 def test_a_job_that_does_not_run_cannot_be_stopped(
     status: str, running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(running, StatusChanged(JobStatus(status), NOON))
+    write_events(running, StatusChanged(JobStatus(status), NOON))
     assert main(["stop", "orders", "--root", empty_root]) == 2
     assert status in capsys.readouterr().err
     assert not Path(empty_root, "orders", "requests").exists()
@@ -85,7 +86,7 @@ def test_the_exit_code_says_whether_it_took_place(
 ) -> None:
     def drive() -> None:
         (request,) = wait_until(lambda: pending_requests(storage, "orders", 1, ()), "the request")
-        write(
+        write_events(
             running,
             RequestAnswered(request.name, kind, told(outcome), NOON),
             StatusChanged(JobStatus(status), NOON),
@@ -112,7 +113,7 @@ def test_a_job_whose_driver_is_gone_cannot_be_stopped(
     """No driver would read the request. ``ckpt show`` uses the same check."""
     journal = Journal(storage, "orders")
     journal.claim("t", replace(identify(), pid=os.getpid(), started="0"), NOON)
-    write(journal, StatusChanged(JobStatus.RUNNING, NOON))
+    write_events(journal, StatusChanged(JobStatus.RUNNING, NOON))
     assert main(["stop", "orders", "--root", empty_root]) == 2
     assert "its driver is gone" in capsys.readouterr().err
     assert storage.list("orders/requests") == []
@@ -125,7 +126,7 @@ HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bou
 
 
 def by_split(journal: Journal) -> None:
-    write(journal, PlanRecorded(JobGraph((HISTORY,), ()), {}, NOON))
+    write_events(journal, PlanRecorded(JobGraph((HISTORY,), ()), {}, NOON))
 
 
 def test_a_rescale_reaches_the_driver(

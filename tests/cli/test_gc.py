@@ -12,8 +12,8 @@ from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.cli.gc import _WHY
 from airflow_provider_ckpt.jobmaster.garbage import Reason
 from airflow_provider_ckpt.model.job_status import JobStatus
-from tests.client.left_job import LeftJob
-from tests.client.past_job import HERE, PastJob
+from tests.client.crashed_job import CrashedJob
+from tests.client.ended_job import HERE, EndedJob
 from tests.docs.examples import ROOT
 
 Told = pytest.CaptureFixture[str]
@@ -33,7 +33,7 @@ def ckpt(tmp_path: Path, capsys: Told) -> Ckpt:
 
 
 def test_it_says_what_it_would_delete_and_deletes_it_if_that_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     before = job.files()
     requests = sum(len(data) for path, data in before.items() if path.startswith("requests/"))
     told = (
@@ -49,7 +49,7 @@ def test_it_says_what_it_would_delete_and_deletes_it_if_that_is_said(tmp_path: P
 
 
 def test_a_job_that_runs_is_said_to_be_skipped(tmp_path: Path, ckpt: Ckpt) -> None:
-    LeftJob.run(tmp_path, JobStatus.RUNNING, HERE)
+    CrashedJob.run(tmp_path, JobStatus.RUNNING, HERE)
     assert ckpt("--delete")[:2] == (
         0,
         "job orders (RUNNING)\n  skipped: its driver lives\ndeleted: 0 files, 0 bytes\n",
@@ -57,7 +57,7 @@ def test_a_job_that_runs_is_said_to_be_skipped(tmp_path: Path, ckpt: Ckpt) -> No
 
 
 def test_what_cannot_be_read_is_an_error_and_no_absence(tmp_path: Path, ckpt: Ckpt) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     sorted((job.root / "orders/journal").glob("*.json"))[-1].write_text("{")
     code, out, err = ckpt("--delete")
     assert (code, out) == (1, "deleted: 0 files, 0 bytes\n")
@@ -67,7 +67,7 @@ def test_what_cannot_be_read_is_an_error_and_no_absence(tmp_path: Path, ckpt: Ck
 
 def test_a_job_and_a_root_that_are_not_there_are_refused(tmp_path: Path, ckpt: Ckpt) -> None:
     assert ckpt()[0] == 2
-    LeftJob.run(tmp_path)
+    CrashedJob.run(tmp_path)
     code, _, err = ckpt("visits")
     assert code == 2
     assert "there is no job 'visits'" in err
@@ -75,7 +75,7 @@ def test_a_job_and_a_root_that_are_not_there_are_refused(tmp_path: Path, ckpt: C
 
 def test_json_has_what_the_page_says_and_no_secret(tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CKPT_STORAGE_OPTIONS", '{"auto_mkdir": "hunter2"}')
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     (job.root / "photos").mkdir()
     (job.root / "photos/1.jpg").write_text("mine")
     code, out, err = ckpt("--json")

@@ -16,7 +16,8 @@ from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from tests.cli.conftest import NOON, claim, write
+from tests.cli.conftest import NOON, claim
+from tests.support.journals import write_events
 
 told = RequestOutcome.parse
 
@@ -28,7 +29,7 @@ def _files(root: str) -> set[Path]:
 def test_jobs_lists_every_job_with_its_last_checkpoints(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(claim(empty_root, "other"), StatusChanged(JobStatus.FINISHED, 0.0))
+    write_events(claim(empty_root, "other"), StatusChanged(JobStatus.FINISHED, 0.0))
     assert main(["jobs", "--root", empty_root]) == 0
     head, orders, other = (line.split() for line in capsys.readouterr().out.splitlines())
     assert head == ["JOB", "STATUS", "EPOCH", "COMPLETED", "RELEASED", "DAMAGE"]
@@ -73,7 +74,7 @@ def test_show_names_late_files_but_not_all_of_a_long_list(
 def test_show_says_what_became_of_a_stop_that_failed(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(
+    write_events(
         running,
         RequestAnswered("r1", "stop", told("accepted"), NOON + 801),
         RequestAnswered("r1", "stop", told("failed: the savepoint expired; the job goes on"), NOON + 900),

@@ -17,7 +17,8 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.cli.conftest import NOON, write
+from tests.cli.conftest import NOON
+from tests.support.journals import write_events
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ OTHER = JobVertex("other", ("other",), (), (), (), bounded=False)
 
 
 def streaming(journal: Journal) -> None:
-    write(journal, PlanRecorded(JobGraph((DAILY, OTHER), ()), {}, NOON))
+    write_events(journal, PlanRecorded(JobGraph((DAILY, OTHER), ()), {}, NOON))
 
 
 def test_a_reconfiguration_reaches_the_driver(
@@ -76,7 +77,7 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
     running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     streaming(running)
-    write(running, Reconfigured(1, {"daily": VertexSettings(trigger_interval=5.0)}, NOON))
+    write_events(running, Reconfigured(1, {"daily": VertexSettings(trigger_interval=5.0)}, NOON))
     changes = ["daily.state_partitions=16", "daily.trigger_interval=2s"]
     assert main(["reconfigure", "orders", *changes, "--plan", "--root", empty_root]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -108,7 +109,7 @@ def test_a_plan_says_what_would_be_other_than_it_is(
     """One limit replaces the other. The file of a function is read again if the function is requested again."""
     streaming(running)
     settings = VertexSettings(max_bytes_per_batch=1000, state_partitions=8, logic={"daily": "/a.py:job"})
-    write(running, Reconfigured(1, {"daily": settings}, NOON))
+    write_events(running, Reconfigured(1, {"daily": settings}, NOON))
     assert main(["reconfigure", "orders", change, "--plan", "--root", empty_root]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     assert [line for line in lines if not line.startswith("its state")] == told
@@ -134,7 +135,7 @@ def test_what_is_changed_is_shown(running: Journal, empty_root: str, capsys: pyt
     settings = VertexSettings(state_partitions=16, trigger_interval=2.0, logic={"daily": "v2.py:job"})
     took = {"daily": PhaseTimes(1.0, 0.5, 0.0, 1.5)}
     done = RequestOutcome.completed("daily stood still for 1.5 s")
-    write(running, Reconfigured(1, {"daily": settings}, NOON), ReconfigurationEnded(1, "r", done, took, NOON))
+    write_events(running, Reconfigured(1, {"daily": settings}, NOON), ReconfigurationEnded(1, "r", done, took, NOON))
     running.flush()
     assert main(["show", "orders", "--root", empty_root]) == 0
     assert "daily: trigger_interval=2, state_partitions=16, logic of daily from v2.py:job" in capsys.readouterr().out
@@ -149,13 +150,13 @@ def test_functions_are_assigned_while_nobody_runs_the_job(
     running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     streaming(running)
-    write(running, Reconfigured(1, {"daily": VertexSettings(logic={"daily": "bad.py:job"})}, NOON))
+    write_events(running, Reconfigured(1, {"daily": VertexSettings(logic={"daily": "bad.py:job"})}, NOON))
     command = ["reconfigure", "orders", "daily.logic=declared", "live.logic=v2.py:job", "--root", empty_root]
     assert main([*command, "--plan"]) == 0
     shown = capsys.readouterr().out
     assert "  daily.logic: bad.py:job -> declared\n" in shown
     assert "  live.logic: declared -> v2.py:job\n" in shown
-    write(running, StatusChanged(JobStatus.STOPPED, NOON))
+    write_events(running, StatusChanged(JobStatus.STOPPED, NOON))
     assert main([*command, "--next-run"]) == 0
     assert "job orders is STOPPED; its next run has what was assigned" in capsys.readouterr().out
     assert Journal(storage, "orders").refresh().settings == {"daily": VertexSettings(logic={"live": "v2.py:job"})}
@@ -177,7 +178,7 @@ def test_a_plan_of_a_change_of_queries_and_sources_says_who_stands_still_for_whi
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     graph = JobGraph((PARTS, DAILY, OTHER), (JobEdge("parts__other", "parts", "other", "other"),))
-    write(running, PlanRecorded(graph, {}, NOON))
+    write_events(running, PlanRecorded(graph, {}, NOON))
     changes = ["parts.parallelism=4", "daily.pool_weight=2"]
     assert main(["reconfigure", "orders", *changes, "--plan", "--root", empty_root]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -194,10 +195,10 @@ def test_show_tells_who_changed_the_job_last_and_why(
 ) -> None:
     streaming(running)
     settings = {"daily": VertexSettings(max_files_per_batch=4)}
-    write(running, Reconfigured(1, settings, NOON, by="KeepUp(daily)"))
+    write_events(running, Reconfigured(1, settings, NOON, by="KeepUp(daily)"))
     done = RequestOutcome.completed("daily stood still for 0.4 s")
     why = "each micro-batch is as large as it may be"
-    write(running, ReconfigurationEnded(1, None, done, {}, NOON, "KeepUp(daily)", why))
+    write_events(running, ReconfigurationEnded(1, None, done, {}, NOON, "KeepUp(daily)", why))
     assert main(["show", "orders", "--root", empty_root]) == 0
     shown = capsys.readouterr().out
     assert "by KeepUp(daily), because each micro-batch is as large as it may be: completed: daily stood still" in shown

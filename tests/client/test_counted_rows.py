@@ -13,16 +13,16 @@ from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 from airflow_provider_ckpt.triggers.release_event import release_events
-from tests.client.past_job import PastJob
+from tests.client.ended_job import EndedJob
 
 
-def handle_of(job: PastJob, checkpoint: int) -> Handle:
+def handle_of(job: EndedJob, checkpoint: int) -> Handle:
     """Return the handle of the only batch that the checkpoint adds to its predecessor."""
     found = [dict(one.handles["lake"]) for _, one in job._log("v").records(0) if isinstance(one, Batch)]
     return found[checkpoint - 1]
 
 
-def definition(job: PastJob) -> Job:
+def definition(job: EndedJob) -> Job:
     """Return the job as it ran."""
     found = Job("orders")
 
@@ -35,7 +35,7 @@ def definition(job: PastJob) -> Job:
 
 
 def test_r9_rows_of_an_answer_that_was_lost_are_told_with_the_next_checkpoint(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path, JobStatus.STOPPED, released=0)
+    job = EndedJob.run(tmp_path, JobStatus.STOPPED, released=0)
     job.sink.bind(SinkContext("orders", "lake")).release([handle_of(job, 1)], 1)  # and then it was killed
     (event,) = job.client.release(definition(job))
     assert {name: event.sinks["lake"][name] for name in ("rows", "earlier_rows")} == {"rows": 2, "earlier_rows": 1}
@@ -44,7 +44,7 @@ def test_r9_rows_of_an_answer_that_was_lost_are_told_with_the_next_checkpoint(tm
 
 
 def test_r9_they_are_told_if_the_next_checkpoint_has_none_and_the_job_goes_on(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path, JobStatus.STOPPED, released=1)
+    job = EndedJob.run(tmp_path, JobStatus.STOPPED, released=1)
     bound = job.sink.bind(SinkContext("orders", "lake"))
     bound.release([handle_of(job, 2)], 2)  # and then it was killed
     journal = job.claimed("shop~t2")
@@ -59,7 +59,7 @@ def test_r9_they_are_told_if_the_next_checkpoint_has_none_and_the_job_goes_on(tm
 
 def test_r9_a_sink_that_has_the_checkpoint_keeps_what_was_told_of_it(tmp_path: Path) -> None:
     """Only another sink lacked the checkpoint, so `ckpt release` calls that sink alone."""
-    job = PastJob.run(tmp_path, JobStatus.STOPPED, released=1)
+    job = EndedJob.run(tmp_path, JobStatus.STOPPED, released=1)
     counts = job.sink.bind(SinkContext("orders", "lake")).release([handle_of(job, 2)], 2)
     journal = job.claimed("shop~t2")
     journal.write(ev.SinkReleased("lake", 2, 2.0, counts))

@@ -28,17 +28,17 @@ from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.client.past_job import ELSEWHERE, GONE, GRAPH, HERE, PastJob
-from tests.client.shelf import Shelf
+from tests.client.ended_job import ELSEWHERE, GONE, GRAPH, HERE, EndedJob
+from tests.client.release_log_sink import ReleaseLogSink
 
-Make = Callable[..., PastJob]
+Make = Callable[..., EndedJob]
 FINISHED, STOPPED, FAILED = JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED
 RUNNING, RESTARTING = JobStatus.RUNNING, JobStatus.RESTARTING
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    return lambda *args, **given: PastJob.run(tmp_path, *args, **given)
+    return lambda *args, **given: EndedJob.run(tmp_path, *args, **given)
 
 
 def test_a_finished_job_goes_with_what_it_had_and_what_it_released_stays(make: Make) -> None:
@@ -132,7 +132,7 @@ def test_one_whose_driver_is_seen_alive_is_refused_whatever_is_said(make: Make, 
 
 
 def test_one_whose_first_driver_has_only_claimed_it_is_refused(tmp_path: Path) -> None:
-    job = PastJob(tmp_path)
+    job = EndedJob(tmp_path)
     job.claimed("t1", ELSEWHERE)
     with pytest.raises(JobNotOverError, match="is not RUNNING yet and"):
         job.client.delete(unfinished=True)
@@ -216,8 +216,8 @@ def test_a_sink_of_another_kind_is_named_and_cleaned_up_with_the_definition(make
     job = make()
     plan = job.client.state().plan
     assert plan is not None
-    shelf = Shelf(tmp_path / "shelf.json")
-    sinks = {"lake": SinkDefinition("checkpoint", shelf.definition())}
+    sink = ReleaseLogSink(tmp_path / "release_log.json")
+    sinks = {"lake": SinkDefinition("checkpoint", sink.definition())}
     journal = Journal(job.storage, "orders")
     journal.claim("t2", GONE, 6.0)
     journal.write(ev.PlanRecorded(plan.graph, {}, 6.0, JobDefinition("streaming", {}, {}, sinks)))

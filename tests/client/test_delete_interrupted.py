@@ -36,7 +36,7 @@ from airflow_provider_ckpt.testing.crash import (
     WrappedStorage,
     crash_points,
 )
-from tests.client.past_job import GONE, PastJob
+from tests.client.ended_job import GONE, EndedJob
 
 STATUSES = [JobStatus.FINISHED, JobStatus.FAILED, JobStatus.RUNNING]
 UNRELEASED = 1
@@ -63,9 +63,9 @@ class Worlds:
     count: int = 0
 
     def __post_init__(self) -> None:
-        PastJob.run(self.folder / "first", self.status, released=UNRELEASED)
+        EndedJob.run(self.folder / "first", self.status, released=UNRELEASED)
 
-    def another(self, of: PastJob | None = None) -> PastJob:
+    def another(self, of: EndedJob | None = None) -> EndedJob:
         """Return a copy of the job.
 
         Its journaled paths still lead to the lake of the first job, so callers pass the sinks.
@@ -73,19 +73,19 @@ class Worlds:
         self.count += 1
         folder = self.folder / str(self.count)
         shutil.copytree(self.folder / "first" if of is None else of.folder, folder)
-        return PastJob(folder)
+        return EndedJob(folder)
 
 
-def delete(job: PastJob, root: Storage, lake: Storage) -> DeletedJob:
+def delete(job: EndedJob, root: Storage, lake: Storage) -> DeletedJob:
     client = JobClient(root, "orders")
     return client.delete(job.definition(lake), unfinished=True, abandoned=True, discard_unreleased=True)
 
 
-def delete_again(job: PastJob) -> DeletedJob:
+def delete_again(job: EndedJob) -> DeletedJob:
     return delete(job, read_root(open_storage(job.root)), open_storage(job.lake))
 
 
-def take_over(job: PastJob) -> JobState:
+def take_over(job: EndedJob) -> JobState:
     """Claim the job as a driver does. The driver decides from the very state that its claim follows."""
     options = RunOptions(job="orders.py:job", root=str(job.root), job_id="orders", resume_failed=True)
     journal = Journal(job.storage, "orders")
@@ -99,11 +99,11 @@ def take_over(job: PastJob) -> JobState:
     return journal.state
 
 
-def is_whole(job: PastJob, first: PastJob) -> bool:
+def is_whole(job: EndedJob, first: EndedJob) -> bool:
     return (job.files(), job.staged()) == (first.files(), first.staged())
 
 
-def is_gone(job: PastJob) -> bool:
+def is_gone(job: EndedJob) -> bool:
     return (job.parts(), job.staged()) == (["journal"], [])
 
 
@@ -111,7 +111,7 @@ def is_gone(job: PastJob) -> bool:
 @pytest.mark.parametrize("status", STATUSES)
 def test_r16_a_deletion_may_die_at_every_verb(status: JobStatus, tmp_path: Path) -> None:
     worlds = Worlds(tmp_path, status)
-    first, verbs = PastJob(tmp_path / "first"), Verbs()
+    first, verbs = EndedJob(tmp_path / "first"), Verbs()
     whole = worlds.another()
     delete(whole, FileByFile(whole.storage, verbs=verbs), FileByFile(open_storage(whole.lake), verbs=verbs))
     assert is_gone(whole)
@@ -229,7 +229,7 @@ class Between(WrappedStorage):
 
 
 def test_r8_a_driver_that_claims_the_job_before_it_is_said_keeps_everything(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path, JobStatus.FAILED)
+    job = EndedJob.run(tmp_path, JobStatus.FAILED)
     files, staged, drivers = job.files(), job.staged(), []
     root = Between(job.storage, "list", "orders/vertices", lambda: drivers.append(job.claimed("shop~t2")))
     with pytest.raises(FencedError, match="owned by attempt shop~t2"):
@@ -240,7 +240,7 @@ def test_r8_a_driver_that_claims_the_job_before_it_is_said_keeps_everything(tmp_
 
 
 def test_a_driver_that_claims_the_job_before_the_claim_is_seen_by_it(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path, JobStatus.FAILED)
+    job = EndedJob.run(tmp_path, JobStatus.FAILED)
     files = job.files()
     claims: list[Journal] = []
 
@@ -256,7 +256,7 @@ def test_a_driver_that_claims_the_job_before_the_claim_is_seen_by_it(tmp_path: P
 
 
 def test_of_two_deletions_at_once_the_later_one_completes_and_the_other_harms_nothing(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     output, later = job.output(), []
     root = Between(job.storage, "delete_tree", "orders/vertices", lambda: later.append(job.client.delete()))
     with pytest.raises(FencedError):
@@ -267,7 +267,7 @@ def test_of_two_deletions_at_once_the_later_one_completes_and_the_other_harms_no
 
 
 def test_a_release_that_was_overtaken_by_the_deletion_writes_nothing(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path, JobStatus.FAILED, GONE, released=UNRELEASED)
+    job = EndedJob.run(tmp_path, JobStatus.FAILED, GONE, released=UNRELEASED)
     releasing = Journal(job.storage, "orders")
     releasing.claim("shop~t1~release", Worker(), 6.0, releases_only=True)
     job.client.delete(unfinished=True, discard_unreleased=True)

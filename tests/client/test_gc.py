@@ -24,8 +24,8 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import frozen_path, late_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.client.left_job import DATA, GRAPH, HISTORY, PARTITION, LeftJob, V
-from tests.client.past_job import ELSEWHERE, GONE, HERE, PastJob
+from tests.client.crashed_job import DATA, GRAPH, HISTORY, PARTITION, CrashedJob, V
+from tests.client.ended_job import ELSEWHERE, GONE, HERE, EndedJob
 
 RUNNING, STOPPED, FINISHED = JobStatus.RUNNING, JobStatus.STOPPED, JobStatus.FINISHED
 LOST = {
@@ -39,7 +39,7 @@ LOST = {
 }
 
 
-def of(job: LeftJob | PastJob, *, delete: bool = False) -> JobGarbage:
+def of(job: CrashedJob | EndedJob, *, delete: bool = False) -> JobGarbage:
     [found] = collect_garbage(job.root, "orders", delete=delete).jobs
     return found
 
@@ -52,7 +52,7 @@ def paths(found: JobGarbage) -> set[str]:
 def test_r5_what_attempts_that_are_over_have_left_is_told_and_nothing_is_touched(
     tmp_path: Path, status: JobStatus
 ) -> None:
-    job = LeftJob.run(tmp_path, status)
+    job = CrashedJob.run(tmp_path, status)
     before, staged = job.storage.files(""), job.staged()
     found = of(job)
     assert paths(found) == LOST
@@ -62,7 +62,7 @@ def test_r5_what_attempts_that_are_over_have_left_is_told_and_nothing_is_touched
 
 
 def test_with_delete_exactly_that_goes_and_the_next_driver_goes_on(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     told = of(job)
     before = job.files()
     deleted = of(job, delete=True)
@@ -81,7 +81,7 @@ def test_with_delete_exactly_that_goes_and_the_next_driver_goes_on(tmp_path: Pat
 
 def test_nothing_is_written_to_the_journal(tmp_path: Path) -> None:
     """A claim would end a driver that lives where this host cannot see it, and the claim would stay for ever."""
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     before = job.storage.files("orders/journal")
     of(job, delete=True)
     assert job.storage.files("orders/journal") == before
@@ -98,7 +98,7 @@ def test_nothing_is_written_to_the_journal(tmp_path: Path) -> None:
 def test_r8_a_job_that_somebody_runs_or_may_run_is_skipped_and_said_to_be(
     tmp_path: Path, status: JobStatus, worker: Worker, words: str
 ) -> None:
-    job = LeftJob.run(tmp_path, status, worker)
+    job = CrashedJob.run(tmp_path, status, worker)
     journal = Journal(job.storage, "orders")
     if status is RUNNING:
         journal.claim("shop~t4", worker, 1.0)
@@ -110,7 +110,7 @@ def test_r8_a_job_that_somebody_runs_or_may_run_is_skipped_and_said_to_be(
 
 
 def test_of_a_job_for_workers_who_may_go_on_without_a_jobmaster_nothing_is_deleted(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     journal = job.claimed(4)
     journal.write(ev.DeploymentPrepared(4, 1.0))
     journal.write(ev.StatusChanged(RUNNING, 1.0))
@@ -119,7 +119,7 @@ def test_of_a_job_for_workers_who_may_go_on_without_a_jobmaster_nothing_is_delet
 
 def test_r8_an_attempt_that_had_not_begun_makes_nothing_garbage(tmp_path: Path) -> None:
     """The next attempt resumes from the folder before it. That folder's attempt may be alive and may commit there."""
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     for subtask in (HISTORY, V):
         job.storage.delete(f"{job.home(subtask)}/spark/0003-n3.json")
     found = of(job)
@@ -128,7 +128,7 @@ def test_r8_an_attempt_that_had_not_begun_makes_nothing_garbage(tmp_path: Path) 
 
 
 def test_r1_what_is_prepared_and_may_still_be_published_stays(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     of(job, delete=True)
     assert job.storage.exists(f"{PARTITION}/{DATA}/0002-n2-1-kept/0.parquet")
     assert "0002-n2-1-kept" in job.staged()
@@ -136,7 +136,7 @@ def test_r1_what_is_prepared_and_may_still_be_published_stays(tmp_path: Path) ->
 
 
 def test_of_a_subtask_at_its_end_what_its_last_attempt_has_left_goes_too(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     log = job.log(HISTORY)
     log.end_of_data("finish")
     log.end_of_partition()
@@ -145,7 +145,7 @@ def test_of_a_subtask_at_its_end_what_its_last_attempt_has_left_goes_too(tmp_pat
 
 
 def test_in_batch_mode_an_attempt_that_another_one_follows_is_over(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     for subtask in (HISTORY, V):
         job.storage.delete_tree(f"{job.home(subtask)}/spark")
         job.storage.delete_tree(f"{job.home(subtask)}/prepared")
@@ -159,7 +159,7 @@ def test_in_batch_mode_an_attempt_that_another_one_follows_is_over(tmp_path: Pat
 
 
 def test_r5_what_a_job_of_the_same_id_under_another_root_has_staged_stays(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     shutil.copytree(
         job.lake / "_ckpt/orders/lake/staging/0002-n2-1-lost", job.lake / "_ckpt/orders/lake/staging/0002-zz-1-n"
     )
@@ -168,7 +168,7 @@ def test_r5_what_a_job_of_the_same_id_under_another_root_has_staged_stays(tmp_pa
 
 
 def test_of_an_operator_that_was_removed_everything_goes_but_its_log(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     journal = job.claimed(4)
     journal.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[1:], ()), {}, 6.0, job.definition()))
     journal.write(ev.StatusChanged(STOPPED, 7.0))
@@ -184,7 +184,7 @@ def test_of_an_operator_that_was_removed_everything_goes_but_its_log(tmp_path: P
 
 
 def test_of_what_was_there_before_a_job_was_begun_anew_the_list_and_the_subtasks_go(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     journal = job.claimed(4)
     journal.write(ev.Restored(0, {}, 6.0, anew=True))
     journal.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[:1], ()), {}, 6.0, job.definition()))
@@ -200,7 +200,7 @@ def test_of_what_was_there_before_a_job_was_begun_anew_the_list_and_the_subtasks
 
 
 def test_of_a_finished_job_what_its_clean_up_would_have_deleted(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     output = job.output()
     found = of(job)
     wanted = {"orders/requests", "0001-a1-3-n3"}
@@ -213,7 +213,7 @@ def test_of_a_finished_job_what_its_clean_up_would_have_deleted(tmp_path: Path) 
 
 
 def test_r16_of_one_with_unreleased_checkpoints_nothing(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path, released=1)
+    job = EndedJob.run(tmp_path, released=1)
     found = of(job, delete=True)
     assert found.garbage == ()
     assert found.skipped is not None
@@ -221,7 +221,7 @@ def test_r16_of_one_with_unreleased_checkpoints_nothing(tmp_path: Path) -> None:
 
 
 def test_of_a_deleted_job_what_was_written_since(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     job.client.delete()
     assert of(job).garbage == ()
     job.storage.create("orders/vertices/v/0/spark/0001-a1/offsets/9", b"1234")
@@ -232,7 +232,7 @@ def test_of_a_deleted_job_what_was_written_since(tmp_path: Path) -> None:
 
 
 def test_one_whose_deletion_was_interrupted_is_left_to_it(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     deleting = Journal(job.storage, "orders")
     deleting.claim("t~delete", Worker(), 9.0, releases_only=True)
     deleting.write(ev.DeletionBegun(FINISHED, 9.0))
@@ -241,7 +241,7 @@ def test_one_whose_deletion_was_interrupted_is_left_to_it(tmp_path: Path) -> Non
 
 
 def test_a_sink_of_another_kind_is_named_and_what_it_has_staged_is_left(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     journal = job.claimed(4)
     sinks = {"lake": SinkDefinition("checkpoint", {"type": "shop.Table"})}
     journal.write(ev.PlanRecorded(GRAPH, {}, 6.0, JobDefinition("streaming", {}, {}, sinks)))
@@ -256,7 +256,7 @@ def test_a_sink_of_another_kind_is_named_and_what_it_has_staged_is_left(tmp_path
 
 
 def test_of_a_damaged_journal_nothing_is_deleted_and_it_is_named(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     sorted((job.root / "orders/journal").glob("*.json"))[-1].write_text("{")
     before = job.files()
     for delete in (False, True):
@@ -266,7 +266,7 @@ def test_of_a_damaged_journal_nothing_is_deleted_and_it_is_named(tmp_path: Path)
 
 @pytest.mark.parametrize("subtask", ["history", "v"])
 def test_of_a_damaged_log_nothing_is_deleted_also_of_other_subtasks(tmp_path: Path, subtask: str) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     (job.root / subtask_log_path("orders", subtask, 0) / "00000001.json").write_text("{")
     before = job.files()
     report = collect_garbage(job.root, delete=True)
@@ -275,7 +275,7 @@ def test_of_a_damaged_log_nothing_is_deleted_also_of_other_subtasks(tmp_path: Pa
 
 
 def test_of_a_log_that_is_gone_and_covered_nothing_is_deleted(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     shutil.rmtree(job.root / subtask_log_path("orders", "v", 0))
     before = job.files()
     found = of(job, delete=True)
@@ -285,7 +285,7 @@ def test_of_a_log_that_is_gone_and_covered_nothing_is_deleted(tmp_path: Path) ->
 
 
 def test_a_prepared_record_that_cannot_be_read_stops_it(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     (job.root / "orders/vertices/v/0/prepared/0002-n2.json").write_text("{")
     before = job.files()
     assert of(job, delete=True).problem is not None
@@ -293,7 +293,7 @@ def test_a_prepared_record_that_cannot_be_read_stops_it(tmp_path: Path) -> None:
 
 
 def test_a_lake_that_cannot_be_listed_is_no_empty_one(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     job.lake.rename(tmp_path / "away")
     job.lake.symlink_to(job.lake)
     before = job.files()
@@ -302,7 +302,7 @@ def test_a_lake_that_cannot_be_listed_is_no_empty_one(tmp_path: Path) -> None:
 
 
 def test_a_job_with_a_problem_holds_up_no_other(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     Journal(job.storage, "visits").claim("t1", GONE, 1.0)
     (job.root / "visits/journal/00000000.json").write_text("{")
     report = collect_garbage(job.root, delete=True)
@@ -314,7 +314,7 @@ def test_a_job_with_a_problem_holds_up_no_other(tmp_path: Path) -> None:
 
 
 def test_what_is_no_job_is_named_and_never_touched(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     for path in ("copy/vertices/v/0/log/00000000.json", "photos/1.jpg", "notes.txt", ".hidden", "a b/c"):
         (job.root / path).parent.mkdir(parents=True, exist_ok=True)
         (job.root / path).write_text("mine")
@@ -327,7 +327,7 @@ def test_what_is_no_job_is_named_and_never_touched(tmp_path: Path) -> None:
 
 
 def test_temporary_files_go_when_they_are_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     of(job, delete=True)
     left = [job.root / f"orders/journal/.tmp-{'0' * 16}", job.root / f".probe-{'1' * 16}"]
     for path in left:
@@ -344,13 +344,13 @@ def test_temporary_files_go_when_they_are_nobodys(tmp_path: Path, monkeypatch: p
 def test_a_root_that_is_none_and_a_job_that_is_not_there_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NoRootError):
         collect_garbage(tmp_path / "root")
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     with pytest.raises(NoSuchJobError, match="visits"):
         collect_garbage(job.root, "visits")
 
 
 def test_in_an_object_store_it_is_the_same(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     memory = open_storage(f"memory://{uuid.uuid4().hex}")
     for path, _ in job.storage.files(""):
         memory.create(path, job.storage.read(path))
@@ -362,7 +362,7 @@ def test_in_an_object_store_it_is_the_same(tmp_path: Path) -> None:
 
 
 def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     report: GarbageReport = collect_garbage(job.root)
     before, staged = sum(size for _, size in job.storage.files("")), len(job.staged())
     done = collect_garbage(job.root, delete=True)
@@ -373,7 +373,7 @@ def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
 
 
 def test_r5_a_copy_for_a_trial_goes_with_its_attempt_and_not_while_that_may_be_trying_it(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path, RUNNING)
+    job = CrashedJob.run(tmp_path, RUNNING)
     for name in ("0001-n1-1", "0002-n2-12", "0003-n3-2", "notes"):
         job.storage.create(f"orders/vertices/v/0/trial/{name}/offsets/0", b"copied")
     expected = {f"orders/vertices/v/0/trial/{name}" for name in ("0001-n1-1", "0002-n2-12")}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from airflow_provider_ckpt.client.garbage_collection import collect_garbage
-from tests.client.left_job import LeftJob
+from tests.client.crashed_job import CrashedJob
 
 
 def test_a_folder_with_a_strange_digit_is_nothing(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     for folder in ("orders/vertices/history/²", "orders/deployments/²", "orders/checkpoints/chk-²"):
         (job.root / folder).mkdir(parents=True)
         (job.root / folder / "mine").write_text("mine")

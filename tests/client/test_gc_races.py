@@ -28,8 +28,8 @@ from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, WrappedStorage, crash_points
-from tests.client.left_job import GRAPH, HISTORY, LeftJob, V
-from tests.client.past_job import HERE
+from tests.client.crashed_job import GRAPH, HISTORY, CrashedJob, V
+from tests.client.ended_job import HERE
 
 Act = Callable[[str, str], None]
 
@@ -90,19 +90,19 @@ class Driver:
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("first")
-    LeftJob.run(folder)
+    CrashedJob.run(folder)
     return folder
 
 
-def again(first: Path, folder: Path) -> LeftJob:
+def again(first: Path, folder: Path) -> CrashedJob:
     """Restore the job in the same place, because the journal has the path of the lake."""
     for part in ("root", "lake"):
         shutil.rmtree(folder / part, ignore_errors=True)
         shutil.copytree(first / part, folder / part)
-    return LeftJob(folder)
+    return CrashedJob(folder)
 
 
-def collect(job: LeftJob, act: Act) -> set[str]:
+def collect(job: CrashedJob, act: Act) -> set[str]:
     """Collect garbage and return the deleted paths.
 
     The journal leads to the sink, in the lake of the first job.
@@ -111,12 +111,12 @@ def collect(job: LeftJob, act: Act) -> set[str]:
     return {one.path for one in done.garbage}
 
 
-def named(job: LeftJob, part: str) -> set[str]:
+def named(job: CrashedJob, part: str) -> set[str]:
     """Return the files whose path contains ``part``, without requests, whose random names may contain anything."""
     return {path for path in job.files() if part in path and "requests/" not in path}
 
 
-def verbs_of_a_collection(job: LeftJob) -> list[str]:
+def verbs_of_a_collection(job: CrashedJob) -> list[str]:
     seen: list[str] = []
     collect(job, lambda verb, path: seen.append(f"{verb} {path}"))
     return seen
@@ -125,7 +125,7 @@ def verbs_of_a_collection(job: LeftJob) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("pace", [1, 100])
 def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp_path: Path, pace: int) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / f"copy{pace}")
     verbs = verbs_of_a_collection(job)
     assert len(verbs) > 60
@@ -155,7 +155,7 @@ def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
     first: Path, tmp_path: Path, pace: int
 ) -> None:
     """The result must not depend on claims, because a driver may always act between a listing and a deletion."""
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / f"told{pace}")
     Driver(job.next_driver(), 0, 0).finish()
     alone = named(job, "/0004")
@@ -175,7 +175,7 @@ def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
 def test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_of_the_new_one(
     first: Path, tmp_path: Path
 ) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     removed = job.claimed(4)
     removed.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[1:], ()), {}, 6.0, job.definition()))
     removed.write(ev.StatusChanged(JobStatus.STOPPED, 7.0))
@@ -196,7 +196,7 @@ def test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_o
     assert some > 10
 
 
-def brought_back(job: LeftJob) -> Iterator[None]:
+def brought_back(job: CrashedJob) -> Iterator[None]:
     """Claim epoch 5 and start a removed operator from scratch."""
     journal = job.claimed(5)
     journal.write(ev.PlanRecorded(GRAPH, {}, 8.0, job.definition()))
@@ -210,7 +210,7 @@ def brought_back(job: LeftJob) -> Iterator[None]:
 
 
 def test_what_a_driver_has_deleted_between_the_list_and_the_look_is_no_problem(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     gone: list[str] = []
 
     def forget(verb: str, path: str) -> None:
@@ -223,13 +223,13 @@ def test_what_a_driver_has_deleted_between_the_list_and_the_look_is_no_problem(t
     assert Reason.REQUEST not in {one.reason for one in found}
 
 
-def told_beside(job: LeftJob, act: Act) -> list[Garbage]:
+def told_beside(job: CrashedJob, act: Act) -> list[Garbage]:
     [found] = collect_garbage(Met(job.storage, act), "orders").jobs
     assert found.problem is None
     return list(found.garbage)
 
 
-def delete_by_hand(job: LeftJob, found: list[Garbage]) -> None:
+def delete_by_hand(job: CrashedJob, found: list[Garbage]) -> None:
     staging = open_storage(job.lake)
     for one in found:
         if one.sink is not None:
@@ -240,7 +240,7 @@ def delete_by_hand(job: LeftJob, found: list[Garbage]) -> None:
 
 def test_whoever_has_claimed_the_job_between_the_looks_keeps_everything(tmp_path: Path) -> None:
     """The new driver collects by itself, and until then the garbage does no harm."""
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     before, looks = job.files(), []
 
     def claim(verb: str, path: str) -> None:
@@ -254,7 +254,7 @@ def test_whoever_has_claimed_the_job_between_the_looks_keeps_everything(tmp_path
 
 
 def test_whoever_claims_the_job_while_it_is_deleted_stops_that(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     deleted: list[str] = []
 
     def claim(verb: str, path: str) -> None:
@@ -270,7 +270,7 @@ def test_whoever_claims_the_job_while_it_is_deleted_stops_that(tmp_path: Path) -
 
 
 def test_a_driver_that_is_seen_to_live_by_then_stops_it(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     looks: list[str] = []
 
     def live(verb: str, path: str) -> None:
@@ -289,7 +289,7 @@ def test_what_is_needed_again_by_the_second_look_stays(tmp_path: Path) -> None:
 
     The test removes a marker between the listings, which no process does.
     """
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     looks: list[str] = []
 
     def unmark(verb: str, path: str) -> None:
@@ -304,7 +304,7 @@ def test_what_is_needed_again_by_the_second_look_stays(tmp_path: Path) -> None:
 
 def test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over(tmp_path: Path) -> None:
     """The new attempt is copying its predecessor's folder."""
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
 
     def opened(verb: str, path: str) -> None:
         if (verb, path) == ("files", "orders/vertices/history/0"):
@@ -322,7 +322,7 @@ def test_r1_a_paused_attempt_that_prepares_and_commits_behind_one_that_had_not_b
 
     The next attempt takes over the folder of epoch 2. Its newest staged batch may still be unnamed.
     """
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     for subtask in (HISTORY, V):
         job.storage.delete(f"{job.home(subtask)}/spark/0003-n3.json")
     second = AttemptId(2, 0, "n2")
@@ -340,7 +340,7 @@ def test_r5_of_a_publication_between_the_looks_at_the_record_and_at_the_log_noth
     first: Path, tmp_path: Path
 ) -> None:
     """The newest attempt lives, and publishes its predecessor's prepared batch while the collection reads."""
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "published")
     at, told = 0, 1
     while told >= at:
@@ -355,13 +355,13 @@ def test_r5_of_a_publication_between_the_looks_at_the_record_and_at_the_log_noth
     assert at > 30
 
 
-def recovered(job: LeftJob) -> Iterator[None]:
+def recovered(job: CrashedJob) -> Iterator[None]:
     for subtask in GRAPH.subtasks:
         recover(job, subtask)
     yield
 
 
-def recover(job: LeftJob, subtask: SubtaskId) -> None:
+def recover(job: CrashedJob, subtask: SubtaskId) -> None:
     one = job.prepared(subtask).read(AttemptId(2, 0, "n2"))
     assert one is not None
     log = job.log(subtask)
@@ -373,7 +373,7 @@ def recover(job: LeftJob, subtask: SubtaskId) -> None:
 
 
 def test_it_may_die_at_every_verb_and_be_asked_again(first: Path, tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "dies")
     verbs = Verbs()
     collect_garbage(CrashingStorage(job.storage, verbs=verbs), "orders", delete=True)
@@ -389,7 +389,7 @@ def test_it_may_die_at_every_verb_and_be_asked_again(first: Path, tmp_path: Path
 
 
 def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(first: Path, tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "mute")
     before, staged = job.files(), job.staged()
     verbs = verbs_of_a_collection(job)
@@ -415,7 +415,7 @@ def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(first: P
 
 
 def test_a_deletion_that_fails_is_told_with_what_was_deleted_before_it(tmp_path: Path) -> None:
-    job = LeftJob.run(tmp_path)
+    job = CrashedJob.run(tmp_path)
     deleted: list[str] = []
 
     def fail(verb: str, path: str) -> None:

@@ -4,11 +4,9 @@ would."""
 from __future__ import annotations
 
 import copy
-import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +26,6 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -38,7 +35,9 @@ from airflow_provider_ckpt.storage.errors import ForeignRootError, InvalidJobIdE
 from airflow_provider_ckpt.storage.local import LocalStorage
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
-from tests.journal.samples import one_of_each
+from tests.client.ended_job import GONE
+from tests.journal.samples import one_event_of_each
+from tests.support.journals import write_events
 
 told = RequestOutcome.parse
 
@@ -74,12 +73,6 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def write(journal: Journal, *events: ev.Event) -> None:
-    for event in events:
-        journal.write(event)
-    journal.flush()
-
-
 def ended(status: JobStatus) -> ev.StatusChanged:
     return ev.StatusChanged(status, 2.0)
 
@@ -95,7 +88,7 @@ def test_a_job_is_looked_at_before_it_was_run_and_before_there_is_a_root(world: 
     assert client.look() == JobState("orders")
     driver = world.driver()
     assert client.look() == driver.state
-    write(driver, ended(JobStatus.FINISHED))
+    write_events(driver, ended(JobStatus.FINISHED))
     assert client.look().status is JobStatus.FINISHED
 
 
@@ -113,7 +106,7 @@ def test_a_job_that_was_never_run_is_told_with_those_that_were(world: World) -> 
 
 
 def test_checkpoints_are_values_oldest_first(world: World) -> None:
-    write(
+    write_events(
         world.driver(),
         ev.CheckpointTriggered(1, 10.0),
         ev.CheckpointAborted(1, "CHECKPOINT_EXPIRED", 20.0),
@@ -130,11 +123,11 @@ def test_checkpoints_are_values_oldest_first(world: World) -> None:
 def test_a_state_stays_as_it_was_seen(world: World) -> None:
     """The test changes every field: a state that was returned must not grow with the journal's own state."""
     driver, client = world.driver(), world.client()
-    write(driver, *[event for event in one_of_each() if not isinstance(event, ev.EpochClaimed)])
+    write_events(driver, *[event for event in one_event_of_each() if not isinstance(event, ev.EpochClaimed)])
     seen = client.look()
     before = copy.deepcopy(seen)
     assert seen == driver.state
-    write(
+    write_events(
         driver,
         ev.CheckpointTriggered(7, 1.0),
         ev.CheckpointCompleted(7, 1.0, 2.0, "checkpoint", {}, {}),
@@ -177,12 +170,12 @@ def test_an_id_that_can_be_none_and_a_foreign_root_are_refused(world: World) -> 
 @pytest.mark.parametrize("status", [JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED])
 def test_a_job_is_waited_for_until_it_has_ended(world: World, status: JobStatus) -> None:
     driver = world.driver()
-    world.then = lambda: write(driver, ended(JobStatus.RESTARTING), ended(status))
+    world.then = lambda: write_events(driver, ended(JobStatus.RESTARTING), ended(status))
     assert (world.client().wait().status, world.sleeps) == (status, 2)
 
 
 def test_a_job_that_begins_later_is_waited_for_and_a_restart_is_no_end(world: World) -> None:
-    world.then = lambda: write(world.driver(), ended(JobStatus.RESTARTING))
+    world.then = lambda: write_events(world.driver(), ended(JobStatus.RESTARTING))
     state = world.client().wait(lambda state: state.status is JobStatus.RESTARTING, timeout=60)
     assert not has_ended(state)
     with pytest.raises(JobWaitTimeoutError, match=r"'orders' is RESTARTING.*within 3 s"):
@@ -237,14 +230,14 @@ def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked_and_its_ans
     with pytest.raises(JobNotEndedError, match="has not answered"):
         world.client().answer(request, 2.0)
     world.sleeps = 0
-    world.then = lambda: write(driver, ended(JobStatus.RESTARTING))
+    world.then = lambda: write_events(driver, ended(JobStatus.RESTARTING))
     assert world.client().answer(request, 60.0).state.status is JobStatus.RESTARTING
     assert world.sleeps == 2
 
 
 def test_a_first_driver_that_is_seen_to_be_gone_before_it_ran_is_not_asked(world: World) -> None:
     driver = Journal(open_root(open_storage(world.root)), "orders")
-    driver.claim("t", replace(identify(), pid=os.getpid(), started="0"), 1.0)
+    driver.claim("t", GONE, 1.0)
     with pytest.raises(JobNotRunningError, match="not RUNNING yet, but its driver is gone"):
         world.client().stop()
 
@@ -257,7 +250,7 @@ def test_whoever_knows_the_epoch_needs_no_look(world: World) -> None:
 
 @pytest.mark.parametrize("status", ENDS)
 def test_a_job_without_a_driver_is_not_asked(world: World, status: JobStatus) -> None:
-    write(world.driver(), ended(status))
+    write_events(world.driver(), ended(status))
     for ask in (world.client().stop, world.client().drain):
         with pytest.raises(JobNotRunningError, match=status):
             ask()
@@ -265,18 +258,17 @@ def test_a_job_without_a_driver_is_not_asked(world: World, status: JobStatus) ->
 
 
 def test_a_driver_that_is_seen_to_be_gone_is_not_asked(world: World) -> None:
-    world.driver(worker=replace(identify(), pid=os.getpid(), started="0"))
+    world.driver(worker=GONE)
     with pytest.raises(JobNotRunningError, match="RUNNING, but its driver is gone"):
         world.client().stop()
 
 
 def test_w20_a_job_that_is_prepared_for_workers_is_asked_whoever_is_its_jobmaster(world: World) -> None:
     """Its planner is gone, and its JobMaster may be, too. The deployment's next JobMaster takes the request."""
-    gone = replace(identify(), pid=os.getpid(), started="0")
-    planner = world.driver(worker=gone)
-    write(planner, ev.DeploymentPrepared(1, 2.0))
+    planner = world.driver(worker=GONE)
+    write_events(planner, ev.DeploymentPrepared(1, 2.0))
     first = world.client().stop()
-    planner.claim("t-2", gone, 3.0, deployment=1)
+    planner.claim("t-2", GONE, 3.0, deployment=1)
     second = world.client().drain()
     assert (first.epoch, second.epoch) == (1, 2)
     taken = pending_requests(open_storage(world.root), "orders", 3, (), since=1)
@@ -289,7 +281,7 @@ def asked(kind: str) -> JobRequest:
 
 def test_the_answer_is_waited_for_until_the_job_has_ended(world: World) -> None:
     driver = world.driver()
-    world.then = lambda: write(
+    world.then = lambda: write_events(
         driver,
         ev.CheckpointReleased(3, 2.0),
         ev.RequestAnswered("r", "stop", told("completed: savepoint 3 is released"), 2.0),
@@ -303,15 +295,15 @@ def test_the_answer_is_waited_for_until_the_job_has_ended(world: World) -> None:
 @pytest.mark.parametrize("outcome", ["failed: no savepoint within 60 s; the job goes on", "refused: batch"])
 def test_the_answer_may_be_that_the_job_goes_on(world: World, outcome: str) -> None:
     driver = world.driver()
-    write(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
-    world.then = lambda: write(driver, ev.RequestAnswered("r", "stop", told(outcome), 2.0))
+    write_events(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
+    world.then = lambda: write_events(driver, ev.RequestAnswered("r", "stop", told(outcome), 2.0))
     answer = world.client().answer(asked("stop"), 60.0)
     assert (answer.state.status, answer.outcome, world.sleeps) == ("RUNNING", told(outcome), 2)
     assert not answer.is_served
 
 
 def test_an_answer_of_an_earlier_release_is_judged_by_the_status(world: World) -> None:
-    write(world.driver(), ev.RequestAnswered("r", "stop", told("accepted"), 2.0), ended(JobStatus.STOPPED))
+    write_events(world.driver(), ev.RequestAnswered("r", "stop", told("accepted"), 2.0), ended(JobStatus.STOPPED))
     assert world.client().answer(asked("stop")).is_served
     assert not world.client().answer(asked("drain")).is_served
 
@@ -320,7 +312,7 @@ def test_an_answer_of_an_earlier_release_is_judged_by_the_status(world: World) -
 def test_waiting_for_a_driver_that_is_gone_ends_with_the_timeout(world: World, answered: bool, words: str) -> None:
     driver = world.driver()
     if answered:
-        write(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
+        write_events(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
     with pytest.raises(JobNotEndedError, match=words) as raised:
         world.client().answer(asked("stop"), 3.0)
     assert raised.value.retryable

@@ -18,10 +18,8 @@ from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
-from tests.client.test_reconfigure import GRAPH, client, driver
-from tests.client.test_release import GONE
-
-__all__ = ["driver"]
+from tests.client.ended_job import GONE
+from tests.client.running_job import GRAPH, client
 
 BAD = VertexSettings(pool_weight=2, logic={"clean": "bad.py:job", "live": "v1.py:job"}, digests={"clean": "d1"})
 

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, WrappedStorage, crash_points
-from tests.client.kept_job import GRAPH, JOB, KEPT, SCHEMA, KeptJob
+from tests.client.persisted_job import GRAPH, JOB, PERSISTED_FILES, SCHEMA, PersistedJob
 
 CLEAN = SubtaskId("clean/1")
 
@@ -40,19 +40,19 @@ def clean(storage: Storage) -> None:
 
 
 def test_it_is_whole_when_the_job_has_finished(storage: Storage) -> None:
-    job = KeptJob(storage)
+    job = PersistedJob(storage)
     clean(storage)
     result = JobClient(storage, JOB).persisted_result("clean")
-    files = [storage.spark_uri(f"{JOB}/vertices/{path}") for path in KEPT if "part-" in path]
+    files = [storage.spark_uri(f"{JOB}/vertices/{path}") for path in PERSISTED_FILES if "part-" in path]
     assert (result.files, result.rows, result.bytes, result.schema) == (tuple(files), 12, 24, SCHEMA)
-    assert [job.storage.read(f"{JOB}/vertices/{path}") for path in KEPT] == [b"row"] * 12
+    assert [job.storage.read(f"{JOB}/vertices/{path}") for path in PERSISTED_FILES] == [b"row"] * 12
 
 
 @pytest.mark.parametrize(
     "status", [one for one in JobStatus if one not in (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)]
 )
 def test_before_that_it_is_refused(storage: Storage, status: JobStatus) -> None:
-    KeptJob(storage, status)
+    PersistedJob(storage, status)
     with pytest.raises(ResultNotPersistedError, match=f"is {status}. Read it when"):
         JobClient(storage, JOB).persisted_result("clean")
 
@@ -64,20 +64,20 @@ def test_a_job_that_was_claimed_and_is_not_planned_yet_is_waited_for(storage: St
 
 
 def test_of_an_operator_that_keeps_none_those_that_do_are_named(storage: Storage) -> None:
-    KeptJob(storage)
+    PersistedJob(storage)
     with pytest.raises(NoSuchResultError, match=r"keeps no result of 'count'.* are: clean"):
         JobClient(storage, JOB).persisted_result("count")
 
 
 @pytest.mark.parametrize("harm", ["gone", "cut"])
 def test_a_file_that_is_gone_or_cut_is_named(storage: Storage, harm: str) -> None:
-    job = KeptJob(storage)
-    path = f"{JOB}/vertices/{KEPT[-1]}"
+    job = PersistedJob(storage)
+    path = f"{JOB}/vertices/{PERSISTED_FILES[-1]}"
     job.storage.delete(path)
     if harm == "cut":
         job.storage.create(path, b"")
     with pytest.raises(
-        PartitionFilesDamagedError, match=f"{KEPT[-1]}.*'clean' of job 'days'.*run that job under another"
+        PartitionFilesDamagedError, match=f"{PERSISTED_FILES[-1]}.*'clean' of job 'days'.*run that job under another"
     ):
         JobClient(storage, JOB).persisted_result("clean")
 
@@ -86,34 +86,34 @@ def test_a_file_that_is_gone_or_cut_is_named(storage: Storage, harm: str) -> Non
 
 
 def test_r16_the_clean_up_leaves_what_the_logs_name_and_nothing_else(storage: Storage) -> None:
-    job = KeptJob(storage)
-    assert len(job.data()) > len(KEPT)
+    job = PersistedJob(storage)
+    assert len(job.data()) > len(PERSISTED_FILES)
     clean(storage)
-    assert job.data() == KEPT
+    assert job.data() == PERSISTED_FILES
     late = job.writes(CLEAN, "0001-aa", 7)
     clean(storage)
-    assert job.data() == KEPT, late
+    assert job.data() == PERSISTED_FILES, late
 
 
 @pytest.mark.slow
 def test_r16_a_clean_up_that_dies_anywhere_has_taken_nothing_of_it_and_the_next_one_does_the_rest(
     tmp_path: Path,
 ) -> None:
-    counted = WrappedStorage(KeptJob(open_storage(f"memory://{tmp_path}/all")).storage, verbs := Verbs())
+    counted = WrappedStorage(PersistedJob(open_storage(f"memory://{tmp_path}/all")).storage, verbs := Verbs())
     clean(counted)
     assert verbs.count >= 8
     for number, when in crash_points(verbs.count):
-        job = KeptJob(open_storage(f"memory://{tmp_path}/{number}-{when}"))
+        job = PersistedJob(open_storage(f"memory://{tmp_path}/{number}-{when}"))
         with pytest.raises(SimulatedCrash):
             clean(CrashingStorage(job.storage, number, when))
-        assert {*KEPT} <= {*job.data()}
+        assert {*PERSISTED_FILES} <= {*job.data()}
         clean(job.storage)
-        assert job.data() == KEPT
+        assert job.data() == PERSISTED_FILES
 
 
 @pytest.mark.parametrize("entries", ["all", "the end"])
 def test_a_log_that_is_not_whole_does_not_say_that_nothing_is_kept(storage: Storage, entries: str) -> None:
-    job = KeptJob(storage)
+    job = PersistedJob(storage)
     log = subtask_log_path(JOB, CLEAN.vertex, CLEAN.number)
     names = sorted(job.storage.list(log))
     for name in names if entries == "all" else names[-1:]:
@@ -130,30 +130,30 @@ def test_a_log_that_is_not_whole_does_not_say_that_nothing_is_kept(storage: Stor
 
 
 def test_a_collection_finds_what_a_sleeper_wrote_and_nothing_that_is_kept(storage: Storage) -> None:
-    job = KeptJob(storage)
+    job = PersistedJob(storage)
     clean(storage)
     assert collect_garbage(storage, delete=True).files == 0
     job.writes(CLEAN, "0001-aa", 7)
     found = collect_garbage(storage)
     assert [one.path for one in found.jobs[0].garbage] == [f"{job.partition(CLEAN)}/clean__count/data/0001-aa-7-n"]
     collect_garbage(storage, delete=True)
-    assert job.data() == KEPT
+    assert job.data() == PERSISTED_FILES
 
 
 def test_a_job_that_was_not_cleaned_up_is_collected_but_for_what_it_keeps(storage: Storage) -> None:
-    job = KeptJob(storage)
+    job = PersistedJob(storage)
     assert collect_garbage(storage, delete=True).files > 0
-    assert job.data() == KEPT
+    assert job.data() == PERSISTED_FILES
 
 
 def test_it_goes_with_the_job_if_that_is_said(storage: Storage) -> None:
-    job = KeptJob(storage)
+    job = PersistedJob(storage)
     client = JobClient(storage, JOB)
     clean(storage)
     with pytest.raises(PersistedResultsError, match=r"results of clean are kept.*--persisted"):
         client.delete(unfinished=True, abandoned=True, discard_unreleased=True)
-    assert job.data() == KEPT
-    assert client.delete(persisted=True).files >= len(KEPT)
+    assert job.data() == PERSISTED_FILES
+    assert client.delete(persisted=True).files >= len(PERSISTED_FILES)
     assert job.data() == []
     with pytest.raises(NoSuchResultError, match="DELETED"):
         client.persisted_result("clean")
@@ -163,7 +163,7 @@ def test_it_goes_with_the_job_if_that_is_said(storage: Storage) -> None:
 
 
 def test_its_partitions_are_there_with_their_metrics_when_all_others_are_given_back(storage: Storage) -> None:
-    KeptJob(storage)
+    PersistedJob(storage)
     clean(storage)
     found = JobClient(storage, JOB).get_partition_with_metrics(["clean"])
     assert [(one.subtask, one.rows, one.bytes, one.files, one.is_finished) for one in found] == [

@@ -13,7 +13,6 @@ from airflow_provider_ckpt.client.errors import (
     NotReconfiguredError,
     RequestOvertakenError,
 )
-from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration, RescaledSource, as_numbers
 from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError, NotReconfigurableError
 from airflow_provider_ckpt.jobmaster.decided import still_wanted
@@ -21,44 +20,16 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests, write_request
 from airflow_provider_ckpt.journal.worker_process import identify
-from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition, VertexDefinition
+from airflow_provider_ckpt.model.definition import SourceDefinition
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
+from tests.client.running_job import DEFINITION, GRAPH, client
 
-GRAPH = JobGraph(
-    (
-        JobVertex("clean", ("live", "clean"), ("live",), (), (), bounded=False),
-        JobVertex("daily", ("daily",), (), (), ("lake",), bounded=False),
-    ),
-    (),
-)
-DEFINITION = JobDefinition(
-    "streaming",
-    {},
-    {
-        "clean": VertexDefinition("append", stateful=False),
-        "daily": VertexDefinition("update", stateful=True, shuffle_partitions=8),
-    },
-    {},
-)
 SIXTEEN = {"daily": VertexSettings(state_partitions=16)}
-
-
-@pytest.fixture
-def driver(tmp_path: Path) -> Journal:
-    journal = Journal(open_root(open_storage(str(tmp_path))), "orders")
-    journal.claim("t", identify(), 1.0)
-    journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, DEFINITION))
-    journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
-    return journal
-
-
-def client(root: Path) -> JobClient:
-    return JobClient(str(root), "orders", sleep=lambda seconds: None)
 
 
 def sixteen() -> Reconfiguration:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,6 @@ from airflow_provider_ckpt.jobmaster.errors import (
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
@@ -41,11 +38,10 @@ from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.local import LocalStorage
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
-from tests.client.shelf import Shelf
+from tests.client.ended_job import GONE, HERE
+from tests.client.release_log_sink import ReleaseLogSink
 
 GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
-GONE = replace(identify(), pid=os.getpid(), started="0")
-HERE = identify()
 ELSEWHERE = Worker(host="worker-7", pid=4711)
 
 
@@ -71,21 +67,21 @@ class Driver:
             self.log.publish(Batch(number, {}, handles={"s": {"id": f"h{number}", "rows": number}}))
             snapshot = self.log.barrier(1, number)
             self.write(ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {SubtaskId("v/0"): snapshot}, {}))
-        self.shelf.write_text('{"1": ["h1"]}')
+        self.release_log.write_text('{"1": ["h1"]}')
         self.write(ev.CheckpointReleased(1, 2.0, {"s": {"rows": 1}}))
 
     @property
-    def shelf(self) -> Path:
-        return self.folder / "shelf.json"
+    def release_log(self) -> Path:
+        return self.folder / "release_log.json"
 
     def write(self, *events: ev.Event) -> None:
         for event in events:
             self.journal.write(event)
 
-    def sink(self, on_release: Callable[[int], object] = lambda checkpoint: None) -> Shelf:
-        return Shelf(self.shelf, on_release)
+    def sink(self, on_release: Callable[[int], object] = lambda checkpoint: None) -> ReleaseLogSink:
+        return ReleaseLogSink(self.release_log, on_release)
 
-    def job(self, sink: Shelf | None = None, uid: str = "s", **given: Any) -> Job:
+    def job(self, sink: ReleaseLogSink | None = None, uid: str = "s", **given: Any) -> Job:
         job = Job("orders")
 
         @job.source(uid="v")
@@ -100,7 +96,7 @@ class Driver:
         return JobClient(self.root, "orders")
 
     def released(self) -> str:
-        return self.shelf.read_text()
+        return self.release_log.read_text()
 
 
 @pytest.fixture
@@ -244,10 +240,10 @@ def test_another_definition_is_refused_before_the_job_is_claimed(make: Callable[
     with pytest.raises(SinksMissingError, match="the sinks s,"):
         driver.client.release(driver.job(uid="other"))
     with pytest.raises(DefinitionChangedError, match="path"):
-        driver.client.release(driver.job(Shelf(driver.folder / "another.json")))
+        driver.client.release(driver.job(ReleaseLogSink(driver.folder / "another.json")))
     with pytest.raises(DefinitionChangedError, match="release"):
         driver.client.release(driver.job(release="final"))
-    driver.shelf.unlink()
+    driver.release_log.unlink()
     with pytest.raises(OutputLostError):
         driver.client.release(driver.job())
     assert driver.storage.files("") == before
@@ -255,7 +251,7 @@ def test_another_definition_is_refused_before_the_job_is_claimed(make: Callable[
 
 def test_r9_an_older_copy_of_the_root_releases_nothing(make: Callable[..., Driver]) -> None:
     driver = make()
-    driver.shelf.write_text('{"1": ["h1"], "4": ["h4"]}')
+    driver.release_log.write_text('{"1": ["h1"], "4": ["h4"]}')
     before = driver.storage.files("")
     with pytest.raises(OutputAheadError, match=r"'s' has released checkpoint 4, and the newest .* knows of is 3"):
         driver.client.release(driver.job())
@@ -328,7 +324,7 @@ def test_a_job_that_was_never_run_has_nothing_to_release(make: Callable[..., Dri
 JOB = """
 from pathlib import Path
 from airflow_provider_ckpt import Job
-from tests.client.shelf import Shelf
+from tests.client.release_log_sink import ReleaseLogSink
 
 job = Job("orders")
 
@@ -336,7 +332,7 @@ job = Job("orders")
 def live(read):
     raise AssertionError
 
-job.sink("s", live, Shelf(Path({shelf!r})))
+job.sink("s", live, ReleaseLogSink(Path({release_log!r})))
 """
 
 
@@ -345,7 +341,7 @@ def test_the_command_line_releases_and_says_what(
 ) -> None:
     driver = make()
     file = driver.folder / "orders.py"
-    file.write_text(JOB.format(shelf=str(driver.shelf)))
+    file.write_text(JOB.format(release_log=str(driver.release_log)))
     command = ["release", "orders", f"{file}:job", "--root", str(driver.root)]
     assert main(command) == 0
     assert capsys.readouterr().out == "checkpoint 3 released 5 rows\n"
@@ -359,7 +355,7 @@ def test_the_command_line_refuses_a_driver_that_may_live(
 ) -> None:
     driver = make(ELSEWHERE)
     file = driver.folder / "orders.py"
-    file.write_text(JOB.format(shelf=str(driver.shelf)))
+    file.write_text(JOB.format(release_log=str(driver.release_log)))
     command = ["release", "orders", f"{file}:job", "--root", str(driver.root)]
     assert main(command) == 2
     assert "--driver-is-gone" in capsys.readouterr().err

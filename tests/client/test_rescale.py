@@ -12,7 +12,6 @@ from airflow_provider_ckpt.client.errors import (
     NotRescaledError,
     RequestOvertakenError,
 )
-from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import Request, RescaleRequest, pending_requests
@@ -22,7 +21,7 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.storage.root import open_root
+from tests.client.running_job import client, write_running_job
 
 HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
 GRAPH = JobGraph((HISTORY, JobVertex("daily", ("daily",), (), (), (), bounded=False)), ())
@@ -30,19 +29,7 @@ GRAPH = JobGraph((HISTORY, JobVertex("daily", ("daily",), (), (), (), bounded=Fa
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Journal:
-    return drive(tmp_path)
-
-
-def drive(root: Path) -> Journal:
-    journal = Journal(open_root(open_storage(str(root))), "orders")
-    journal.claim("t", identify(), 1.0)
-    journal.write(ev.PlanRecorded(GRAPH, {}, 1.0))
-    journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
-    return journal
-
-
-def client(root: Path) -> JobClient:
-    return JobClient(str(root), "orders", sleep=lambda seconds: None)
+    return write_running_job(tmp_path, ev.PlanRecorded(GRAPH, {}, 1.0))
 
 
 def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:

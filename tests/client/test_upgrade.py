@@ -24,19 +24,9 @@ from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.storage.root import open_root
-from tests.client.test_reconfigure import DEFINITION, GRAPH
+from tests.client.running_job import DEFINITION, GRAPH
 
 ACCEPTED, DONE = RequestOutcome.parse("accepted"), RequestOutcome.completed("the job runs as v2.py:job")
-
-
-@pytest.fixture
-def driver(tmp_path: Path) -> Journal:
-    journal = Journal(open_root(open_storage(str(tmp_path))), "orders")
-    journal.claim("t", identify(), 1.0)
-    journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, DEFINITION))
-    journal.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))
-    return journal
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.chaos.data import Feeder
 from tests.chaos.ending import finish
 from tests.chaos.world import SMALL, World
 from tests.cluster.standalone import Standalone
-from tests.cluster.test_standalone import COUNTS, submit_command
+from tests.cluster.submitting import COUNTS, submit_command
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.packaging import PACKAGE, package_zip
 from tests.chaos.data import Feeder
 from tests.chaos.ending import finish
 from tests.chaos.world import SMALL, Driver, Variant, World
 from tests.cluster.environments import importable
-from tests.cluster.standalone import SPARK_HOME, Standalone
+from tests.cluster.standalone import Standalone
+from tests.cluster.submitting import COUNTS, submit_command
 from tests.support.processes import is_alive
 from tests.support.waiting import wait_until
 
@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 MIXED = Variant("mixed", "mixed.py", ("out", "copy"))
 MIXED_APART = Variant("mixed-apart", "mixed.py", ("out", "copy"), chain=False)
-COUNTS = Variant("counts", "counts.py", ("out",), counts=True)
 MODULES = ("airflow_provider_ckpt", "airflow", "fsspec", "pandas", "pyspark", "pyarrow")
 
 
@@ -59,32 +58,3 @@ def _lose_an_executor(cluster: Standalone, driver: Driver) -> None:
     wait_until(lambda: not is_alive(pid), "the end of the executor")
     seen = len(driver.lines("released"))
     driver.wait_for("released", count=seen + 3)
-
-
-def submit_command(world: World, cluster: Standalone, executor_python: Path, driver_python: Path) -> list[str]:
-    conf = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.executor.memory": "512m",
-        "spark.executor.cores": "1",
-        "spark.pyspark.python": str(executor_python),
-        "spark.pyspark.driver.python": str(driver_python),
-    }
-    return [
-        "env",
-        "-u",
-        "PYTHONPATH",
-        "-u",
-        "PYSPARK_PYTHON",
-        "-u",
-        "PYSPARK_DRIVER_PYTHON",
-        f"SPARK_HOME={SPARK_HOME}",
-        str(SPARK_HOME / "bin" / "spark-submit"),
-        "--master",
-        cluster.url,
-        *(part for name, value in conf.items() for part in ("--conf", f"{name}={value}")),
-        "--py-files",
-        str(package_zip()),
-        str(PACKAGE / "spark" / "main.py"),
-        "--options",
-        world.options(),
-    ]

@@ -14,11 +14,13 @@ from airflow_provider_ckpt.coordinator.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
+    ReconfigurationPrepared,
     SourceAtEnd,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
     SubtaskOpened,
+    SubtaskPaused,
     SubtaskRunning,
 )
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
@@ -26,6 +28,7 @@ from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
@@ -150,6 +153,13 @@ class Harness:
         of = self.c.last_triggered
         return self.handle(BarrierDeclined(**self.world(subtask), checkpoint=of, reason=reason))
 
+    def paused(self, subtask: str, reason: PauseReason) -> list[Effect]:
+        return self.handle(SubtaskPaused(**self.world(subtask), reason=reason, batch_id=3))
+
+    def prepared(self, subtask: str, number: int = 1) -> list[Effect]:
+        """Report that the subtask's query fits reconfiguration ``number``."""
+        return self.handle(ReconfigurationPrepared(**self.world(subtask), trial=self.trial(number)))
+
     def released(self, checkpoint: int | None = None, sink: str | None = None) -> list[Effect]:
         """Report a release as done: in ``sink``, or in each sink that is releasing, or else in the only sink."""
         at_work = [sink] if sink else list(self.c.releasing) or ["sink"]
@@ -191,6 +201,11 @@ def only(kind: type[E], effects: list[Effect]) -> list[E]:
 def events(kind: type[E], effects: list[Effect]) -> list[E]:
     found: list[Event] = [effect.event for effect in effects if isinstance(effect, Append)]
     return [event for event in found if isinstance(event, kind)]
+
+
+def outcomes(effects: list[Effect]) -> list[str]:
+    """Return the outcomes of the requests that are answered."""
+    return [str(one.outcome) for one in events(RequestAnswered, effects)]
 
 
 def names(effects: list[Effect]) -> list[str]:

@@ -18,18 +18,16 @@ from airflow_provider_ckpt.coordinator.effects import Effect
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested, RescaleRequested
 from airflow_provider_ckpt.coordinator.reports import (
-    ReconfigurationPrepared,
     ReconfigurationUnfit,
     SplitsCompleted,
-    SubtaskPaused,
 )
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
-from airflow_provider_ckpt.journal.events import GraphChanged, ReconfigurationEnded, Reconfigured, RequestAnswered
+from airflow_provider_ckpt.journal.events import GraphChanged, ReconfigurationEnded, Reconfigured
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import PauseReason, Reconfigure, Rescale
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from tests.coordinator.harness import Harness, events, graph, only, vertex
+from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
 
 IDS = [f"s{number}" for number in range(40)]
 V0, W0, NEW = SubtaskId("v/0"), SubtaskId("w/0"), SubtaskId("parts/2")
@@ -56,22 +54,10 @@ def ask(harness: Harness, request: str = "r", **changes: VertexSettings) -> list
     return harness.handle(ReconfigureRequested(changes, request))
 
 
-def prepared(harness: Harness, subtask: str = "v/0") -> list[Effect]:
-    return harness.handle(ReconfigurationPrepared(**harness.world(subtask), trial=harness.trial()))
-
-
-def stands_still(harness: Harness, subtask: str, reason: PauseReason) -> list[Effect]:
-    return harness.handle(SubtaskPaused(**harness.world(subtask), reason=reason, batch_id=3))
-
-
 def begins(harness: Harness, subtask: SubtaskId) -> list[Effect]:
     harness.attempts[subtask] = AttemptId.vacant(1)
     harness.next_attempt(subtask)
     return harness.running(subtask)
-
-
-def answers(effects: list[Effect]) -> list[str]:
-    return [str(one.outcome) for one in events(RequestAnswered, effects)]
 
 
 def paused(effects: list[Effect]) -> list[tuple[SubtaskId, PauseReason]]:
@@ -82,9 +68,9 @@ def test_r21_one_entry_decides_on_the_query_and_on_the_source() -> None:
     harness = job()
     effects = ask(harness, v=WEIGHT, parts=by(3))
     assert [one.subtask for one in only(PrepareReconfiguration, effects)] == [V0], "the source has nothing to make"
-    assert paused(prepared(harness)) == [(V0, Reconfigure(1))]
+    assert paused(harness.prepared("v/0")) == [(V0, Reconfigure(1))]
     assert events(Reconfigured, harness.effects) == []
-    effects = stands_still(harness, "v/0", Reconfigure(1))
+    effects = harness.paused("v/0", Reconfigure(1))
     (decided,) = events(Reconfigured, effects)
     assert decided.graph is not None
     assert (decided.settings, decided.graph.rescaled) == ({"v": WEIGHT}, {"parts": 3})
@@ -97,19 +83,19 @@ def test_r21_one_entry_decides_on_the_query_and_on_the_source() -> None:
 def test_r21_who_stood_still_for_the_change_does_not_do_so_again_and_the_other_reader_does() -> None:
     harness = job()
     ask(harness, v=WEIGHT, parts=by(3))
-    prepared(harness)
-    stands_still(harness, "v/0", Reconfigure(1))
+    harness.prepared("v/0")
+    harness.paused("v/0", Reconfigure(1))
     effects = harness.running(V0)
     assert paused(effects) == [(W0, Rescale("parts"))]
     assert only(RestartSubtask, effects) == [], "w does not know the new one yet"
-    (resume,) = only(ResumeSubtask, stands_still(harness, "w/0", Rescale("parts")))
+    (resume,) = only(ResumeSubtask, harness.paused("w/0", Rescale("parts")))
     assert (resume.plan.parallelism, resume.plan.settings) == ({"parts": 3}, None)
     (begin,) = only(RestartSubtask, harness.running(W0))
     assert begin.subtask == NEW
     effects = begins(harness, NEW)
     (ended,) = events(ReconfigurationEnded, effects)
     assert (ended.number, list(ended.took)) == (1, ["v"])
-    assert answers(effects) == ["completed: v stood still for 0.0 s, parts is read by 3"]
+    assert outcomes(effects) == ["completed: v stood still for 0.0 s, parts is read by 3"]
     assert {one.subtask for one in only(PauseSubtask, harness.effects)} == {V0, W0}
 
 
@@ -121,11 +107,11 @@ def test_several_sources_at_once() -> None:
     assert decided.graph.rescaled == {"parts": 3, "more": 1}
     assert [decided.graph.graph.vertex(uid).parallelism for uid in ("parts", "more")] == [3, 2]
     assert paused(effects) == [(V0, Rescale("parts"))]
-    stands_still(harness, "v/0", Rescale("parts"))
+    harness.paused("v/0", Rescale("parts"))
     assert paused(harness.running(V0)) == [(W0, Rescale("parts"))]
-    stands_still(harness, "w/0", Rescale("parts"))
+    harness.paused("w/0", Rescale("parts"))
     harness.running(W0)
-    assert answers(begins(harness, NEW)) == ["completed: parts is read by 3, more is read by 1"]
+    assert outcomes(begins(harness, NEW)) == ["completed: parts is read by 3, more is read by 1"]
     for number, split in enumerate(["s4", "s5", "s6"]):
         harness.handle(SplitsCompleted(**harness.world("more/1"), splits=(split,), position=number + 1))
     last = [one for one in only(AssignSplits, harness.effects) if one.subtask == "more/1"][-1]
@@ -135,33 +121,33 @@ def test_several_sources_at_once() -> None:
 def test_with_fewer_subtasks_nobody_but_the_query_stands_still() -> None:
     harness = job()
     ask(harness, v=WEIGHT, parts=by(1))
-    prepared(harness)
-    stands_still(harness, "v/0", Reconfigure(1))
+    harness.prepared("v/0")
+    harness.paused("v/0", Reconfigure(1))
     effects = harness.running(V0)
-    assert answers(effects) == ["completed: v stood still for 0.0 s, parts is read by 1"]
+    assert outcomes(effects) == ["completed: v stood still for 0.0 s, parts is read by 1"]
     assert paused(harness.effects) == [(V0, Reconfigure(1))]
 
 
 def test_a_query_whose_state_is_cut_anew_begins_with_the_new_subtasks_in_its_plan() -> None:
     harness = job()
     ask(harness, v=CUT, w=WEIGHT, parts=by(3))
-    prepared(harness)
-    prepared(harness, "w/0")
-    stands_still(harness, "w/0", Reconfigure(1))
-    effects = stands_still(harness, "v/0", Reconfigure(1))
+    harness.prepared("v/0")
+    harness.prepared("w/0")
+    harness.paused("w/0", Reconfigure(1))
+    effects = harness.paused("v/0", Reconfigure(1))
     (again,) = only(RestartSubtask, effects)
     assert (again.subtask, again.plan.settings, again.plan.parallelism) == (V0, CUT, {"parts": 3})
     harness.running(W0)
     harness.next_attempt("v/0")
     harness.running(V0, plan=1)
     assert [one.subtask for one in only(RestartSubtask, harness.effects)] == [V0, NEW]
-    assert answers(begins(harness, NEW))[0].startswith("completed")
+    assert outcomes(begins(harness, NEW))[0].startswith("completed")
 
 
 # ---- changes that fail
 
 
-def all_but_the_last_are_done(harness: Harness) -> list[Effect]:
+def complete_four_splits(harness: Harness) -> list[Effect]:
     """Report the first four splits that the subtasks of `parts` were handed as read."""
     effects: list[Effect] = []
     for number in range(4):
@@ -179,11 +165,11 @@ def lasts(effects: list[Effect]) -> list[AssignSplits]:
 def test_the_source_does_not_end_while_it_is_decided_whether_it_gets_more_subtasks_and_does_if_it_does_not() -> None:
     harness = job(["a", "b", "c", "d"])
     ask(harness, v=WEIGHT, parts=by(3))
-    assert lasts(all_but_the_last_are_done(harness)) == [], "more are to read it"
+    assert lasts(complete_four_splits(harness)) == [], "more are to read it"
     effects = harness.handle(
         ReconfigurationUnfit(**harness.world("v/0"), trial=harness.trial(), cause="it has other columns")
     )
-    assert answers(effects) == ["failed: v: it has other columns; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: v: it has other columns; the job goes on as it was"]
     assert {one.subtask for one in lasts(effects)} == {"parts/0", "parts/1"}
     assert events(Reconfigured, harness.effects) == []
     assert harness.c.next_deadline(0.0) != 0.0
@@ -193,7 +179,7 @@ def test_a_stop_before_the_decision_leaves_all_of_it_undone() -> None:
     harness = job()
     ask(harness, v=WEIGHT, parts=by(3))
     harness.request("stop", "s")
-    assert answers(harness.effects)[:2] == ["accepted", "accepted"]
+    assert outcomes(harness.effects)[:2] == ["accepted", "accepted"]
     assert "'failed: the job is being ended'" in str(harness.answers("r"))
     assert events(Reconfigured, harness.effects) == []
 
@@ -219,7 +205,7 @@ def test_what_cannot_be_done_is_refused_with_all_that_was_asked_for(
 ) -> None:
     harness = job()
     effects = harness.handle(ReconfigureRequested({"w": WEIGHT, **changes}, "r"))
-    assert answers(effects)[0].startswith(f"refused: {why}")
+    assert outcomes(effects)[0].startswith(f"refused: {why}")
     assert len(effects) == 1
 
 
@@ -228,14 +214,14 @@ def test_workers_are_rescaled_with_the_rest() -> None:
     for name in ("parts/0", "parts/1", "more/0", "more/1", "v/0", "w/0"):
         harness.next_attempt(name)
         harness.running(SubtaskId(name))
-    assert answers(ask(harness, parts=by(3))) == ["accepted"]
+    assert outcomes(ask(harness, parts=by(3))) == ["accepted"]
 
 
 def test_one_at_a_time_of_both_kinds() -> None:
     harness = job()
     ask(harness, parts=by(3))
-    assert "reconfiguration 1 (of parts, request r) is in progress" in answers(ask(harness, "s", v=WEIGHT))[0]
-    refused = answers(harness.handle(RescaleRequested("more", 3, "t")))[0]
+    assert "reconfiguration 1 (of parts, request r) is in progress" in outcomes(ask(harness, "s", v=WEIGHT))[0]
+    refused = outcomes(harness.handle(RescaleRequested("more", 3, "t")))[0]
     assert "reconfiguration 1 (of parts, request r) is in progress" in refused
 
 
@@ -245,4 +231,4 @@ def test_in_batch_mode_a_source_can_be_changed_and_a_query_cannot() -> None:
     restored = RestoredState(splits={"parts": RestoredSplits(IDS, takers)})
     harness = Harness(graph(parts), restored=restored, mode="batch", slots=4)
     effects = harness.handle(ReconfigureRequested({"parts": by(1)}, "r"))
-    assert answers(effects) == ["accepted", "completed: parts is read by 1"]
+    assert outcomes(effects) == ["accepted", "completed: parts is read by 1"]

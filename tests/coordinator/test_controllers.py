@@ -16,7 +16,6 @@ from airflow_provider_ckpt.coordinator.reports import (
     QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
-    SubtaskPaused,
 )
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.job.controller import Controller, JobMetrics
@@ -75,8 +74,8 @@ def measured(harness: Harness, progress: BatchProgress | None, subtask: str = "b
 
 
 def carried_out(harness: Harness, number: int = 1) -> list[Effect]:
-    harness.handle(ReconfigurationPrepared(**harness.world("b/0"), trial=harness.trial(number)))
-    effects = harness.handle(SubtaskPaused(**harness.world("b/0"), reason=Reconfigure(number), batch_id=3))
+    harness.prepared("b/0", number)
+    effects = harness.paused("b/0", Reconfigure(number))
     return effects + harness.running(B0)
 
 

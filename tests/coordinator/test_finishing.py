@@ -21,7 +21,7 @@ from airflow_provider_ckpt.coordinator.commands import (
 from airflow_provider_ckpt.coordinator.effects import Effect, EndJob, Release
 from airflow_provider_ckpt.coordinator.pauses import Pause
 from airflow_provider_ckpt.coordinator.release_queue import MAX_BACKOFF, MAX_TRIES
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskPaused
+from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
@@ -44,7 +44,7 @@ MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
 
 
 def _stopped_at(h: Harness, uid: str) -> list[Effect]:
-    return h.handle(SubtaskPaused(**h.world("v/0"), reason=DropSource(uid), batch_id=3))
+    return h.paused("v/0", DropSource(uid))
 
 
 # -- final checkpoint
@@ -216,7 +216,7 @@ def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
         for subtask in ("v/0", "w/0"):
             h.ack(subtask)
     assert only(PauseSubtask, h.effects) == [PauseSubtask(1, V0, A, DropSource("h_v"))]
-    h.handle(SubtaskPaused(**h.world("v/0"), reason=DropSource("h_v"), batch_id=3))
+    h.paused("v/0", DropSource("h_v"))
     assert only(PauseSubtask, h.running("v/0")) == [PauseSubtask(1, SubtaskId("w/0"), A, DropSource("h_w"))]
 
 

@@ -23,20 +23,18 @@ from airflow_provider_ckpt.coordinator.reports import (
     ReconfigurationPrepared,
     ReconfigurationUnfit,
     SourceAtEnd,
-    SubtaskPaused,
 )
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
     ReconfigurationEnded,
     Reconfigured,
-    RequestAnswered,
     SourceDropped,
     StatusChanged,
 )
 from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from tests.coordinator.harness import Harness, events, graph, only, vertex
+from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
 
 A0, B0, C0 = SubtaskId("a/0"), SubtaskId("b/0"), SubtaskId("c/0")
 THREE = graph(
@@ -61,16 +59,8 @@ def ask_for(harness: Harness, changes: dict[str, VertexSettings], request: str =
     return harness.handle(ReconfigureRequested(changes, request))
 
 
-def prepared(harness: Harness, subtask: str, number: int = 1) -> list[Effect]:
-    return harness.handle(ReconfigurationPrepared(**harness.world(subtask), trial=harness.trial(number)))
-
-
 def stands_still(harness: Harness, subtask: str, number: int = 1) -> list[Effect]:
-    return harness.handle(SubtaskPaused(**harness.world(subtask), reason=Reconfigure(number), batch_id=3))
-
-
-def answers(effects: list[Effect]) -> list[str]:
-    return [str(one.outcome) for one in events(RequestAnswered, effects)]
+    return harness.paused(subtask, Reconfigure(number))
 
 
 def kinds(effects: list[Effect]) -> list[type]:
@@ -81,14 +71,14 @@ def test_only_the_query_that_is_changed_is_told_anything() -> None:
     harness = three()
     effects = ask(harness)
     assert [(one.subtask, one.plan.settings) for one in only(PrepareReconfiguration, effects)] == [(B0, WEIGHT)]
-    assert answers(effects) == ["accepted"]
-    assert [one.subtask for one in only(PauseSubtask, prepared(harness, "b/0"))] == [B0]
+    assert outcomes(effects) == ["accepted"]
+    assert [one.subtask for one in only(PauseSubtask, harness.prepared("b/0"))] == [B0]
     effects = stands_still(harness, "b/0")
     assert kinds(effects) == [Reconfigured, ResumeSubtask]
     (resume,) = only(ResumeSubtask, effects)
     assert (resume.subtask, resume.plan.settings, resume.plan.number) == (B0, WEIGHT, 1)
     effects = harness.running(B0)
-    assert answers(effects) == ["completed: b stood still for 0.0 s"]
+    assert outcomes(effects) == ["completed: b stood still for 0.0 s"]
     told = {one.subtask for one in harness.effects if isinstance(one, (PauseSubtask, ResumeSubtask, RestartSubtask))}
     assert told == {B0}
 
@@ -96,14 +86,14 @@ def test_only_the_query_that_is_changed_is_told_anything() -> None:
 def test_r21_nobody_goes_on_before_all_stand_still_and_it_is_in_the_journal() -> None:
     harness = three()
     ask(harness, b=WEIGHT, c=WEIGHT)
-    assert only(PauseSubtask, prepared(harness, "b/0")) == [], "c has not made its query"
-    assert [one.subtask for one in only(PauseSubtask, prepared(harness, "c/0"))] == [B0, C0]
+    assert only(PauseSubtask, harness.prepared("b/0")) == [], "c has not made its query"
+    assert [one.subtask for one in only(PauseSubtask, harness.prepared("c/0"))] == [B0, C0]
     assert stands_still(harness, "c/0") == []
     effects = stands_still(harness, "b/0")
     assert kinds(effects) == [Reconfigured, ResumeSubtask, ResumeSubtask]
     (change,) = events(Reconfigured, effects)
     assert (change.number, change.settings) == (1, {"b": WEIGHT, "c": WEIGHT})
-    assert answers(harness.running(C0)) == [], "b does not run yet"
+    assert outcomes(harness.running(C0)) == [], "b does not run yet"
     (done,) = events(ReconfigurationEnded, harness.running(B0))
     assert (done.number, set(done.took)) == (1, {"b", "c"})
 
@@ -112,7 +102,7 @@ def test_each_phase_is_timed() -> None:
     harness = three()
     ask(harness)
     harness.at(2.0)
-    prepared(harness, "b/0")
+    harness.prepared("b/0")
     harness.at(5.0)
     stands_still(harness, "b/0")
     harness.at(6.5)
@@ -126,7 +116,7 @@ def test_r20_a_pending_checkpoint_comes_first_and_none_is_taken_meanwhile() -> N
     harness.at(10.0)
     (pending,) = {one.checkpoint for one in only(TriggerBarrier, harness.effects)}
     ask(harness)
-    assert only(PauseSubtask, prepared(harness, "b/0")) == []
+    assert only(PauseSubtask, harness.prepared("b/0")) == []
     for subtask in THREE.subtasks:
         effects = harness.ack(subtask, pending)
     assert [one.subtask for one in only(PauseSubtask, effects)] == [B0]
@@ -139,14 +129,14 @@ def test_r20_a_pending_checkpoint_comes_first_and_none_is_taken_meanwhile() -> N
 def test_state_that_is_cut_anew_is_so_in_the_next_attempt() -> None:
     harness = three()
     ask(harness, b=CUT)
-    prepared(harness, "b/0")
+    harness.prepared("b/0")
     effects = stands_still(harness, "b/0")
     assert kinds(effects) == [Reconfigured, RestartSubtask]
     (again,) = only(RestartSubtask, effects)
     assert (again.subtask, again.delay, again.plan.settings) == (B0, 0.0, CUT)
     (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
     assert (deploy.plan.settings, deploy.plan.number) == (CUT, 1)
-    assert answers(harness.running(B0, plan=1)) == ["completed: b stood still for 0.0 s"]
+    assert outcomes(harness.running(B0, plan=1)) == ["completed: b stood still for 0.0 s"]
 
 
 # ---- failures before the decision, after which the job continues unchanged
@@ -155,14 +145,14 @@ def test_state_that_is_cut_anew_is_so_in_the_next_attempt() -> None:
 def test_a_query_that_does_not_fit_leaves_everything_as_it_is() -> None:
     harness = three()
     ask(harness, b=WEIGHT, c=WEIGHT)
-    prepared(harness, "b/0")
+    harness.prepared("b/0")
     effects = harness.handle(
         ReconfigurationUnfit(**harness.world("c/0"), trial=harness.trial(), cause="it has other columns")
     )
-    assert answers(effects) == ["failed: c: it has other columns; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: c: it has other columns; the job goes on as it was"]
     assert [one.number for one in events(ReconfigurationEnded, effects)] == [0]
     assert only(PauseSubtask, harness.effects) == []
-    assert answers(ask(harness, "again")) == ["accepted"], "another one may come"
+    assert outcomes(ask(harness, "again")) == ["accepted"], "another one may come"
 
 
 @pytest.mark.parametrize(
@@ -172,12 +162,12 @@ def test_r21_a_failure_before_the_decision_leaves_all_of_it_undone(moment: str) 
     harness = three(restart_attempts=3)
     ask(harness, b=WEIGHT, c=WEIGHT)
     if moment != "while it is prepared":
-        prepared(harness, "b/0")
-        prepared(harness, "c/0")
+        harness.prepared("b/0")
+        harness.prepared("c/0")
     if moment == "while the other stands":
         stands_still(harness, "c/0")
     effects = harness.fail(B0)
-    assert answers(effects) == ["failed: b/0 failed meanwhile; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: b/0 failed meanwhile; the job goes on as it was"]
     if moment == "while the other stands":
         assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(C0, None)]
     if moment == "while it is told to stand still":  # it pauses and then resumes
@@ -191,26 +181,26 @@ def test_r21_a_failure_before_the_decision_leaves_all_of_it_undone(moment: str) 
 def test_a_failure_behind_the_decision_changes_nothing_of_it() -> None:
     harness = three(restart_attempts=3)
     ask(harness, b=WEIGHT)
-    prepared(harness, "b/0")
+    harness.prepared("b/0")
     stands_still(harness, "b/0")
-    assert answers(harness.fail(B0)) == []
+    assert outcomes(harness.fail(B0)) == []
     (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
     assert deploy.plan.settings == WEIGHT
-    assert answers(harness.running(B0)) == ["completed: b stood still for 0.0 s"]
+    assert outcomes(harness.running(B0)) == ["completed: b stood still for 0.0 s"]
 
 
 def test_a_stop_that_comes_before_the_decision_comes_first() -> None:
     harness = three()
     ask(harness)
     effects = harness.request("stop", "s")
-    assert "failed: the job is being ended" in answers(effects)
-    assert only(PauseSubtask, prepared(harness, "b/0")) == []
+    assert "failed: the job is being ended" in outcomes(effects)
+    assert only(PauseSubtask, harness.prepared("b/0")) == []
 
 
 def test_whoever_asked_is_told_that_later_runs_go_by_it() -> None:
     harness = three()
     ask(harness)
-    prepared(harness, "b/0")
+    harness.prepared("b/0")
     stands_still(harness, "b/0")
     effects = harness.fail(B0, terminal=True)
     assert [one.status for one in events(StatusChanged, effects)] == ["FAILED"]
@@ -220,8 +210,8 @@ def test_whoever_asked_is_told_that_later_runs_go_by_it() -> None:
 def test_what_is_not_made_in_time_is_given_up() -> None:
     harness = three()
     ask(harness)
-    assert answers(harness.at(59.0)) == []
-    assert answers(harness.at(60.0)) == [
+    assert outcomes(harness.at(59.0)) == []
+    assert outcomes(harness.at(60.0)) == [
         "failed: b/0 had not made its new query within 60 s; the job goes on as it was"
     ]
 
@@ -230,7 +220,7 @@ def test_a_query_that_comes_to_its_end_meanwhile_is_not_changed_any_more() -> No
     job = graph(vertex("h", sources="h", bounded="h"), vertex("v", sources="live", sinks="s"), edges="h>v")
     harness = Harness(job)
     ask(harness, h=WEIGHT)
-    assert answers(harness.end_of_data("h/0")) == ["failed: h came to its end meanwhile; the job goes on as it was"]
+    assert outcomes(harness.end_of_data("h/0")) == ["failed: h came to its end meanwhile; the job goes on as it was"]
 
 
 @pytest.mark.parametrize("changes", [{"b": WEIGHT, "c": WEIGHT}, {"b": WEIGHT, "c": CUT}], ids=["limits", "state"])
@@ -245,17 +235,17 @@ def test_r21_one_that_ends_while_the_others_stand_still_takes_the_change_with_it
     )
     harness = Harness(job)
     ask_for(harness, {"h": WEIGHT, **changes})
-    prepared(harness, "h/0")
-    prepared(harness, "b/0")
-    prepared(harness, "c/0")
+    harness.prepared("h/0")
+    harness.prepared("b/0")
+    harness.prepared("c/0")
     stands_still(harness, "b/0")
     stands_still(harness, "c/0")
     effects = harness.end_of_data("h/0")
-    assert answers(effects) == ["failed: h came to its end meanwhile; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: h came to its end meanwhile; the job goes on as it was"]
     assert events(Reconfigured, effects) == []
     assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(B0, None), (C0, None)]
     assert only(RestartSubtask, effects) == []
-    assert answers(harness.running(B0) + harness.running(C0)) == []
+    assert outcomes(harness.running(B0) + harness.running(C0)) == []
 
 
 @pytest.mark.parametrize("has_stood", [False, True], ids=["before it stood", "while it stood"])
@@ -267,13 +257,13 @@ def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(ha
         harness.next_attempt(subtask)
         harness.running(subtask)
     ask(harness, a=WEIGHT, b=WEIGHT)
-    prepared(harness, "a/0")
-    prepared(harness, "b/0")
+    harness.prepared("a/0")
+    harness.prepared("b/0")
     stands_still(harness, "a/0" if has_stood else "b/0")
     effects = harness.next_attempt("a/0")
     if has_stood:
         effects = effects + stands_still(harness, "b/0")
-    assert answers(effects) == ["failed: a/0 failed meanwhile; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: a/0 failed meanwhile; the job goes on as it was"]
     assert events(Reconfigured, effects) == []
     assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(B0, None)]
 
@@ -284,7 +274,7 @@ def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(ha
 def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
     harness = three()
     ask(harness, "first")
-    assert answers(ask(harness, "second", c=WEIGHT)) == [
+    assert outcomes(ask(harness, "second", c=WEIGHT)) == [
         "refused: reconfiguration 1 (of b, request first) is in progress"
     ]
 
@@ -304,7 +294,7 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
     ],
 )
 def test_what_cannot_be_is_refused_by_name(changes: dict[str, VertexSettings], why: str) -> None:
-    assert answers(ask_for(three(), changes)) == [f"refused: {why}"]
+    assert outcomes(ask_for(three(), changes)) == [f"refused: {why}"]
     with pytest.raises(ReconfigurationRefusedError):
         by_vertex(THREE, changes)
 
@@ -312,7 +302,7 @@ def test_what_cannot_be_is_refused_by_name(changes: dict[str, VertexSettings], w
 def test_what_is_so_already_is_answered_as_done() -> None:
     """A retried Airflow task sends the same request again."""
     harness = Harness(THREE, restored=RestoredState(settings={"b": WEIGHT}, reconfigured=4))
-    assert answers(ask(harness)) == ["completed: nothing had to be changed"]
+    assert outcomes(ask(harness)) == ["completed: nothing had to be changed"]
     effects = ask(harness, "more", b=VertexSettings(trigger_interval=2.0))
     (prepare,) = only(PrepareReconfiguration, effects)
     assert (prepare.trial, prepare.plan.settings) == (
@@ -325,13 +315,13 @@ def test_a_finished_query_is_refused() -> None:
     job = graph(vertex("h", sources="h", bounded="h"), vertex("v", sources="live", sinks="s"), edges="h>v")
     harness = Harness(job)
     harness.end_of_data("h/0")
-    assert answers(ask(harness, h=WEIGHT)) == ["refused: h has come to its end"]
+    assert outcomes(ask(harness, h=WEIGHT)) == ["refused: h has come to its end"]
 
 
 def test_a_query_that_does_not_run_now_is_refused() -> None:
     harness = three(restart_attempts=3)
     harness.fail(B0)
-    assert answers(ask(harness)) == ["refused: b/0 does not run now, it is restarting; ask again"]
+    assert outcomes(ask(harness)) == ["refused: b/0 does not run now, it is restarting; ask again"]
 
 
 def test_what_was_said_of_an_earlier_one_counts_no_more() -> None:
@@ -340,7 +330,7 @@ def test_what_was_said_of_an_earlier_one_counts_no_more() -> None:
     harness.handle(ReconfigurationUnfit(**harness.world("b/0"), trial=harness.trial(), cause="no"))
     ask(harness, "again")
     before = harness.c.dropped_messages.get("stale", 0)
-    harness.handle(ReconfigurationPrepared(**harness.world("c/0"), trial=harness.trial()))
+    harness.prepared("c/0")
     assert harness.c.dropped_messages["stale"] == before + 1
 
 
@@ -358,7 +348,7 @@ def mixed(**options: Any) -> Harness:
 
 
 def drops(harness: Harness) -> list[Effect]:
-    return harness.handle(SubtaskPaused(**harness.world("v/0"), reason=DropSource("h"), batch_id=3))
+    return harness.paused("v/0", DropSource("h"))
 
 
 def ends(harness: Harness) -> list[Effect]:
@@ -385,7 +375,7 @@ def test_an_answer_that_comes_late_is_none_to_the_next_change() -> None:
     harness.handle(ReconfigurationUnfit(**harness.world("c/0"), trial=harness.trial(), cause="it has other columns"))
     (prepare,) = only(PrepareReconfiguration, ask(harness, "again", b=CUT))
     assert only(PauseSubtask, harness.handle(late)) == [], "what is asked now is not tried yet"
-    assert [one.subtask for one in only(PauseSubtask, prepared(harness, "b/0", 2))] == [B0]
+    assert [one.subtask for one in only(PauseSubtask, harness.prepared("b/0", 2))] == [B0]
     assert prepare.trial == harness.trial(2)
 
 
@@ -399,14 +389,14 @@ def test_w20_what_was_tried_for_a_jobmaster_that_died_is_no_answer_to_the_next_o
     of_then = {**now.world("b/0"), "trial": tried.trial}
     late = ReconfigurationPrepared(**of_then) if fits else ReconfigurationUnfit(**of_then, cause="it has other columns")
     assert now.handle(late) == []
-    assert [one.subtask for one in only(PauseSubtask, prepared(now, "b/0"))] == [B0]
+    assert [one.subtask for one in only(PauseSubtask, now.prepared("b/0"))] == [B0]
 
 
 def test_a_query_whose_state_was_cut_can_stand_still_again_before_the_others_run() -> None:
     harness = mixed(restart_attempts=3)
     ask(harness, v=CUT, w=WEIGHT)
-    prepared(harness, "v/0")
-    prepared(harness, "w/0")
+    harness.prepared("v/0")
+    harness.prepared("w/0")
     stands_still(harness, "v/0")
     stands_still(harness, "w/0")
     harness.fail("w/0")
@@ -459,7 +449,7 @@ def test_r21_a_file_that_two_queries_have_read_differently_is_given_to_neither()
     """The file was edited between the two reads, so the change would mix two versions."""
     harness = three()
     effects = of_both(harness, {"b": "d1", "c": "d2"})
-    assert answers(effects)[1:] == [
+    assert outcomes(effects)[1:] == [
         "failed: v2.py:job is not the same for all who read it: it was edited meanwhile, or workers have other files; "
         "the job goes on as it was"
     ]
@@ -477,7 +467,7 @@ def test_a_file_that_is_assigned_again_is_read_again() -> None:
     harness = Harness(THREE, restored=RestoredState(settings={"b": logic("d1")}, reconfigured=4), timeout=60.0)
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic()))
     assert prepare.plan.settings == logic(), "nothing says what is in it"
-    assert answers(read(harness, "d1", 5)) == ["completed: nothing had to be changed: what is read of b is what runs"]
+    assert outcomes(read(harness, "d1", 5)) == ["completed: nothing had to be changed: what is read of b is what runs"]
     ask(harness, "again", b=logic())
     read(harness, "d2", 6)
     (change,) = events(Reconfigured, stands_still(harness, "b/0", 6))
@@ -488,7 +478,7 @@ def test_a_function_is_that_of_the_job_again() -> None:
     harness = Harness(THREE, restored=RestoredState(settings={"b": logic("d1")}, reconfigured=4), timeout=60.0)
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic(reference="")))
     assert prepare.plan.settings is None
-    prepared(harness, "b/0", 5)
+    harness.prepared("b/0", 5)
     effects = stands_still(harness, "b/0", 5)
     (change,) = events(Reconfigured, effects)
     (resume,) = only(ResumeSubtask, effects)
@@ -506,14 +496,14 @@ def test_a_query_whose_batch_does_not_end_holds_the_others_for_the_checkpoint_ti
     harness = three(interval=1000.0)
     ask(harness, b=WEIGHT, c=WEIGHT)
     harness.at(30.0)
-    prepared(harness, "b/0")
+    harness.prepared("b/0")
     harness.at(40.0)
-    prepared(harness, "c/0")
+    harness.prepared("c/0")
     stands_still(harness, "c/0")
     assert harness.c.next_deadline(harness.now) == 100.0
-    assert answers(harness.at(99.0)) == []
+    assert outcomes(harness.at(99.0)) == []
     effects = harness.at(100.0)
-    assert answers(effects) == ["failed: b/0 did not stand still within 60 s; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: b/0 did not stand still within 60 s; the job goes on as it was"]
     assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(C0, None)]
     (resume,) = only(ResumeSubtask, stands_still(harness, "b/0"))
     assert (resume.subtask, resume.plan.settings) == (B0, None), "it goes on when it comes to it"
@@ -523,19 +513,19 @@ def test_a_query_whose_batch_does_not_end_holds_the_others_for_the_checkpoint_ti
 def test_what_is_decided_has_no_deadline() -> None:
     harness = three(interval=1000.0)
     ask(harness)
-    prepared(harness, "b/0")
+    harness.prepared("b/0")
     stands_still(harness, "b/0")
-    assert answers(harness.at(500.0)) == []
-    assert answers(harness.running(B0)) == ["completed: b stood still for 500.0 s"]
+    assert outcomes(harness.at(500.0)) == []
+    assert outcomes(harness.running(B0)) == ["completed: b stood still for 500.0 s"]
 
 
 def test_a_source_that_is_over_is_given_no_function_in_a_query_that_goes_on() -> None:
     harness = Harness(graph(vertex("b", sources="live history", bounded="history", sinks="out")), timeout=60.0)
     v2 = VertexSettings(logic={"history": "v2.py:job"})
     harness.handle(SourceAtEnd(**harness.world("b/0"), uid="history", batch_id=3, droppable=True))
-    told = answers(ask(harness, "r1", history=v2))
+    told = outcomes(ask(harness, "r1", history=v2))
     assert told == ["refused: history has come to its end, and its function is called no more"]
-    assert answers(ask(harness, "r2", live=VertexSettings(logic={"live": "v2.py:job"})))[0] == "accepted"
+    assert outcomes(ask(harness, "r2", live=VertexSettings(logic={"live": "v2.py:job"})))[0] == "accepted"
 
 
 def test_a_source_that_is_over_has_the_function_of_the_job_again() -> None:
@@ -544,4 +534,4 @@ def test_a_source_that_is_over_has_the_function_of_the_job_again() -> None:
     restored = RestoredState(settings=given, ended={"b": ("history",)})
     of_job = graph(vertex("b", sources="live history", bounded="history", sinks="out"))
     harness = Harness(of_job, timeout=60.0, restored=restored)
-    assert answers(ask(harness, history=VertexSettings(logic={"history": ""}))) == ["accepted"]
+    assert outcomes(ask(harness, history=VertexSettings(logic={"history": ""}))) == ["accepted"]

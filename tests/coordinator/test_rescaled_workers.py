@@ -8,13 +8,13 @@ from airflow_provider_ckpt.coordinator.commands import AssignSplits, DeploySubta
 from airflow_provider_ckpt.coordinator.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.messages import RescaleRequested
-from airflow_provider_ckpt.coordinator.reports import SplitsCompleted, SubtaskPaused
+from airflow_provider_ckpt.coordinator.reports import SplitsCompleted
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
-from airflow_provider_ckpt.journal.events import CheckpointTriggered, GraphChanged, RequestAnswered, SubtasksAdded
+from airflow_provider_ckpt.journal.events import CheckpointTriggered, GraphChanged, SubtasksAdded
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import Rescale
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from tests.coordinator.harness import Harness, events, graph, only, vertex
+from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
 
 IDS = [f"s{number}" for number in range(40)]
 V, P0, P1, P2, P3, P4 = map(SubtaskId, ("v/0", "parts/0", "parts/1", "parts/2", "parts/3", "parts/4"))
@@ -50,7 +50,7 @@ def rescale(harness: Harness, parallelism: int, request: str = "r") -> list[Effe
 
 
 def stands_still(harness: Harness) -> list[Effect]:
-    return harness.handle(SubtaskPaused(**harness.world(V), reason=Rescale("parts"), batch_id=3))
+    return harness.paused(V, Rescale("parts"))
 
 
 def rescaled(harness: Harness, parallelism: int, *new: SubtaskId, request: str = "r") -> None:
@@ -61,10 +61,6 @@ def rescaled(harness: Harness, parallelism: int, *new: SubtaskId, request: str =
     for one in new:
         harness.attempts[one] = AttemptId.vacant(4)
     come(harness, *new)
-
-
-def answers(effects: list[Effect]) -> list[str]:
-    return [str(one.outcome) for one in events(RequestAnswered, effects)]
 
 
 def test_r21_each_new_subtask_is_put_beside_one_that_reads_the_source() -> None:
@@ -116,7 +112,7 @@ def test_the_first_attempt_of_a_new_one_is_of_the_workers_deployment() -> None:
     assert (deploy.subtask, deploy.attempt, deploy.plan.parallelism) == (P2, AttemptId(4, 1, "b"), {"parts": 3})
     effects = harness.running(P2)
     assert [one.subtask for one in only(AssignSplits, effects)] == [P2]
-    assert answers(effects) == ["completed: parts is read by 3"]
+    assert outcomes(effects) == ["completed: parts is read by 3"]
 
 
 def test_fewer_read_it_and_nobody_begins() -> None:
@@ -125,7 +121,7 @@ def test_fewer_read_it_and_nobody_begins() -> None:
     effects = rescale(harness, 1)
     (change,) = events(GraphChanged, effects)
     assert (change.hosts, change.graph.vertex("parts").parallelism) == ({}, 2)
-    assert answers(effects) == ["completed: parts is read by 1"]
+    assert outcomes(effects) == ["completed: parts is read by 1"]
 
 
 # -- the next JobMaster
@@ -163,11 +159,11 @@ def test_r21_the_source_has_no_end_before_all_who_read_it_are_heard_of() -> None
 def test_nothing_is_rescaled_before_that() -> None:
     harness = workers(3, {P2: P0})
     come(harness, P0, P1, P2)
-    assert answers(rescale(harness, 4)) == [
+    assert outcomes(rescale(harness, 4)) == [
         "refused: the job was taken over just now, and not all that read parts have said where they are; ask again"
     ]
     come(harness, V)
-    assert answers(rescale(harness, 4, "s")) == ["accepted"]
+    assert outcomes(rescale(harness, 4, "s")) == ["accepted"]
 
 
 def test_in_batch_mode_who_reads_it_comes_behind_its_end() -> None:

@@ -18,19 +18,18 @@ from airflow_provider_ckpt.coordinator.commands import (
 from airflow_provider_ckpt.coordinator.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.messages import RescaleRequested
-from airflow_provider_ckpt.coordinator.reports import SplitsCompleted, SubtaskFailed, SubtaskPaused
+from airflow_provider_ckpt.coordinator.reports import SplitsCompleted, SubtaskFailed
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointTriggered,
     GraphChanged,
-    RequestAnswered,
     StatusChanged,
 )
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import Rescale
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from tests.coordinator.harness import Harness, events, graph, only, vertex
+from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
 
 IDS = [f"s{number}" for number in range(40)]
 NEW = SubtaskId("parts/2")
@@ -51,7 +50,7 @@ def rescale(harness: Harness, parallelism: int, uid: str = "parts", request: str
 
 
 def stands_still(harness: Harness, subtask: str = "v/0") -> list[Effect]:
-    return harness.handle(SubtaskPaused(**harness.world(subtask), reason=Rescale("parts"), batch_id=3))
+    return harness.paused(subtask, Rescale("parts"))
 
 
 def opened(harness: Harness, subtask: SubtaskId = NEW) -> list[Effect]:
@@ -69,10 +68,6 @@ def up_to_three(harness: Harness) -> None:
     harness.running(NEW)
 
 
-def answers(effects: list[Effect]) -> list[str]:
-    return [str(one.outcome) for one in events(RequestAnswered, effects)]
-
-
 def test_r21_the_change_is_in_the_journal_before_anybody_hears_of_it() -> None:
     effects = rescale(parts_and_consumer(), 3)
     kinds = [type(one.event) if isinstance(one, Append) else type(one) for one in effects]
@@ -80,7 +75,7 @@ def test_r21_the_change_is_in_the_journal_before_anybody_hears_of_it() -> None:
     (change,) = events(GraphChanged, effects)
     assert (change.number, change.graph.vertex("parts").parallelism, change.rescaled) == (1, 3, {"parts": 3})
     assert only(RestartSubtask, effects) == []
-    assert answers(effects) == ["accepted"]
+    assert outcomes(effects) == ["accepted"]
 
 
 def test_r21_those_that_read_it_go_on_with_the_new_subtasks_before_these_begin() -> None:
@@ -104,7 +99,7 @@ def test_the_new_ones_are_deployed_and_read_and_whoever_asked_is_told() -> None:
     assert deploy.subtask == NEW
     effects = harness.running(NEW)
     assert [one.subtask for one in only(AssignSplits, effects)] == [NEW]
-    assert answers(effects) == ["completed: parts is read by 3"]
+    assert outcomes(effects) == ["completed: parts is read by 3"]
 
 
 def test_a_next_attempt_of_the_consumer_has_heard_of_it() -> None:
@@ -178,7 +173,7 @@ def test_new_ones_do_not_begin_in_the_middle_of_a_checkpoint() -> None:
 def test_with_fewer_those_that_are_too_many_are_told_that_nothing_more_will_come() -> None:
     harness = parts_and_consumer()
     effects = rescale(harness, 1)
-    assert answers(effects) == ["completed: parts is read by 1"]
+    assert outcomes(effects) == ["completed: parts is read by 1"]
     (change,) = events(GraphChanged, effects)
     assert (change.graph.vertex("parts").parallelism, change.rescaled) == (2, {"parts": 1})
     for number, split in enumerate(["s4", "s5", "s6"]):
@@ -217,7 +212,7 @@ def test_one_that_was_to_leave_stays_if_it_was_not_told_yet() -> None:
     rescale(harness, 1)
     effects = rescale(harness, 2, request="again")
     assert events(GraphChanged, effects)[0].graph.vertex("parts").parallelism == 2
-    assert answers(effects) == ["completed: parts is read by 2"]
+    assert outcomes(effects) == ["completed: parts is read by 2"]
 
 
 def test_numbers_go_up() -> None:
@@ -238,7 +233,7 @@ def test_numbers_go_up() -> None:
 )
 def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(uid: str, parallelism: int, why: str) -> None:
     effects = rescale(parts_and_consumer(), parallelism, uid)
-    assert answers(effects)[0].startswith(f"refused: {why}")
+    assert outcomes(effects)[0].startswith(f"refused: {why}")
     assert len(effects) == 1
 
 
@@ -246,15 +241,15 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3, request="first")
     effects = rescale(harness, 4, request="second")
-    assert answers(effects) == ["refused: parts is being rescaled to 3 (request first), which is in progress"]
+    assert outcomes(effects) == ["refused: parts is being rescaled to 3 (request first), which is in progress"]
     assert events(GraphChanged, effects) == []
 
 
 def test_more_subtasks_than_splits_are_refused() -> None:
     """Each subtask has a log and stays for the life of the job, so a typing error could not be undone."""
-    refused = answers(rescale(parts_and_consumer(), 41))
+    refused = outcomes(rescale(parts_and_consumer(), 41))
     assert refused == ["refused: 41 are more than the 40 splits of parts that are left to read"]
-    assert answers(rescale(parts_and_consumer(), 40)) == ["accepted"]
+    assert outcomes(rescale(parts_and_consumer(), 40)) == ["accepted"]
 
 
 def test_r14_a_job_with_splits_that_nobody_has_read_does_not_finish() -> None:
@@ -271,14 +266,14 @@ def test_r14_a_job_with_splits_that_nobody_has_read_does_not_finish() -> None:
 
 
 def test_when_all_splits_are_handed_out_more_subtasks_are_refused() -> None:
-    assert answers(rescale(parts_and_consumer(["a", "b"]), 3)) == ["refused: all splits of parts are handed out"]
+    assert outcomes(rescale(parts_and_consumer(["a", "b"]), 3)) == ["refused: all splits of parts are handed out"]
 
 
 @pytest.mark.parametrize("mode", ["stop", "drain"])
 def test_a_job_that_is_being_ended_is_not_rescaled(mode: Any) -> None:
     harness = parts_and_consumer()
     harness.request(mode)
-    assert answers(rescale(harness, 3))[-1] == "refused: the job is being ended"
+    assert outcomes(rescale(harness, 3))[-1] == "refused: the job is being ended"
 
 
 def test_a_stop_comes_first_and_is_not_held_up_and_the_next_run_goes_by_the_change() -> None:
@@ -303,7 +298,7 @@ def test_a_drain_meanwhile_does_not_keep_it_from_its_end() -> None:
     stands_still(harness)
     harness.running(V)
     opened(harness)
-    assert answers(harness.running(NEW))[-1] == "completed: parts is read by 3"
+    assert outcomes(harness.running(NEW))[-1] == "completed: parts is read by 3"
 
 
 def test_a_new_one_that_cannot_begin_ends_the_run_as_any_that_fails() -> None:

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.coordinator.effects import Effect
 from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
-from airflow_provider_ckpt.coordinator.reports import SplitsCompleted, SubtaskPaused
+from airflow_provider_ckpt.coordinator.reports import SplitsCompleted
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.pause_reason import Rescale
@@ -60,7 +60,7 @@ def test_r21_a_source_does_not_come_to_its_end_before_those_that_are_to_read_it_
     complete(harness, "s0", "parts/0")
     complete(harness, "s1", "parts/0")
     assert last(harness.effects) == []
-    effects = harness.handle(SubtaskPaused(**harness.world("v/0"), reason=Rescale("parts"), batch_id=3))
+    effects = harness.paused("v/0", Rescale("parts"))
     assert only(RestartSubtask, effects) == []
     effects = harness.running("v/0")
     assert [one.subtask for one in only(RestartSubtask, effects)] == [SubtaskId("parts/1")]
@@ -70,7 +70,7 @@ def test_r21_a_source_does_not_come_to_its_end_before_those_that_are_to_read_it_
 def begin(harness: Harness) -> list[Effect]:
     """Give parts a second subtask, which v then knows. Return the effects of the last message."""
     harness.handle(RescaleRequested("parts", 2, "r"))
-    harness.handle(SubtaskPaused(**harness.world("v/0"), reason=Rescale("parts"), batch_id=3))
+    harness.paused("v/0", Rescale("parts"))
     return harness.running("v/0")
 
 
@@ -89,7 +89,7 @@ def test_r21_the_change_is_in_the_journal_before_anybody_does_anything_about_it(
 def test_r21_the_new_subtasks_begin_when_a_consumer_runs_with_them_in_its_plan() -> None:
     harness = parts(1, 9)
     assert only(RestartSubtask, harness.handle(RescaleRequested("parts", 2, "r"))) == []
-    effects = harness.handle(SubtaskPaused(**harness.world("v/0"), reason=Rescale("parts"), batch_id=3))
+    effects = harness.paused("v/0", Rescale("parts"))
     assert only(RestartSubtask, effects) == []
     assert [one.plan.parallelism for one in only(ResumeSubtask, effects)] == [{"parts": 2}]
     begun = only(RestartSubtask, harness.running("v/0"))

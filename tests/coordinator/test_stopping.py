@@ -13,7 +13,7 @@ from airflow_provider_ckpt.coordinator.commands import DrainSubtask, FinishSubta
 from airflow_provider_ckpt.coordinator.effects import Effect, EndJob
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.release_queue import MAX_TRIES
-from airflow_provider_ckpt.coordinator.reports import BarrierDeclined, SubtaskPaused
+from airflow_provider_ckpt.coordinator.reports import BarrierDeclined
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
 from airflow_provider_ckpt.model.pause_reason import DropSource
@@ -154,7 +154,7 @@ def test_a_stop_in_a_planned_restart_waits_for_the_query() -> None:
     h.ack()
     h.released()
     assert h.request("stop", "r1")[1:] == []
-    h.handle(SubtaskPaused(**h.world("v/0"), reason=DropSource("h"), batch_id=3))
+    h.paused("v/0", DropSource("h"))
     assert [e.kind for e in events(CheckpointTriggered, h.running())] == ["savepoint"]
 
 

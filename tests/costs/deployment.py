@@ -14,7 +14,7 @@ from airflow_provider_ckpt.remote.timing import Timing
 from tests.costs.meter import Cost, Meter
 from tests.remote.cluster import Cluster
 from tests.remote.master_process import MasterProcess
-from tests.remote.process import Process
+from tests.remote.process import SimulatedProcess
 from tests.remote.worker_process import WorkerProcess
 from tests.simulation.runner import Runner
 
@@ -45,7 +45,7 @@ class Idle(Cluster):
         self.before_step = self._works
         self.meter = self.world.live = Meter(self.world.live)  # type: ignore[assignment]
 
-    def at_verb(self, process: Process, when: str, verb: str, path: str) -> None:
+    def at_verb(self, process: SimulatedProcess, when: str, verb: str, path: str) -> None:
         """Do nothing: no other process runs meanwhile, and no fault is injected."""
 
     def _works(self, runner: Runner) -> bool:
@@ -72,11 +72,11 @@ class Idle(Cluster):
         return spent
 
 
-def _name(process: Process) -> str:
+def _name(process: SimulatedProcess) -> str:
     return str(process.subtasks[0]) if isinstance(process, WorkerProcess) else "master"
 
 
-def _look(process: Process) -> None:
+def _look(process: SimulatedProcess) -> None:
     if isinstance(process, WorkerProcess):
         process._turn()
         return

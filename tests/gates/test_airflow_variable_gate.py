@@ -68,7 +68,7 @@ class Server:
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
     def address(self) -> str:
@@ -76,7 +76,7 @@ class Server:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def airflow_api() -> Iterator[Server]:
     made = Server()
     yield made
     made.http.shutdown()
@@ -84,8 +84,8 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def gate(server: Server, monkeypatch: pytest.MonkeyPatch) -> AirflowVariableGate:
-    connect(monkeypatch, host=server.address)
+def gate(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> AirflowVariableGate:
+    connect(monkeypatch, host=airflow_api.address)
     return AirflowVariableGate("approved", "airflow_api")
 
 
@@ -98,49 +98,49 @@ def connect(monkeypatch: pytest.MonkeyPatch, **given: Any) -> None:
     ("value", "is_open"), [("true", True), ("True\n", True), ("false", False), ("FALSE", False), (None, False)]
 )
 def test_the_variable_says_what_becomes_of_the_release(
-    gate: AirflowVariableGate, server: Server, value: str | None, is_open: bool
+    gate: AirflowVariableGate, airflow_api: Server, value: str | None, is_open: bool
 ) -> None:
     if value is not None:
-        server.variables["approved"] = value
+        airflow_api.variables["approved"] = value
     assert gate(PENDING) is is_open
 
 
 @pytest.mark.parametrize("value", ["", "yes", "1", "tru"])
-def test_any_other_text_releases_nothing(gate: AirflowVariableGate, server: Server, value: str) -> None:
-    server.variables["approved"] = value
+def test_any_other_text_releases_nothing(gate: AirflowVariableGate, airflow_api: Server, value: str) -> None:
+    airflow_api.variables["approved"] = value
     with pytest.raises(VariableNoAnswerError):
         gate(PENDING)
 
 
-def test_it_is_read_anew_each_time_with_one_login(gate: AirflowVariableGate, server: Server) -> None:
-    server.variables["approved"] = "false"
+def test_it_is_read_anew_each_time_with_one_login(gate: AirflowVariableGate, airflow_api: Server) -> None:
+    airflow_api.variables["approved"] = "false"
     assert gate(PENDING) is False
-    server.variables["approved"] = "true"
+    airflow_api.variables["approved"] = "true"
     assert gate(PENDING) is True
-    assert server.asked == ["/auth/token", "/api/v2/variables/approved", "/api/v2/variables/approved"]
+    assert airflow_api.asked == ["/auth/token", "/api/v2/variables/approved", "/api/v2/variables/approved"]
 
 
-def test_a_token_that_has_ended_is_got_anew(gate: AirflowVariableGate, server: Server) -> None:
-    server.variables["approved"] = "true"
+def test_a_token_that_has_ended_is_got_anew(gate: AirflowVariableGate, airflow_api: Server) -> None:
+    airflow_api.variables["approved"] = "true"
     assert gate(PENDING) is True
-    server.valid.clear()
+    airflow_api.valid.clear()
     assert gate(PENDING) is True
 
 
-def test_a_token_that_is_given_is_not_asked_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect(monkeypatch, host=server.address, login=None, password=None, extra={"token": "given"})
-    server.variables["approved"], server.valid = "true", {"given"}
+def test_a_token_that_is_given_is_not_asked_for(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, host=airflow_api.address, login=None, password=None, extra={"token": "given"})
+    airflow_api.variables["approved"], airflow_api.valid = "true", {"given"}
     assert AirflowVariableGate("approved", "airflow_api")(PENDING) is True
-    assert server.asked == ["/api/v2/variables/approved"]
-    server.valid = set()
+    assert airflow_api.asked == ["/api/v2/variables/approved"]
+    airflow_api.valid = set()
     with pytest.raises(VariableUnreadableError) as raised:
         AirflowVariableGate("approved", "airflow_api")(PENDING)
     assert "401" in str(raised.value)
 
 
-def test_a_key_may_be_of_the_job_and_the_sink(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect(monkeypatch, host="127.0.0.1", port=server.http.server_address[1])
-    server.variables["approved.orders.lake"] = "true"
+def test_a_key_may_be_of_the_job_and_the_sink(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, host="127.0.0.1", port=airflow_api.http.server_address[1])
+    airflow_api.variables["approved.orders.lake"] = "true"
     assert AirflowVariableGate("approved.{job_id}.{sink}", "airflow_api")(PENDING) is True
 
 
@@ -163,20 +163,20 @@ def test_a_key_that_cannot_be_one_is_refused_where_it_is_given(key: Any) -> None
     ],
 )
 def test_what_is_no_answer_is_never_taken_for_one(
-    gate: AirflowVariableGate, server: Server, answer: tuple[int, str, dict[str, str]]
+    gate: AirflowVariableGate, airflow_api: Server, answer: tuple[int, str, dict[str, str]]
 ) -> None:
-    server.variables["approved"] = "true"
-    server.answers = [answer]
+    airflow_api.variables["approved"] = "true"
+    airflow_api.answers = [answer]
     with pytest.raises(VariableUnreadableError) as raised:
         gate(PENDING)
     assert str(answer[0]) in str(raised.value)
     assert gate(PENDING) is True
 
 
-def test_a_token_follows_no_redirect(gate: AirflowVariableGate, server: Server) -> None:
+def test_a_token_follows_no_redirect(gate: AirflowVariableGate, airflow_api: Server) -> None:
     other = Server()
     other.variables["approved"] = "true"
-    server.answers = [(302, "", {"Location": f"{other.address}/api/v2/variables/approved"})]
+    airflow_api.answers = [(302, "", {"Location": f"{other.address}/api/v2/variables/approved"})]
     with pytest.raises(VariableUnreadableError):
         gate(PENDING)
     assert other.asked == []
@@ -184,8 +184,8 @@ def test_a_token_follows_no_redirect(gate: AirflowVariableGate, server: Server) 
     other.http.server_close()
 
 
-def test_a_password_is_in_no_error(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect(monkeypatch, host=server.address, login="somebody else")
+def test_a_password_is_in_no_error(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, host=airflow_api.address, login="somebody else")
     with pytest.raises(VariableUnreadableError) as raised:
         AirflowVariableGate("approved", "airflow_api")(PENDING)
     assert "401" in str(raised.value)

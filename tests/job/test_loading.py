@@ -3,7 +3,6 @@ from __future__ import annotations
 import importlib
 import pickle
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +10,8 @@ import pytest
 
 from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.loading import file_module_name, load, load_job
+
+pytestmark = pytest.mark.usefixtures("import_state")
 
 GOOD = """
 from airflow_provider_ckpt import Job
@@ -20,15 +21,6 @@ job = Job(NAME)
 backup = Job("backup")
 number = 3
 """
-
-
-@pytest.fixture(autouse=True)
-def _same_interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    before = dict(sys.modules)
-    yield
-    for name in set(sys.modules) - set(before):
-        del sys.modules[name]
 
 
 @pytest.fixture

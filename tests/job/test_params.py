@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,8 @@ import pytest
 from airflow_provider_ckpt import Job
 from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.loading import load, load_job
+
+pytestmark = pytest.mark.usefixtures("import_state")
 
 CODE = """
 from airflow_provider_ckpt import FileSink, Job
@@ -29,15 +29,6 @@ def orders(read):
 
 job.sink("lake", orders, FileSink(f"/lake/day={DAY}"))
 """
-
-
-@pytest.fixture(autouse=True)
-def _same_interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    before = dict(sys.modules)
-    yield
-    for name in set(sys.modules) - set(before):
-        del sys.modules[name]
 
 
 @pytest.fixture

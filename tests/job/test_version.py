@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.storage.location import Location
 
+pytestmark = pytest.mark.usefixtures("import_state")
+
 JOB = """
 from airflow_provider_ckpt import Job
 {imports}
@@ -30,16 +31,6 @@ day = job.param("day", "none")
 def live(read):
     {body}
 """
-
-
-@pytest.fixture(autouse=True)
-def _same_interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    before = dict(sys.modules)
-    yield
-    for name in set(sys.modules) - set(before):
-        del sys.modules[name]
 
 
 def write(folder: Path, helper: str, imports: str = "import shapes", body: str = "return shapes.NAME") -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
@@ -39,7 +40,15 @@ WORKER = Worker(host="driver-1", boot_id="b-1", pid=4711, started=99.5, applicat
 """``started`` is a number as in the golden copies; a driver writes a text."""
 
 
-def one_of_each() -> list[ev.Event]:
+def folded(*events: ev.Event, job_id: str = "orders") -> JobState:
+    """Return the state of a job whose journal has these events."""
+    state = JobState(job_id)
+    for event in events:
+        event.apply(state)
+    return state
+
+
+def one_event_of_each() -> list[ev.Event]:
     return [
         ev.EpochClaimed(1, "manual~t1", WORKER, 100.0),
         ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions({"checkpoint_interval": 30}), 100.25),

@@ -16,20 +16,13 @@ from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_j
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.journal.samples import WORKER, of_a_deletion, one_of_each
+from tests.journal.samples import WORKER, folded, of_a_deletion, one_event_of_each
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "deletion-v1"
 
 
-def folded(*events: ev.Event) -> JobState:
-    state = JobState("orders")
-    for event in events:
-        event.apply(state)
-    return state
-
-
 def finished() -> list[ev.Event]:
-    return [*one_of_each(), ev.StatusChanged(JobStatus.FINISHED, 150.0)]
+    return [*one_event_of_each(), ev.StatusChanged(JobStatus.FINISHED, 150.0)]
 
 
 def test_golden_events_of_a_deletion_still_read_and_write_the_same() -> None:
@@ -84,8 +77,8 @@ def test_of_the_state_stays_how_far_the_job_had_come_and_not_what_it_ran() -> No
 
 def test_a_job_that_was_not_deleted_says_nothing_of_it() -> None:
     assert "deletion" not in state_to_json(folded(*finished()))
-    assert not folded(*one_of_each()).has_finished
-    assert not folded(*one_of_each(), ev.DeletionBegun(JobStatus.FAILED, 1.0)).has_finished
+    assert not folded(*one_event_of_each()).has_finished
+    assert not folded(*one_event_of_each(), ev.DeletionBegun(JobStatus.FAILED, 1.0)).has_finished
 
 
 def test_a_release_that_does_not_know_how_a_job_had_ended_refuses_it() -> None:

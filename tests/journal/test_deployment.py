@@ -15,17 +15,14 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from tests.journal.samples import of_code, of_deployment
+from tests.journal.samples import folded, of_code, of_deployment
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "deployment-v1.json"
 CODE = GOLDEN.with_name("job-code-v1.json")
 
 
-def folded(*more: ev.Event) -> JobState:
-    state = JobState("orders")
-    for event in (*of_deployment(), *more):
-        event.apply(state)
-    return state
+def deployed(*more: ev.Event) -> JobState:
+    return folded(*of_deployment(), *more)
 
 
 def test_golden_events_of_a_deployment_still_read_and_write_the_same() -> None:
@@ -38,12 +35,12 @@ def test_w28_the_golden_plan_still_tells_the_code_that_workers_have_to_have() ->
     golden = json.loads(CODE.read_text())
     assert [decode(event) for event in golden] == of_code()
     assert [json.loads(encode(event)) for event in of_code()] == golden
-    state = folded(*of_code())
+    state = deployed(*of_code())
     assert state_from_json(state_to_json(state)) == state
 
 
 def test_a_snapshot_keeps_all_of_it() -> None:
-    state = folded()
+    state = deployed()
     assert (state.deployment, state.taken) == (1, {"r-3"})
     snapshot = decode(json.loads(encode(ev.StateSnapshot(state, 1.0))))
     again = JobState("orders")
@@ -56,13 +53,13 @@ def test_w13_a_split_that_was_handed_out_twice_is_with_the_last_one() -> None:
 
     If the journal named both subtasks, the split would be returned twice and read twice.
     """
-    assert folded().splits_assigned == {
+    assert deployed().splits_assigned == {
         "history": {SubtaskId("history/0"): ((0, 2), (3, 4)), SubtaskId("history/1"): ((2, 3),)}
     }
 
 
 def test_w4_the_next_jobmaster_of_the_deployment_goes_on_with_what_was_handed_out() -> None:
-    state = folded(ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, deployment=1))
+    state = deployed(ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, deployment=1))
     assert state.deployment == 1
     assert state.splits_assigned["history"]
 
@@ -71,27 +68,27 @@ def test_how_long_its_subtasks_run_is_counted_from_their_first_jobmaster_on() ->
     runs, restarts = ev.StatusChanged(JobStatus.RUNNING, 130.0), ev.StatusChanged(JobStatus.RESTARTING, 150.0)
     claim = ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, deployment=1)
     again = ev.StatusChanged(JobStatus.RUNNING, 141.0)
-    assert folded(runs, claim, again).running_since == 130.0
-    assert folded(runs, claim, again, restarts).running_since is None
+    assert deployed(runs, claim, again).running_since == 130.0
+    assert deployed(runs, claim, again, restarts).running_since is None
     other = ev.EpochClaimed(3, "t-3", Worker("host"), 140.0)
-    assert folded(runs, other, again).running_since is None
+    assert deployed(runs, other, again).running_since is None
 
 
 @pytest.mark.parametrize("releases_only", [False, True])
 def test_w20_any_other_claim_ends_the_deployment(releases_only: bool) -> None:
-    state = folded(ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, releases_only))
+    state = deployed(ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, releases_only))
     assert (state.deployment, state.splits_assigned, state.taken) == (0, {}, set())
 
 
 @pytest.mark.parametrize("status", [one for one in JobStatus if not one.is_alive])
 def test_w20_the_end_of_the_run_ends_the_deployment(status: JobStatus) -> None:
-    assert folded(ev.StatusChanged(status, 140.0)).deployment == 0
+    assert deployed(ev.StatusChanged(status, 140.0)).deployment == 0
 
 
 def test_w20_what_a_jobmaster_has_taken_and_not_come_to_the_next_one_takes() -> None:
     claim = ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, deployment=1)
-    assert "r-3" in folded().answered
-    assert "r-3" not in folded(claim).answered
+    assert "r-3" in deployed().answered
+    assert "r-3" not in deployed(claim).answered
     refused = ev.RequestAnswered("r-3", "stop", RequestOutcome.refused("no"), 135.0)
-    assert "r-3" in folded(refused, claim).answered
-    assert not folded(refused).taken
+    assert "r-3" in deployed(refused, claim).answered
+    assert not deployed(refused).taken

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash
-from tests.support.paused_storage import Paused
+from tests.support.paused_storage import PausedStorage
 
 
 class Owner:
@@ -72,7 +72,7 @@ def test_r3_a_follower_is_passed_at_any_request(seed: int, how: str) -> None:
             if rng.random() < 0.7:
                 owners[-1].journal.compact(0.0)
 
-        follower = Journal(Paused(storage, at, other), "job")
+        follower = Journal(PausedStorage(storage, at, other), "job")
         for _ in range(6):
             owners[-1].live(rng.randrange(0, 6))
             was = follower.state.last_triggered
@@ -105,7 +105,7 @@ def test_r3_a_zombie_sleeps_anywhere_in_its_compaction(seed: int) -> None:
                 one.journal.compact(0.0)
             found.append(one)
 
-        paused = Paused(storage, 10**9, other)
+        paused = PausedStorage(storage, 10**9, other)
         zombie = Owner(paused, "a", rng)
         zombie.live(rng.randrange(1, 12))
         paused.seen, paused.at = 0, at

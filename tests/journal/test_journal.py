@@ -34,8 +34,8 @@ from airflow_provider_ckpt.testing.crash import (
     WrappedStorage,
     crash_points,
 )
-from tests.journal.samples import WORKER, one_of_each, random_events
-from tests.support.unsealed import unsealed
+from tests.journal.samples import WORKER, one_event_of_each, random_events
+from tests.support.checksum import without_checksum
 
 told = RequestOutcome.parse
 
@@ -76,7 +76,7 @@ def test_a_job_without_a_journal_has_an_empty_state(storage: Storage, tmp_path: 
 
 def test_what_was_written_is_replayed(storage: Storage) -> None:
     journal = claimed(storage)
-    for event in one_of_each()[1:]:
+    for event in one_event_of_each()[1:]:
         journal.write(event)
     assert replayed(storage) == journal.state
     assert replayed(storage).last_completed == 2
@@ -130,7 +130,7 @@ def test_only_what_decides_nothing_may_wait() -> None:
     ]
     waiting = [late(1), ev.CheckpointAborted(1, "CHECKPOINT_EXPIRED", 1.0), *answers]
     assert not any(event.decides for event in waiting)
-    deciding = [event for event in one_of_each() if type(event) not in {type(one) for one in waiting}]
+    deciding = [event for event in one_event_of_each() if type(event) not in {type(one) for one in waiting}]
     assert all(event.decides for event in [*deciding, ev.RequestAnswered("r", "drain", told("accepted"), 1.0)])
 
 
@@ -359,7 +359,7 @@ def test_an_unknown_event_stops_the_replay(storage: Storage, monkeypatch: pytest
     claimed(storage)
     monkeypatch.undo()
     path = "orders/journal/00000000.json"
-    data = unsealed(storage.read(path)).replace(b"EpochClaimed", b"EpochDreamed")
+    data = without_checksum(storage.read(path)).replace(b"EpochClaimed", b"EpochDreamed")
     storage.replace(path, data)
     with pytest.raises(UnknownEventError, match=r"EpochDreamed.*7\.0\.0"):
         replayed(storage)
@@ -495,7 +495,7 @@ def test_the_golden_journal_is_replayed() -> None:
     state = Journal(open_storage(GOLDEN), "orders").replay()
     expected = JobState("orders")
     for event in [
-        *one_of_each(),
+        *one_event_of_each(),
         ev.EpochClaimed(2, "manual~t2", WORKER, 200.0),
         ev.StatusChanged(JobStatus.RUNNING, 201.0),
     ]:
@@ -511,14 +511,14 @@ def test_a_new_journal_looks_like_the_golden_one(storage: Storage, monkeypatch: 
     monkeypatch.setattr(JournalEvent, "decides", False)  # so that an entry holds several
     write_golden(memory)
     golden = open_storage(GOLDEN)
-    assert {name: unsealed(memory.read(name)) for name, _ in memory.files("")} == {
+    assert {name: without_checksum(memory.read(name)) for name, _ in memory.files("")} == {
         name: golden.read(name) for name, _ in golden.files("")
     }
     memory.delete_tree("")
 
 
 def write_golden(storage: Storage) -> None:
-    events = one_of_each()
+    events = one_event_of_each()
     first = Journal(storage, "orders")
     first.claim("manual~t1", WORKER, 100.0)
     for event in events[1:12]:

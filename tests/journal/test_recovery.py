@@ -7,20 +7,12 @@ from pathlib import Path
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
-from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.split import numbers
 from airflow_provider_ckpt.report.reconciled import table, told_of
-from tests.journal.samples import of_recovery
+from tests.journal.samples import folded, of_recovery
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "recovery-v1.json"
-
-
-def folded() -> JobState:
-    state = JobState("orders")
-    for event in of_recovery():
-        event.apply(state)
-    return state
 
 
 def last() -> ev.JobReconciled:
@@ -36,7 +28,7 @@ def test_golden_events_of_a_recovery_still_read_and_write_the_same() -> None:
 
 
 def test_what_is_reset_is_not_at_its_end_any_more() -> None:
-    state = folded()
+    state = folded(*of_recovery())
     assert (state.end_of_data, state.finished) == ({"history/0"}, set())
     assert numbers(state.splits_done["history"]) == {0, 1, 2, 3, 4, 5, 7}
     assert state.ended == {}
@@ -44,7 +36,7 @@ def test_what_is_reset_is_not_at_its_end_any_more() -> None:
 
 
 def test_a_snapshot_keeps_it() -> None:
-    assert state_from_json(state_to_json(folded())) == folded()
+    assert state_from_json(state_to_json(folded(*of_recovery()))) == folded(*of_recovery())
 
 
 def test_a_person_is_told_what_was_kept_and_what_is_run_again_and_why() -> None:

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.support.unsealed import unsealed_document
+from tests.support.checksum import json_without_checksum
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "request-v1"
 
@@ -111,7 +111,7 @@ def test_the_golden_request_of_somebody_who_has_to_leave(storage: Storage) -> No
     (request,) = pending_requests(storage, "orders", 7, set())
     assert request == Request("8f3d", "stop", 7, 1767225600.25, leaves=True)
     name = write_request(storage, "orders", "stop", 8, leaves=True, now=lambda: 1.5)
-    assert unsealed_document(storage.read(f"orders/requests/{name}.json")) == {
+    assert json_without_checksum(storage.read(f"orders/requests/{name}.json")) == {
         **json.loads(golden), "epoch": 8, "at": 1.5,
     }  # fmt: skip
 
@@ -124,7 +124,7 @@ def test_the_golden_request_of_a_rescale(storage: Storage) -> None:
         Request("8f3e", "rescale", 7, 1767225600.25, rescale=asked)
     ]
     name = write_request(storage, "orders", "rescale", 7, rescale=asked, now=lambda: 1767225600.25)
-    assert unsealed_document(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
+    assert json_without_checksum(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
 
 
 def test_the_golden_request_of_a_reconfiguration(storage: Storage) -> None:
@@ -138,7 +138,7 @@ def test_the_golden_request_of_a_reconfiguration(storage: Storage) -> None:
         Request("8f3e", "reconfigure", 7, 1767225600.25, changes=changes)
     ]
     name = write_request(storage, "orders", "reconfigure", 7, changes=changes, now=lambda: 1767225600.25)
-    assert unsealed_document(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
+    assert json_without_checksum(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
 
 
 @pytest.mark.parametrize("more", ['"changes": 3', '"changes": {"daily": 4}', '"changes": {"daily": {"colour": "red"}}'])
@@ -217,7 +217,7 @@ def test_the_golden_request_of_an_upgrade(storage: Storage) -> None:
         Request("8f3e", "upgrade", 7, 1767225600.25, upgrade=asked)
     ]
     name = write_request(storage, "orders", "upgrade", 7, upgrade=asked, now=lambda: 1767225600.25)
-    assert unsealed_document(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
+    assert json_without_checksum(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
 
 
 @pytest.mark.parametrize(

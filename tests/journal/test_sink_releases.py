@@ -12,19 +12,11 @@ import pytest
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
 from airflow_provider_ckpt.journal.kinds.event import HISTORY
-from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.triggers.release_event import release_events
-from tests.journal.samples import of_earlier_rows, of_sinks
+from tests.journal.samples import folded, of_earlier_rows, of_sinks
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def folded(events: list[ev.Event]) -> JobState:
-    state = JobState("orders")
-    for event in events:
-        event.apply(state)
-    return state
 
 
 def completed(number: int) -> ev.CheckpointCompleted:
@@ -42,7 +34,7 @@ def test_golden_events_of_sinks_still_read_and_write_the_same(name: str, events:
 
 
 def test_a_checkpoint_is_released_when_every_sink_has_it() -> None:
-    state = folded(of_sinks())
+    state = folded(*of_sinks())
     assert (state.last_released, state.sinks_released) == (2, {"warehouse": 3})
     assert [one.status for one in state.checkpoint_views()] == ["released", "released", "completed"]
     assert [dict(one.sinks) for one in state.checkpoint_views()] == [
@@ -53,21 +45,21 @@ def test_a_checkpoint_is_released_when_every_sink_has_it() -> None:
 
 
 def test_what_a_sink_lacks_is_in_a_snapshot_and_no_key_is_where_all_are_level() -> None:
-    state = folded(of_sinks())
+    state = folded(*of_sinks())
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
-    level = folded([*of_sinks(), ev.CheckpointReleased(3, 6.0, {"lake": {"rows": 5}, "warehouse": {"rows": 9}})])
+    level = folded(*of_sinks(), ev.CheckpointReleased(3, 6.0, {"lake": {"rows": 5}, "warehouse": {"rows": 9}}))
     assert level.sinks_released == {}
     assert "sinks_released" not in state_to_json(level)
 
 
 def test_a_late_word_of_a_sink_takes_nothing_back() -> None:
-    state = folded([*of_sinks(), ev.SinkReleased("warehouse", 1, 9.0), ev.SinkReleased("lake", 2, 9.0)])
+    state = folded(*of_sinks(), ev.SinkReleased("warehouse", 1, 9.0), ev.SinkReleased("lake", 2, 9.0))
     assert state.sinks_released == {"warehouse": 3}
 
 
 def test_r7_what_a_sink_has_not_got_for_weeks_is_not_forgotten() -> None:
     """The next release begins where the last one ended. Without its positions it would begin at the first entry."""
-    state = folded([completed(1), ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 1}, "warehouse": {"rows": 1}})])
+    state = folded(completed(1), ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 1}, "warehouse": {"rows": 1}}))
     for number in range(2, 3 * HISTORY):
         completed(number).apply(state)
         ev.SinkReleased("lake", number, 3.0, {"rows": 1}).apply(state)
@@ -78,7 +70,7 @@ def test_r7_what_a_sink_has_not_got_for_weeks_is_not_forgotten() -> None:
 
 
 def test_r7_what_is_being_released_is_not_forgotten() -> None:
-    state = folded([completed(1), ev.CheckpointReleased(1, 2.5), completed(2)])
+    state = folded(completed(1), ev.CheckpointReleased(1, 2.5), completed(2))
     for number in range(3, 3 * HISTORY):
         replace(completed(number), releasing=(2,)).apply(state)
     assert 2 in state.checkpoints
@@ -91,7 +83,7 @@ def test_r7_what_is_being_released_is_not_forgotten() -> None:
 
 def test_what_showed_rows_is_remembered_longer_than_what_showed_none() -> None:
     """A triggerer that was down for two minutes must still see the rows, even if no rows followed."""
-    state = folded([completed(1), ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 3}})])
+    state = folded(completed(1), ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 3}}))
     for number in range(2, 3 * HISTORY):
         completed(number).apply(state)
         ev.CheckpointReleased(number, 3.0, {"lake": {"rows": 0}}).apply(state)
@@ -109,7 +101,7 @@ def test_what_showed_rows_is_remembered_longer_than_what_showed_none() -> None:
 def test_who_waits_for_one_sink_hears_of_it_at_once_and_who_waits_for_all_when_all_have_it() -> None:
     """Rows are reported once. A reader of all sinks takes the manifests, or the ledger, up to the reported
     checkpoint."""
-    state = folded(of_sinks())
+    state = folded(*of_sinks())
     assert [(one.checkpoint, one.rows) for one in release_events(state, 0, "warehouse")] == [(1, 3), (3, 9)]
     assert [(one.checkpoint, one.rows) for one in release_events(state, 0)] == [(1, 6), (2, 4)]
     ev.CheckpointReleased(3, 6.0, {"lake": {"rows": 5}}).apply(state)

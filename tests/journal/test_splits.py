@@ -16,18 +16,17 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.split import numbers, ranges, size, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from tests.journal.samples import of_splits
+from tests.journal.samples import folded, of_splits
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "splits-v1"
 HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
 GRAPH = JobGraph((HISTORY,), ())
 
 
-def folded(*events: ev.Event) -> JobState:
-    state = JobState("job")
-    for event in [ev.EpochClaimed(1, "t", Worker(), 0.0), ev.PlanRecorded(GRAPH, {}, 0.0), *events]:
-        event.apply(state)
-    return state
+def planned(*events: ev.Event) -> JobState:
+    """Return the state of a job that is planned, after these events."""
+    claim, plan = ev.EpochClaimed(1, "t", Worker(), 0.0), ev.PlanRecorded(GRAPH, {}, 0.0)
+    return folded(claim, plan, *events, job_id="job")
 
 
 def completed(checkpoint: int) -> ev.CheckpointCompleted:
@@ -35,12 +34,12 @@ def completed(checkpoint: int) -> ev.CheckpointCompleted:
 
 
 def test_progress_is_what_was_told() -> None:
-    (progress,) = folded(*of_splits()).split_progress()
+    (progress,) = planned(*of_splits()).split_progress()
     assert (progress.total, progress.done, progress.assigned, progress.left) == (10, 2, 4, 4)
 
 
 def test_another_driver_hands_out_anew_and_what_is_done_stays_done() -> None:
-    (progress,) = folded(*of_splits(), ev.EpochClaimed(2, "t", Worker(), 5.0)).split_progress()
+    (progress,) = planned(*of_splits(), ev.EpochClaimed(2, "t", Worker(), 5.0)).split_progress()
     assert (progress.done, progress.assigned, progress.left) == (2, 0, 8)
 
 
@@ -48,15 +47,15 @@ def test_of_a_source_at_its_end_all_are_done_though_the_driver_died_before_it_to
     """The last splits are in the logs and are never reported. A user must not think that some are missing."""
     first, second = (SubtaskId(f"history/{number}") for number in range(2))
     ended = ev.SubtaskFinished(first, "0001-ab", 6.0)
-    (one_reads_yet,) = folded(*of_splits(), ended).split_progress()
+    (one_reads_yet,) = planned(*of_splits(), ended).split_progress()
     assert (one_reads_yet.done, one_reads_yet.left) == (2, 4)
-    (progress,) = folded(*of_splits(), ended, ev.SubtaskEndOfData(second, "0001-ab", 6.0)).split_progress()
+    (progress,) = planned(*of_splits(), ended, ev.SubtaskEndOfData(second, "0001-ab", 6.0)).split_progress()
     assert (progress.total, progress.done, progress.assigned, progress.left) == (10, 10, 0, 0)
 
 
 def test_r14_a_checkpoint_that_did_not_complete_covers_nothing() -> None:
     """The coverage shares an entry with the completion, but a full write buffer may separate the two."""
-    state = folded(*of_splits(), completed(2), ev.SplitsCovered("history", 3, ((5, 6),)))
+    state = planned(*of_splits(), completed(2), ev.SplitsCovered("history", 3, ((5, 6),)))
     assert numbers(covered_splits(state, "history", state.last_completed)) == {0, 4}
     completed(3).apply(state)
     assert numbers(covered_splits(state, "history", state.last_completed)) == {0, 4, 5}
@@ -67,19 +66,19 @@ def test_r14_a_restore_returns_to_what_its_checkpoint_covers() -> None:
         ev.SplitsDone("history", SubtaskId("history/0"), ((1, 3),), 3.0),
         ev.SplitsCovered("history", 3, ((1, 2),)),
     ]
-    state = folded(*of_splits(), completed(2), *later, ev.Restored(2, {}, 9.0))
+    state = planned(*of_splits(), completed(2), *later, ev.Restored(2, {}, 9.0))
     assert state.splits_done == {"history": ((0, 1), (4, 5))}
     completed(4).apply(state)
     assert numbers(covered_splits(state, "history", state.last_completed)) == {0, 4}
 
 
 def test_a_job_that_begins_anew_has_read_nothing() -> None:
-    state = folded(*of_splits(), completed(2), ev.Restored(2, {}, 9.0, anew=True))
+    state = planned(*of_splits(), completed(2), ev.Restored(2, {}, 9.0, anew=True))
     assert (state.splits_done, state.splits_covered) == ({"history": ()}, {"history": {}})
 
 
 def test_a_source_that_is_given_up_leaves_nothing_behind() -> None:
-    state = folded(*of_splits(), completed(2), ev.PlanRecorded(JobGraph((), ()), {}, 9.0))
+    state = planned(*of_splits(), completed(2), ev.PlanRecorded(JobGraph((), ()), {}, 9.0))
     assert (state.splits_assigned, state.splits_done, state.splits_covered) == ({}, {}, {})
 
 

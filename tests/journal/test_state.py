@@ -28,6 +28,7 @@ from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFo
 from tests.journal.samples import (
     GRAPH,
     WORKER,
+    folded,
     of_a_deletion,
     of_deployment,
     of_reconfiguration,
@@ -37,7 +38,7 @@ from tests.journal.samples import (
     of_restarts,
     of_sinks,
     of_splits,
-    one_of_each,
+    one_event_of_each,
     random_events,
 )
 
@@ -46,16 +47,9 @@ told = RequestOutcome.parse
 GOLDEN = Path(__file__).parent.parent / "golden" / "job-state-v1" / "state.json"
 
 
-def folded(events: list[ev.Event], job_id: str = "orders") -> JobState:
-    state = JobState(job_id)
-    for event in events:
-        event.apply(state)
-    return state
-
-
 def test_every_event_survives_its_json() -> None:
     events = [
-        *one_of_each(),
+        *one_event_of_each(),
         *of_splits(),
         *of_restarts(),
         *of_sinks(),
@@ -65,7 +59,7 @@ def test_every_event_survives_its_json() -> None:
         *of_reconfiguration(),
         *of_a_deletion(),
         *of_deployment(),
-        ev.StateSnapshot(folded(one_of_each()), 3.0),
+        ev.StateSnapshot(folded(*one_event_of_each()), 3.0),
     ]
     assert {type(event) for event in events} == set(get_args(ev.Event))
     for event in events:
@@ -150,7 +144,7 @@ def test_a_status_is_one_again_in_a_compacted_journal(status: JobStatus | None) 
 
 
 def test_the_fold_of_one_of_each() -> None:
-    state = folded(one_of_each())
+    state = folded(*one_event_of_each())
     assert (state.epoch, state.attempt, state.worker) == (1, "manual~t1", WORKER)
     assert (state.status, state.cause) == ("RESTARTING", "a subtask failed: disk full")
     assert (state.last_triggered, state.last_completed, state.last_released, state.pending) == (3, 2, 2, 3)
@@ -165,7 +159,7 @@ def test_the_fold_of_one_of_each() -> None:
 
 
 def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
-    state = folded(one_of_each())
+    state = folded(*one_event_of_each())
     ev.SubtaskFinished(SubtaskId("daily/0"), "t1", 140.0).apply(state)
     ev.RequestAnswered("r-2", "drain", told("accepted"), 141.0).apply(state)
     ev.Restored(2, {"daily": {"early": 1}}, 142.0).apply(state)
@@ -178,14 +172,14 @@ def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
 
 def test_r9_what_is_released_stays_released_whatever_is_told_late() -> None:
     """A repeated answer of an earlier release must not make the later one wait for its release again."""
-    state = folded(one_of_each())
+    state = folded(*one_event_of_each())
     assert state.last_released == 2
     ev.CheckpointReleased(1, 150.0, {}).apply(state)
     assert state.last_released == 2
 
 
 def test_r12_a_stop_wins_over_a_drain_also_in_the_next_run() -> None:
-    state = folded(one_of_each())
+    state = folded(*one_event_of_each())
     ev.RequestAnswered("r-2", "drain", told("accepted"), 141.0).apply(state)
     ev.StatusChanged(JobStatus.RESTARTING, 142.0).apply(state)
     assert state.draining
@@ -194,7 +188,7 @@ def test_r12_a_stop_wins_over_a_drain_also_in_the_next_run() -> None:
 
 
 def test_how_a_request_went_is_told_once_it_is_known() -> None:
-    state = folded(one_of_each())
+    state = folded(*one_event_of_each())
     for outcome in ("accepted", "already stopping", "already draining"):
         ev.RequestAnswered("r-2", "stop", told(outcome), 141.0).apply(state)
     assert state.outcomes == {}
@@ -218,20 +212,20 @@ def test_the_golden_state_with_outcomes_is_read_and_written_again() -> None:
 
 
 def test_a_restore_from_a_forgotten_checkpoint_can_be_replayed() -> None:
-    state = folded([*one_of_each(), ev.Restored(1, {}, 142.0)])
+    state = folded(*one_event_of_each(), ev.Restored(1, {}, 142.0))
     assert (state.ended, state.dropped, state.finished) == ({}, {}, set())
 
 
 def test_what_an_epoch_brought_and_gave_up_survives_the_json_of_the_state() -> None:
     later = JobGraph((replace(GRAPH.vertices[0], operators=("history", "weekly")),), ())
-    state = folded([*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), ev.PlanRecorded(later, {}, 2.0)])
+    state = folded(*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), ev.PlanRecorded(later, {}, 2.0))
     assert (state.anew_epoch, state.introduced) == (1, {"weekly": (1, state.last_completed)})
     assert state.given_up == {"live", "daily", "rates"}
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
 
 
 def test_a_vertex_is_finished_when_its_last_subtask_is() -> None:
-    state = folded([ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0)])
+    state = folded(ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0))
     assert state.finished_operators() == []
     ev.SubtaskFinished(SubtaskId("daily/0"), "t", 2.0).apply(state)
     assert state.finished_operators() == []
@@ -243,7 +237,7 @@ def test_a_vertex_is_finished_when_its_last_subtask_is() -> None:
 
 
 def test_the_view_tells_what_became_of_each_checkpoint() -> None:
-    state = folded(one_of_each())
+    state = folded(*one_event_of_each())
     view = {one.checkpoint: one for one in state.checkpoint_views()}
     assert [(n, one.status, one.kind) for n, one in view.items()] == [
         (1, "aborted", "checkpoint"),
@@ -260,7 +254,7 @@ def test_the_view_tells_what_became_of_each_checkpoint() -> None:
 
 
 def test_a_release_covers_the_checkpoints_before_it() -> None:
-    state = folded([])
+    state = folded()
     for number in (1, 2, 3):
         ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}).apply(state)
     ev.CheckpointReleased(2, 3.0).apply(state)
@@ -268,7 +262,7 @@ def test_a_release_covers_the_checkpoints_before_it() -> None:
 
 
 def test_the_state_stays_small_over_months() -> None:
-    state = folded([])
+    state = folded()
     for number in range(1, 3 * HISTORY):
         ev.CheckpointTriggered(2 * number, 1.0).apply(state)
         ev.CheckpointAborted(2 * number, "expired", 1.0).apply(state)
@@ -285,23 +279,23 @@ def test_the_state_stays_small_over_months() -> None:
 def test_a_snapshot_anywhere_changes_nothing(seed: int) -> None:
     events = random_events(seed, 300)
     cut = seed * 15
-    plain = folded(events)
-    state = folded(events[:cut])
+    plain = folded(*events)
+    state = folded(*events[:cut])
     taken = decode(json.loads(encode(ev.StateSnapshot(state, 1.0))))
-    again = folded([taken, *events[cut:]])
+    again = folded(taken, *events[cut:])
     assert again == plain, f"seed {seed}"
     assert state_from_json(json.loads(json.dumps(state_to_json(plain)))) == plain, f"seed {seed}"
 
 
 def test_the_golden_state_is_read_and_written_again() -> None:
     golden = json.loads(GOLDEN.read_text())
-    assert state_from_json(golden) == folded(one_of_each())
-    assert json.dumps(state_to_json(folded(one_of_each()))) == json.dumps(golden)  # the order of the keys, too
+    assert state_from_json(golden) == folded(*one_event_of_each())
+    assert json.dumps(state_to_json(folded(*one_event_of_each()))) == json.dumps(golden)  # the order of the keys, too
 
 
 def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading() -> None:
-    begun = [*one_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts()]
-    state = folded([*begun, *of_reconfiguration(), *of_deployment()])
+    begun = [*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts()]
+    state = folded(*begun, *of_reconfiguration(), *of_deployment())
     state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
     state.sinks_released, state.reconfigured_for, state.driver_since = {"lake": 3}, "r-2", 1
     state.deletion, state.running_since = ev.DeletionBegun(None, 1.0), 1.0
@@ -318,8 +312,8 @@ def test_a_state_from_before_restores_were_remembered_is_read() -> None:
 
 
 def test_a_journal_from_before_definitions_were_recorded_is_shown_and_not_gone_on_from() -> None:
-    assert folded([]).definition is None
-    state = folded(one_of_each())
+    assert folded().definition is None
+    state = folded(*one_event_of_each())
     assert [one.status for one in state.checkpoint_views()] == ["aborted", "released", "in progress"]
     assert state.graph() == GRAPH
     with pytest.raises(DefinitionNotRecordedError, match=r"'orders'.*another id"):

@@ -13,16 +13,13 @@ from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from tests.journal.samples import WORKER, of_upgrades
+from tests.journal.samples import WORKER, folded, of_upgrades
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "upgrade-v1.json"
 
 
-def folded(*more: ev.Event) -> JobState:
-    state = JobState("orders")
-    for event in (*of_upgrades(), *more):
-        event.apply(state)
-    return state
+def upgraded(*more: ev.Event) -> JobState:
+    return folded(*of_upgrades(), *more)
 
 
 def test_golden_events_of_an_upgrade_still_read_and_write_the_same() -> None:
@@ -32,19 +29,19 @@ def test_golden_events_of_an_upgrade_still_read_and_write_the_same() -> None:
 
 
 def test_a_driver_is_the_same_from_its_first_epoch_on_until_another_one_comes() -> None:
-    state = folded()
+    state = upgraded()
     assert (state.epoch, state.driver_since, state.status) == (4, 2, "RUNNING")
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
-    assert folded(ev.EpochClaimed(5, "t-5", WORKER, 150.0)).driver_since == 0
+    assert upgraded(ev.EpochClaimed(5, "t-5", WORKER, 150.0)).driver_since == 0
 
 
 @pytest.mark.parametrize("more", [{"releases_only": True}, {"deployment": 4}], ids=["release", "workers"])
 def test_who_claims_it_otherwise_takes_nothing_that_was_asked_of_that_driver(more: dict[str, int]) -> None:
-    assert folded(ev.EpochClaimed(5, "t-5", WORKER, 150.0, **more)).driver_since == 0  # type: ignore[arg-type]
+    assert upgraded(ev.EpochClaimed(5, "t-5", WORKER, 150.0, **more)).driver_since == 0  # type: ignore[arg-type]
 
 
 def test_the_request_is_open_until_the_new_version_has_answered_it() -> None:
-    state = folded()
+    state = upgraded()
     assert state.outcomes == {"u-1": RequestOutcome.completed("the job runs as v2.py:job")}
     assert state.answered == {"u-1", "u-2"}
 
@@ -55,6 +52,6 @@ def test_a_driver_takes_nothing_again_that_it_has_answered_long_ago(upgrades: in
     old = ev.RequestAnswered("s-0", "stop", RequestOutcome.failed("no savepoint"), 138.0)
     done = RequestOutcome.completed("done")
     more = [ev.RequestAnswered(f"r-{number}", "reconfigure", done, 139.0) for number in range(HISTORY)]
-    state = folded(old, *more, ev.EpochClaimed(5, "t-2", WORKER, 150.0, upgrades=upgrades))
+    state = upgraded(old, *more, ev.EpochClaimed(5, "t-2", WORKER, 150.0, upgrades=upgrades))
     assert "s-0" not in state.outcomes
     assert ("s-0" in state.answered) is is_known

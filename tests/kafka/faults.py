@@ -73,3 +73,12 @@ class Death:
 
     def around(self, storage: Any) -> CrashingStorage:
         return CrashingStorage(storage, self._at, self._when, self.verbs)
+
+
+class Interruption(Exception):
+    """Exception that a test raises to end a run."""
+
+
+def interrupt(line: object) -> None:
+    if isinstance(line, dict) and line["kind"] == "running":
+        raise Interruption

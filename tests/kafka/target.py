@@ -22,7 +22,7 @@ from tests.kafka.faults import Death, HookedClient
 from tests.kafka.topics import Topics
 
 
-class RowSink(BoundKafkaSink):
+class KafkaRowSink(BoundKafkaSink):
     """Sink for the rows of the suite. Each row is the value of a record."""
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
@@ -40,13 +40,13 @@ class Topic(SinkTarget):
 
     def bound(
         self, client: HookedClient, storage: Storage | None = None, job_id: str = "orders", uid: str = "lake"
-    ) -> RowSink:
-        return RowSink(self.name, client, SinkContext(job_id, uid), storage or open_storage(self.path))
+    ) -> KafkaRowSink:
+        return KafkaRowSink(self.name, client, SinkContext(job_id, uid), storage or open_storage(self.path))
 
-    def bind(self, job_id: str = "orders", uid: str = "lake") -> RowSink:
+    def bind(self, job_id: str = "orders", uid: str = "lake") -> KafkaRowSink:
         return self.bound(self.client(uid), None, job_id, uid)
 
-    def dying(self, at: int, when: When) -> RowSink:
+    def dying(self, at: int, when: When) -> KafkaRowSink:
         death, client = Death(at, when), self.client()
         client.before, client.after = death.before, death.after
         return self.bound(client, death.around(open_storage(self.path)))

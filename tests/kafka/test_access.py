@@ -14,7 +14,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
 from tests.kafka.broker import Broker
 from tests.kafka.secured import PASSWORD, USER
 from tests.kafka.topics import Topics
-from tests.support.certificates import NOT_INSTALLED, Authority, is_installed
+from tests.support.certificates import NOT_INSTALLED, Authority, is_openssl_installed
 
 ROWS = SinkInput("lake", (("value", "string"),))
 
@@ -33,7 +33,7 @@ def bound(servers: str, topic: str, certificate: Path, staging: Path, password: 
 def test_a_broker_of_another_authority_is_refused_before_anything_is_written(
     secured: tuple[Broker, Path], tmp_path: Path
 ) -> None:
-    if not is_installed():
+    if not is_openssl_installed():
         pytest.skip(NOT_INSTALLED)
     broker, _ = secured
     topic, another = Topics(broker.servers).make(), Authority(tmp_path).keys.certificate

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.kafka import jobs
+from tests.kafka.faults import Interruption, interrupt
 from tests.kafka.topics import Topics
 from tests.spark.harness import World
 
@@ -37,15 +38,6 @@ def test_r11_a_retry_reads_to_the_end_of_the_first_start(world: World, topics: T
     topics.put(history, range(200, 300))
     assert world.run(job, mode=mode).status == "FINISHED"
     assert world.released_ids() == sorted(ids)
-
-
-class Interruption(Exception):
-    """Exception that a test raises to end a run."""
-
-
-def interrupt(line: object) -> None:
-    if isinstance(line, dict) and line["kind"] == "running":
-        raise Interruption
 
 
 def test_what_is_frozen_is_readable(world: World, topics: Topics) -> None:

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.kafka import jobs
-from tests.kafka.test_bounded import Interruption
+from tests.kafka.faults import Interruption
 from tests.kafka.topics import Topics
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import Line, World

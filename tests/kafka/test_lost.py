@@ -16,7 +16,7 @@ from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, Froze
 from airflow_provider_ckpt.task import lookout
 from tests.kafka import jobs
 from tests.kafka.broker import free_ports
-from tests.kafka.test_bounded import Interruption, interrupt
+from tests.kafka.faults import Interruption, interrupt
 from tests.kafka.topics import Topics
 from tests.spark.faults import HookedEntries
 from tests.spark.harness import Line, World

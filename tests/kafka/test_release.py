@@ -31,7 +31,7 @@ from airflow_provider_ckpt.testing.released_rows import SCHEMA, expected, ids_of
 from airflow_provider_ckpt.testing.staging import stage
 from tests.kafka.broker import Broker
 from tests.kafka.releasing import staged_outside
-from tests.kafka.target import RowSink, Topic
+from tests.kafka.target import KafkaRowSink, Topic
 from tests.kafka.topics import Topics
 
 
@@ -41,13 +41,13 @@ def target(topics: Topics, tmp_path: Path) -> Topic:
 
 
 @pytest.fixture
-def sink(target: Topic) -> RowSink:
+def sink(target: Topic) -> KafkaRowSink:
     sink = target.bind()
     sink.prepare()
     return sink
 
 
-def staged(spark: SparkSession, sink: RowSink, batch: int) -> Handle:
+def staged(spark: SparkSession, sink: KafkaRowSink, batch: int) -> Handle:
     return stage(sink, spark.createDataFrame(expected(ids_of(batch)), SCHEMA), batch)
 
 
@@ -56,7 +56,7 @@ def ledger_of(target: Topic) -> str:
 
 
 def test_r9_a_zombie_that_was_paused_in_its_transaction_commits_nothing(
-    spark: SparkSession, target: Topic, sink: RowSink
+    spark: SparkSession, target: Topic, sink: KafkaRowSink
 ) -> None:
     first, second = staged(spark, sink, 1), staged(spark, sink, 2)
     client, paused, go_on = target.client(), threading.Event(), threading.Event()
@@ -84,7 +84,7 @@ def test_r9_a_zombie_that_was_paused_in_its_transaction_commits_nothing(
 
 
 def test_r9_a_reply_that_is_lost_behind_the_commit_repeats_nothing(
-    spark: SparkSession, target: Topic, sink: RowSink
+    spark: SparkSession, target: Topic, sink: KafkaRowSink
 ) -> None:
     handle = staged(spark, sink, 1)
     client = target.client()
@@ -104,7 +104,7 @@ def test_r9_a_reply_that_is_lost_behind_the_commit_repeats_nothing(
 
 
 def test_r9_what_was_being_committed_when_the_ledger_was_looked_at_is_not_written_again(
-    spark: SparkSession, target: Topic, sink: RowSink
+    spark: SparkSession, target: Topic, sink: KafkaRowSink
 ) -> None:
     """Another releaser commits between the two steps. It may do so until it is fenced."""
     handle = staged(spark, sink, 1)
@@ -120,7 +120,7 @@ def test_r9_what_was_being_committed_when_the_ledger_was_looked_at_is_not_writte
 
 
 def test_r9_a_batch_that_an_earlier_checkpoint_has_released_is_not_written_again(
-    spark: SparkSession, target: Topic, sink: RowSink
+    spark: SparkSession, target: Topic, sink: KafkaRowSink
 ) -> None:
     first, second = staged(spark, sink, 1), staged(spark, sink, 2)
     assert sink.release([first], 1) == {"rows": 2}
@@ -158,7 +158,7 @@ def test_r9_a_broker_that_is_killed_in_a_release_and_comes_back_has_each_row_onc
 
 
 def test_a_ledger_that_is_gone_is_not_taken_for_one_in_which_nothing_is_released(
-    spark: SparkSession, target: Topic, sink: RowSink, topics: Topics
+    spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
 ) -> None:
     first, second = staged(spark, sink, 1), staged(spark, sink, 2)
     sink.release([first], 1)
@@ -172,7 +172,7 @@ def test_a_ledger_that_is_gone_is_not_taken_for_one_in_which_nothing_is_released
 
 
 def test_a_ledger_that_has_lost_records_is_refused(
-    spark: SparkSession, target: Topic, sink: RowSink, topics: Topics
+    spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
 ) -> None:
     first, second = staged(spark, sink, 1), staged(spark, sink, 2)
     sink.release([first], 1)
@@ -183,7 +183,7 @@ def test_a_ledger_that_has_lost_records_is_refused(
 
 
 def test_a_ledger_that_was_made_again_is_not_that_of_a_batch_of_another_subtask_that_was_staged_before(
-    spark: SparkSession, target: Topic, sink: RowSink, topics: Topics
+    spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
 ) -> None:
     """The first handle of the release belongs to one subtask and may name the new ledger.
 
@@ -235,7 +235,7 @@ def test_a_release_of_more_batches_than_one_record_can_name(topics: Topics, tmp_
     assert len(topics.messages(name)) == 1000
 
 
-def test_a_ledger_that_would_lose_records_is_refused(target: Topic, sink: RowSink, topics: Topics) -> None:
+def test_a_ledger_that_would_lose_records_is_refused(target: Topic, sink: KafkaRowSink, topics: Topics) -> None:
     settings = ConfigResource(
         ConfigResource.Type.TOPIC, ledger_of(target), set_config={"retention.ms": "1000", "cleanup.policy": "delete"}
     )
@@ -285,7 +285,7 @@ def _partition_of(found: list[tuple[bytes, bytes, int]], value: bytes) -> int:
 
 
 def test_rows_are_released_to_the_topic_they_were_staged_for(
-    spark: SparkSession, target: Topic, sink: RowSink, topics: Topics
+    spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
 ) -> None:
     handle = staged(spark, sink, 1)
     other = KafkaSink(topics.servers, topics.make(), str(target.path)).bind(SinkContext("orders", "lake"))

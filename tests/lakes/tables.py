@@ -76,6 +76,6 @@ def delta(path: Path, job: str = "orders", uid: str = "lake", **settings: Any) -
     return DeltaSink(str(path), **settings).bind(SinkContext(job, uid))
 
 
-def rows_of(path: Path) -> list[Row]:
+def table_rows(path: Path) -> list[Row]:
     found = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
     return sorted((row["id"], row["city"]) for row in found)

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.lakes.releasing import REACHED
-from tests.lakes.tables import ARROW, delta, rows_of, stage
+from tests.lakes.tables import ARROW, delta, stage, table_rows
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
@@ -34,7 +34,7 @@ def releasing(table: Path, name: str, *step: str) -> Process:
 
 
 def released(table: Path) -> list[int]:
-    return [number for number, city in rows_of(table) if city == "a"]
+    return [number for number, city in table_rows(table) if city == "a"]
 
 
 def test_r9_several_processes_release_each_batch_once_beside_a_foreign_writer(table: Path) -> None:
@@ -56,7 +56,7 @@ def test_r9_several_processes_release_each_batch_once_beside_a_foreign_writer(ta
         over.set()
         writer.join()
     assert released(table) == list(range(1, COUNT + 1))
-    assert len(rows_of(table)) == COUNT + foreign
+    assert len(table_rows(table)) == COUNT + foreign
     assert DeltaTable(table).transaction_version("ckpt/orders/lake") == COUNT
 
 

@@ -40,7 +40,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, crash_points
 from tests.lakes.crashing_table import WrappedTable
-from tests.lakes.tables import ARROW, COLUMNS, Row, delta, rows_of, schema_of, stage
+from tests.lakes.tables import ARROW, COLUMNS, Row, delta, schema_of, stage, table_rows
 
 CONTEXT = SinkContext("orders", "lake")
 
@@ -77,7 +77,7 @@ def test_r9_a_foreign_commit_between_the_look_and_the_commit_makes_the_release_l
 
     wrapped(path, before).release([handle], 1)
     assert seen == [1, 1, 1]
-    assert rows_of(path) == [(1, "a"), (101, "f"), (102, "f")]
+    assert table_rows(path) == [(1, "a"), (101, "f"), (102, "f")]
 
 
 def test_r9_a_releaser_that_wakes_up_with_an_old_version_of_the_table_repeats_nothing(path: Path) -> None:
@@ -95,7 +95,7 @@ def test_r9_a_releaser_that_wakes_up_with_an_old_version_of_the_table_repeats_no
             successor.release([second], 2)
 
     assert wrapped(path, before).release([first], 1)["rows"] == 0
-    assert rows_of(path) == [(1, "a"), (2, "b")]
+    assert table_rows(path) == [(1, "a"), (2, "b")]
     assert sink.last_released() == 2
     assert DeltaTable(str(path)).transaction_version("ckpt/orders/lake") == 2
 
@@ -111,7 +111,7 @@ def test_r17_a_commit_whose_reply_was_lost_counts(path: Path) -> None:
 
     lossy = Lossy(DeltaSink(str(path)).table(open_storage(path), CONTEXT), None)
     assert BoundLakeSink(lossy, DeltaSink(str(path)).settings, CONTEXT).release([handle], 1)["rows"] == 1
-    assert rows_of(path) == [(1, "a")]
+    assert table_rows(path) == [(1, "a")]
 
 
 def test_r9_a_commit_that_failed_is_no_release(path: Path) -> None:
@@ -125,7 +125,7 @@ def test_r9_a_commit_that_failed_is_no_release(path: Path) -> None:
         wrapped(path, before).release([handle], 1)
     assert sink.last_released() == 0
     assert delta(path).release([handle], 1)["rows"] == 1
-    assert rows_of(path) == [(1, "a")]
+    assert table_rows(path) == [(1, "a")]
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
@@ -148,7 +148,7 @@ def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handl
         decided = (place / "_ckpt/orders/lake/intents/00000000.json").exists()
         delta(place, **settings).release([] if decided else [handle], 2)
         assert delta(place, **settings).last_released() == (1 if decided else 2)
-        assert rows_of(place) == [(1, "a"), (2, "b")] + ([] if mode == "overwrite" else [(9, "f")])
+        assert table_rows(place) == [(1, "a"), (2, "b")] + ([] if mode == "overwrite" else [(9, "f")])
 
 
 # ---- a table that knows less than it did
@@ -181,7 +181,7 @@ def test_a_table_that_was_deleted_and_made_again_gets_nothing(path: Path) -> Non
             delta(path).release(handles, 2)
     with pytest.raises(TableReplacedError):
         delta(path).last_released()
-    assert rows_of(path) == []
+    assert table_rows(path) == []
 
 
 def test_a_batch_that_was_staged_for_the_table_before_is_not_released_to_the_one_that_was_made_again(
@@ -207,7 +207,7 @@ def test_a_table_that_lost_commits_is_not_taken_for_one_without_releases(path: P
             process.last_released()
         with pytest.raises(TableLostCommitsError):
             process.release([waiting], 4)
-    assert rows_of(path) == [(1, "a")]
+    assert table_rows(path) == [(1, "a")]
 
 
 def test_a_table_that_lost_one_commit_is_told_by_a_batch_that_has_seen_it(path: Path) -> None:
@@ -246,7 +246,7 @@ def test_old_versions_may_be_cleaned_up(path: Path) -> None:
         (path / f"_delta_log/{version:020d}.json").unlink()
     assert delta(path).last_released() == 3
     assert delta(path).release([stage(sink, [(4, "a")], 4)], 4)["rows"] == 1
-    assert [row[0] for row in rows_of(path)] == [1, 2, 3, 4]
+    assert [row[0] for row in table_rows(path)] == [1, 2, 3, 4]
 
 
 # ---- files
@@ -266,7 +266,7 @@ def test_a_file_that_is_gone_never_gets_into_the_table(path: Path, at: str) -> N
     (path / handle["files"][0]["path"]).unlink()
     with pytest.raises(StagedFilesMissingError):
         delta(path).release([handle], 2)
-    assert rows_of(path) == [(1, "a")]
+    assert table_rows(path) == [(1, "a")]
     assert delta(path).last_released() == 1
 
 
@@ -285,7 +285,7 @@ def test_r9_a_release_that_covers_what_is_released_already_repeats_nothing(path:
     first, second = stage(sink, [(1, "a")], 1), stage(sink, [(2, "b")], 2)
     sink.release([first], 1)
     assert delta(path).release([first, second], 2)["rows"] == 1
-    assert rows_of(path) == [(1, "a"), (2, "b")]
+    assert table_rows(path) == [(1, "a"), (2, "b")]
 
 
 def test_a_released_file_that_a_clean_up_took_before_its_commit_is_taken_from_its_staged_one(path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_released_file_that_a_clean_up_took_before_its_commit_is_taken_from_it
     [named] = path.glob("part-*.parquet")
     named.unlink()
     assert delta(path).release([handle], 1)["rows"] == 1
-    assert rows_of(path) == [(1, "a")]
+    assert table_rows(path) == [(1, "a")]
 
 
 def test_staged_files_are_deleted_with_their_release_and_not_before(path: Path) -> None:
@@ -331,9 +331,9 @@ def test_an_overwrite_replaces_with_the_first_release_of_the_job_and_adds_after_
     sink = delta(path, mode="overwrite")
     sink.prepare()
     sink.release([stage(sink, [(1, "a")], 1)], 1)
-    assert rows_of(path) == [(1, "a")]
+    assert table_rows(path) == [(1, "a")]
     sink.release([stage(sink, [(2, "b")], 2)], 2)
-    assert rows_of(path) == [(1, "a"), (2, "b")]
+    assert table_rows(path) == [(1, "a"), (2, "b")]
 
 
 def test_an_overwrite_without_rows_leaves_an_empty_table(path: Path) -> None:
@@ -341,11 +341,11 @@ def test_an_overwrite_without_rows_leaves_an_empty_table(path: Path) -> None:
     sink = delta(path, mode="overwrite")
     sink.prepare()
     assert sink.release([], 1)["rows"] == 0
-    assert rows_of(path) == []
+    assert table_rows(path) == []
     assert delta(path, mode="overwrite").last_released() == 1
     foreign(path, (10, "g"))
     assert delta(path, mode="overwrite").release([], 2)["rows"] == 0
-    assert rows_of(path) == [(10, "g")]
+    assert table_rows(path) == [(10, "g")]
 
 
 def test_a_job_whose_rows_were_replaced_adds_nothing_more(path: Path) -> None:
@@ -356,7 +356,7 @@ def test_a_job_whose_rows_were_replaced_adds_nothing_more(path: Path) -> None:
     new.release([stage(new, [(3, "n")], 1)], 1)
     with pytest.raises(TableSupersededError, match="old"):
         delta(path, "old").release([waiting], 2)
-    assert rows_of(path) == [(3, "n")]
+    assert table_rows(path) == [(3, "n")]
 
 
 def test_an_overwriting_job_that_began_before_its_successor_released_undoes_nothing(path: Path) -> None:
@@ -368,7 +368,7 @@ def test_an_overwriting_job_that_began_before_its_successor_released_undoes_noth
     for handles in ([], [stage(early, [(1, "e")], 1)]):
         with pytest.raises(TableSupersededError):
             delta(path, "early", mode="overwrite").release(handles, 1)
-    assert rows_of(path) == [(2, "l")]
+    assert table_rows(path) == [(2, "l")]
 
 
 def test_a_release_that_was_decided_before_another_job_replaced_the_table_is_not_made_after_it(path: Path) -> None:
@@ -382,14 +382,14 @@ def test_a_release_that_was_decided_before_another_job_replaced_the_table_is_not
 
     with pytest.raises(TableSupersededError):
         wrapped(path, before).release([handle], 1)
-    assert rows_of(path) == [(3, "n")]
+    assert table_rows(path) == [(3, "n")]
 
 
 def test_rows_replace_those_with_the_same_key_and_of_several_the_last_one_counts(path: Path) -> None:
     sink = delta(path, mode="upsert", key=["id"])
     sink.release([stage(sink, [(1, "a"), (2, "b")], 1)], 1)
     sink.release([stage(sink, [(2, "c"), (3, "d")], 2), stage(sink, [(3, "e")], 3)], 2)
-    assert rows_of(path) == [(1, "a"), (2, "c"), (3, "e")]
+    assert table_rows(path) == [(1, "a"), (2, "c"), (3, "e")]
 
 
 def test_a_key_that_is_null_is_refused_before_the_batch_is_published(path: Path) -> None:
@@ -508,7 +508,7 @@ def test_a_drift_between_the_decision_and_the_commit_is_found_too(path: Path) ->
 
     with pytest.raises(TableDriftedError, match="Checkpoint 1 of sink lake"):
         wrapped(path, before).release([handle], 1)
-    assert rows_of(path) == []
+    assert table_rows(path) == []
 
 
 def test_a_job_of_an_id_that_has_begun_a_release_which_never_came_is_refused(path: Path) -> None:
@@ -576,7 +576,7 @@ def test_a_path_that_the_package_takes_for_another_one_is_refused(tmp_path: Path
 def test_other_paths_are_as_they_are_written(tmp_path: Path, name: str) -> None:
     sink = delta(tmp_path / name)
     sink.release([stage(sink, [(1, "a")], 1)], 1)
-    assert rows_of(tmp_path / name) == [(1, "a")]
+    assert table_rows(tmp_path / name) == [(1, "a")]
     assert [one.name for one in tmp_path.iterdir()] == [name]
 
 

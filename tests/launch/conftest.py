@@ -37,6 +37,6 @@ def archive(environ: Mapping[str, str]) -> ClassArchive:
     return found
 
 
-def write(path: Path) -> None:
+def write_archive(path: Path) -> None:
     """Write an archive instead of a JVM."""
     path.write_text("classes")

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.launch import archive_making
 from airflow_provider_ckpt.launch.archive_making import LEFT, make, sweep
 from airflow_provider_ckpt.launch.class_archive import ClassArchive
 from airflow_provider_ckpt.launch.errors import ArchiveNotMadeError, ForeignArchiveError, NoClassArchiveError
-from tests.launch.conftest import submits, write
+from tests.launch.conftest import submits, write_archive
 
 
 def test_nothing_is_taken_for_an_archive_before_all_of_it_is_written(
@@ -26,7 +26,7 @@ def test_nothing_is_taken_for_an_archive_before_all_of_it_is_written(
     monkeypatch.setattr(archive_making, "sync_file", lambda path: seen.append((path.endswith(".tmp"), archive.find())))
 
     def record(path: Path) -> None:
-        write(path)
+        write_archive(path)
         seen.append(archive.find())
 
     path = make(archive, record)
@@ -39,7 +39,7 @@ def test_the_archive_before_goes_when_there_is_another_one(archive: ClassArchive
     def write_more(path: Path) -> None:
         path.write_text("more classes")
 
-    first, second = make(archive, write), make(archive, write_more)
+    first, second = make(archive, write_archive), make(archive, write_more)
     assert archive.whole() == [second] != [first]
 
 
@@ -47,8 +47,8 @@ def test_the_second_of_two_does_not_wait_and_makes_nothing(archive: ClassArchive
     inner: list[Path | None] = []
 
     def record(path: Path) -> None:
-        inner.append(make(archive, write))
-        write(path)
+        inner.append(make(archive, write_archive))
+        write_archive(path)
 
     assert make(archive, record) is not None
     assert inner == [None]
@@ -75,12 +75,12 @@ def test_a_process_that_is_killed_leaves_nothing_that_counts_or_is_in_the_way(
     maker = subprocess.Popen([sys.executable, "-c", KILLED], env={**os.environ, **environ}, stdout=subprocess.PIPE)
     assert maker.stdout is not None
     assert maker.stdout.readline() == b"writes\n"
-    assert make(archive, write) is None
+    assert make(archive, write_archive) is None
     maker.send_signal(signal.SIGKILL)
     maker.communicate()
     assert archive.find() is None
     assert len(list(archive.folder.glob("*.tmp"))) == 1
-    path = make(archive, write)
+    path = make(archive, write_archive)
     assert path is not None
     assert archive.find() == path
     assert list(archive.folder.glob("*.tmp")) == []
@@ -99,7 +99,7 @@ def test_what_a_killed_process_s_jvm_writes_behind_the_next_one_goes_later(archi
     old = [left_by(archive.folder, f"{stem}.7.tmp", 2 * LEFT) for stem in (archive.stem, "spark-4.1.0-java-17-ab")]
     new = left_by(archive.folder, "spark-4.1.0-java-17-ab.8.tmp", 0)
     foreign = left_by(archive.folder, "mine.tmp", 2 * LEFT)
-    path = make(archive, write)
+    path = make(archive, write_archive)
     assert not any(one.exists() for one in old)
     assert [one.exists() for one in (new, foreign)] == [True, True]
     late = left_by(archive.folder, f"{archive.stem}.9.tmp", 2 * LEFT)
@@ -110,7 +110,7 @@ def test_what_a_killed_process_s_jvm_writes_behind_the_next_one_goes_later(archi
 def test_an_archive_that_the_jvm_does_not_take_is_not_kept(archive: ClassArchive) -> None:
     submits(archive.spark.folder, 1)
     with pytest.raises(ArchiveNotMadeError, match="of the JVM"):
-        make(archive, write)
+        make(archive, write_archive)
     assert [one.suffix for one in archive.folder.iterdir()] == [".lock"]
 
 
@@ -126,7 +126,7 @@ def test_a_disk_without_room_is_named_once_what_a_killed_process_has_left_is_del
     (archive.folder / f"{archive.stem}.1.tmp").write_bytes(b"what filled it")
     monkeypatch.setattr(archive_making, "ROOM", 1 << 60)
     with pytest.raises(ArchiveNotMadeError, match=r"has room for \d+ MB more"):
-        make(archive, write)
+        make(archive, write_archive)
     assert [one.suffix for one in archive.folder.iterdir()] == [".lock"]
 
 
@@ -134,7 +134,7 @@ def test_nothing_is_written_into_a_folder_of_others(archive: ClassArchive) -> No
     archive.folder.mkdir()
     archive.folder.chmod(0o777)
     with pytest.raises(ForeignArchiveError):
-        make(archive, write)
+        make(archive, write_archive)
     assert list(archive.folder.iterdir()) == []
 
 
@@ -142,8 +142,8 @@ def test_where_no_jvm_would_take_it_none_is_made(archive: ClassArchive, monkeypa
     with monkeypatch.context() as patch:
         patch.setenv("SPARK_SUBMIT_OPTS", "-Xshare:off")
         with pytest.raises(NoClassArchiveError, match="options of its own"):
-            make(archive, write)
+            make(archive, write_archive)
     archive.spark.conf.mkdir()
     (archive.spark.conf / "spark-defaults.conf").touch()
     with pytest.raises(NoClassArchiveError, match="class path"):
-        make(archive, write)
+        make(archive, write_archive)

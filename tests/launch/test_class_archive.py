@@ -14,13 +14,13 @@ from airflow_provider_ckpt.launch.archive_making import make
 from airflow_provider_ckpt.launch.class_archive import ClassArchive, archive_folder, class_archive
 from airflow_provider_ckpt.launch.errors import ForeignArchiveError
 from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
-from tests.launch.conftest import write
+from tests.launch.conftest import write_archive
 
 LAUNCHER = {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def made(archive: ClassArchive) -> Path:
-    path = make(archive, write)
+    path = make(archive, write_archive)
     assert path is not None
     return path
 

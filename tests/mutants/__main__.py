@@ -1,7 +1,7 @@
 """Run the mutants: ``python -m tests.mutants [what …]``. Exit code 1 if one of them was not killed.
 
 ``what``: part of an id, of a symbol, or of a module's name. A mutant is fast if `make test` runs tests of every path
-that it names; only those tests may kill it. ``CKPT_MUTANTS=fast`` runs the fast mutants only.
+that it names and none of them needs Spark; only those tests may kill it. ``CKPT_MUTANTS=fast``: fast mutants only.
 """
 
 from __future__ import annotations
@@ -77,10 +77,17 @@ class Run:
             )
 
     def _split(self, mutants: Sequence[Mutant]) -> tuple[list[Mutant], list[Mutant]]:
+        """Return the fast mutants and the others."""
         files = sorted({test.partition("::")[0] for one in mutants for test in one.tests})
-        selected = self._copies[0].make().collect(files) if mutants else frozenset()
-        runs = {test: any(belongs(one, test) for one in selected) for mutant in mutants for test in mutant.tests}
-        fast = [one for one in mutants if all(runs[test] for test in one.tests)]
+        scratch = self._copies[0].make()
+        in_make_test = scratch.collect(files)
+        with_spark = scratch.collect(files, "-m", "spark", slow="all")
+
+        def is_fast(test: str) -> bool:
+            return any(belongs(one, test) for one in in_make_test) and not any(belongs(one, test) for one in with_spark)
+
+        known = {test: is_fast(test) for mutant in mutants for test in mutant.tests}
+        fast = [one for one in mutants if all(known[test] for test in one.tests)]
         return fast, [one for one in mutants if one not in fast]
 
     def _judge_group(self, mutants: Sequence[Mutant], copies: Sequence[Scratch]) -> list[Result]:

@@ -46,7 +46,7 @@ from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.support.unsealed import unsealed
+from tests.support.checksum import without_checksum
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 Read = Callable[[Storage, str], None]
@@ -232,10 +232,10 @@ def content(golden: str) -> bytes:
     if golden == "prepared":
         files = (PartitionFile("a", 1),)
         PreparedStore(storage, "prepared").write(Prepared(AttemptId(1, 0, "a"), 3, files, {"lake": {"rows": 1}}))
-        return unsealed(storage.read("prepared/0001-a.json"))
+        return without_checksum(storage.read("prepared/0001-a.json"))
     if golden == "frozen-files":
         freeze(storage, "frozen.json", "history", ["file:///a", "file:///b"])
-        return unsealed(storage.read("frozen.json"))
+        return without_checksum(storage.read("frozen.json"))
     data = (GOLDEN / golden).read_bytes()
     if golden.startswith("execution-graph"):  # as it is in an event
         return json.dumps(json.loads(data)["graph"]).encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.records import (
     Barrier,
     Batch,
@@ -13,6 +14,8 @@ from airflow_provider_ckpt.partitions.records import (
     PartitionFile,
     Record,
 )
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.storage.storage import Storage
 
 
 def batch(number: int, *, files: int = 1, at: int | None = None, inputs: dict[str, int] | None = None) -> Batch:
@@ -25,7 +28,7 @@ def batch(number: int, *, files: int = 1, at: int | None = None, inputs: dict[st
     )
 
 
-def one_of_each() -> list[Record]:
+def one_record_of_each() -> list[Record]:
     """Return the records of a short life, in order. ``tests/golden/subtask-log-v1`` holds them, too."""
     published = Batch(
         batch_id=7,
@@ -53,3 +56,15 @@ def one_of_each() -> list[Record]:
         Barrier(2, 6, Snapshot(5, 7, published.offsets, published.inputs, published.watermark, ("history",), True)),
         EndOfPartition(),
     ]
+
+
+def loaded_log(storage: Storage) -> SubtaskLog:
+    """Load the log under "log", as the next attempt does."""
+    log = SubtaskLog(storage, "log")
+    log.load()
+    return log
+
+
+def batch_ids(log: LogReader) -> list[int]:
+    """Return the ids of the batches in the log's entries."""
+    return [record.batch_id for _, record in log.records() if isinstance(record, Batch)]

@@ -16,13 +16,13 @@ from airflow_provider_ckpt.partitions.records import Batch, Open, Record
 from airflow_provider_ckpt.partitions.subtask_entries import FORMAT, subtask_entries
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.partitions.samples import one_of_each
-from tests.support.unsealed import unsealed_document
+from tests.partitions.samples import one_record_of_each
+from tests.support.checksum import json_without_checksum
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "subtask-log-v1"
 
 
-@pytest.mark.parametrize("record", one_of_each(), ids=lambda record: type(record).__name__)
+@pytest.mark.parametrize("record", one_record_of_each(), ids=lambda record: type(record).__name__)
 def test_a_record_survives_the_way_through_json(record: Record) -> None:
     assert record_from_json(json.loads(json.dumps(record_to_json(record)))) == record
 
@@ -50,7 +50,7 @@ def test_golden_which_try_an_attempt_is_of() -> None:
 def test_the_golden_log_of_version_1_reads_as_it_was_written(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / "log")
     entries = subtask_entries(open_storage(tmp_path), "log").load()
-    assert [record_from_json(entry.body) for entry in entries] == one_of_each()
+    assert [record_from_json(entry.body) for entry in entries] == one_record_of_each()
 
 
 def test_the_golden_log_folds_to_a_finished_subtask(tmp_path: Path) -> None:
@@ -63,10 +63,10 @@ def test_the_golden_log_folds_to_a_finished_subtask(tmp_path: Path) -> None:
 
 def test_what_is_written_today_is_what_the_golden_log_holds(tmp_path: Path) -> None:
     entries = subtask_entries(open_storage(tmp_path), "log")
-    for record in one_of_each():
+    for record in one_record_of_each():
         entries.append(record_to_json(record))
-    for number in range(len(one_of_each())):
-        written = unsealed_document((tmp_path / f"log/{number:08d}.json").read_bytes())
+    for number in range(len(one_record_of_each())):
+        written = json_without_checksum((tmp_path / f"log/{number:08d}.json").read_bytes())
         golden = json.loads((GOLDEN / f"{number:08d}.json").read_text())
         del written["writer"], golden["writer"]  # a nonce
         assert written == golden

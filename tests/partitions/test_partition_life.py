@@ -24,9 +24,9 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.client.past_job import GRAPH as PAST
-from tests.client.past_job import PastJob
-from tests.support.refusing_storage import Refusing
+from tests.client.ended_job import GRAPH as ENDED_GRAPH
+from tests.client.ended_job import EndedJob
+from tests.support.refusing_storage import RefusingStorage
 
 GRAPH = JobGraph(
     (
@@ -153,9 +153,9 @@ def test_r3_an_attempt_that_ends_when_another_one_has_the_log_leaves_nothing_tha
 
 @pytest.mark.parametrize("status", [one for one in JobStatus if one not in (JobStatus.DELETING, JobStatus.DELETED)])
 def test_r16_a_partition_goes_with_a_job_that_has_finished_and_with_no_other(status: JobStatus, tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path, status)
+    job = EndedJob.run(tmp_path, status)
     before = job.files()
-    clean_up(job.storage, "orders", PAST, {})
+    clean_up(job.storage, "orders", ENDED_GRAPH, {})
     gone = {path for path in before.keys() - job.files().keys() if "/partition/" in path}
     assert gone == ({"vertices/history/0/partition/a/0.parquet"} if status is JobStatus.FINISHED else set())
     if status is not JobStatus.FINISHED:
@@ -163,38 +163,38 @@ def test_r16_a_partition_goes_with_a_job_that_has_finished_and_with_no_other(sta
 
 
 def test_of_a_finished_job_one_folder_that_cannot_be_deleted_keeps_no_other(tmp_path: Path) -> None:
-    whole, job = PastJob.run(tmp_path / "whole"), PastJob.run(tmp_path / "job")
-    clean_up(whole.storage, "orders", PAST, {"lake": whole.sink.bind(SinkContext("orders", "lake"))})
+    whole, job = EndedJob.run(tmp_path / "whole"), EndedJob.run(tmp_path / "job")
+    clean_up(whole.storage, "orders", ENDED_GRAPH, {"lake": whole.sink.bind(SinkContext("orders", "lake"))})
     stays = f"{partition_path('orders', 'history', 0)}"
     with pytest.raises(StorageReadOnlyError, match=stays):
         sink = job.sink.bind(SinkContext("orders", "lake"))
-        clean_up(Refusing(job.storage, lambda path: path == stays), "orders", PAST, {"lake": sink})
+        clean_up(RefusingStorage(job.storage, lambda path: path == stays), "orders", ENDED_GRAPH, {"lake": sink})
     assert {path for path in job.files() if "/partition/" not in path} == set(whole.files())
     assert job.staged() == whole.staged()
 
 
 def test_what_somebody_writes_behind_the_end_goes_with_the_next_start(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path)
-    clean_up(job.storage, "orders", PAST, {})
+    job = EndedJob.run(tmp_path)
+    clean_up(job.storage, "orders", ENDED_GRAPH, {})
     left = job.files()
     job.storage.create(f"{partition_path('orders', 'history', 0)}/a/data/0001-h1-7-n/part-0", b"rows")
-    clean_up(job.storage, "orders", PAST, {})
+    clean_up(job.storage, "orders", ENDED_GRAPH, {})
     assert job.files() == left
 
 
 def test_what_another_job_writes_into_the_folder_of_one_that_has_finished_is_left_to_it(tmp_path: Path) -> None:
     """``<root>/orders/out`` is the folder of another job's sink, which is writing an object at this moment."""
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     writes = [job.root / "orders" / place / f".tmp-{'0' * 16}" for place in ("out", "out/journal", "journal")]
     for path in writes:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"12")
-    clean_up(open_storage(job.root), "orders", PAST, {})
+    clean_up(open_storage(job.root), "orders", ENDED_GRAPH, {})
     assert [path.exists() for path in writes] == [True, True, False]
 
 
 def test_of_a_job_that_nobody_knows_nothing_is_to_be_released(tmp_path: Path) -> None:
-    job = PastJob.run(tmp_path)
+    job = EndedJob.run(tmp_path)
     before = job.storage.files("")
-    clean_up(job.storage, "visits", PAST, {})
+    clean_up(job.storage, "visits", ENDED_GRAPH, {})
     assert job.storage.files("") == before

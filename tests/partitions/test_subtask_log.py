@@ -34,7 +34,7 @@ from airflow_provider_ckpt.testing.crash import (
     WrappedStorage,
     crash_points,
 )
-from tests.partitions.samples import batch
+from tests.partitions.samples import batch, batch_ids, loaded_log
 
 
 @pytest.fixture
@@ -49,18 +49,8 @@ def opened(storage: Storage, epoch: int = 1, continues_at: int | None = None) ->
     return log
 
 
-def loaded(storage: Storage) -> SubtaskLog:
-    log = SubtaskLog(storage, "log")
-    log.load()
-    return log
-
-
 def truncate(storage: Storage, head: int) -> frozenset[int]:
     return LogTruncation(storage, "log", lambda: None).truncate(head, None)
-
-
-def batches(log: SubtaskLog) -> list[int]:
-    return [record.batch_id for _, record in log.records() if isinstance(record, Batch)]
 
 
 # ---- R1
@@ -69,17 +59,17 @@ def batches(log: SubtaskLog) -> list[int]:
 def test_r1_a_batch_is_one_entry_and_its_position_is_returned(storage: Storage) -> None:
     log = opened(storage)
     assert [log.publish(batch(0)), log.publish(batch(1))] == [1, 2]
-    assert loaded(storage).state.last_batch == batch(1)
+    assert loaded_log(storage).state.last_batch == batch(1)
 
 
 def test_r1_a_batch_that_is_published_again_with_equal_offsets_is_a_no_op(storage: Storage) -> None:
     log = opened(storage)
     position = log.publish(batch(0))
     assert log.publish(batch(0, files=2)) == position
-    assert loaded(storage).state.last_batch == batch(0)
+    assert loaded_log(storage).state.last_batch == batch(0)
     again = opened(storage, epoch=2)
     assert again.publish(batch(0)) == position
-    assert batches(again) == [0]
+    assert batch_ids(again) == [0]
 
 
 def test_r1_a_known_batch_with_other_offsets_is_a_hard_error(storage: Storage) -> None:
@@ -87,7 +77,7 @@ def test_r1_a_known_batch_with_other_offsets_is_a_hard_error(storage: Storage) -
     log.publish(batch(0))
     with pytest.raises(BatchConflictError, match="batch 0 of log"):
         log.publish(batch(0, at=9))
-    assert batches(loaded(storage)) == [0]
+    assert batch_ids(loaded_log(storage)) == [0]
 
 
 def test_r1_a_batch_below_the_last_one_is_refused(storage: Storage) -> None:
@@ -101,7 +91,7 @@ def test_r21_batch_ids_rise_but_need_not_be_consecutive(storage: Storage) -> Non
     log = opened(storage)
     log.publish(batch(1))
     log.publish(batch(5))
-    assert batches(log) == [1, 5]
+    assert batch_ids(log) == [1, 5]
 
 
 def test_r1_a_barrier_is_the_fold_of_what_precedes_it(storage: Storage) -> None:
@@ -112,7 +102,7 @@ def test_r1_a_barrier_is_the_fold_of_what_precedes_it(storage: Storage) -> None:
     second = log.barrier(1, 2)
     assert (first.position, first.batch_id, dict(first.inputs)) == (2, 0, {"e": 3})
     assert (second.position, second.batch_id, dict(second.inputs)) == (4, 1, {"e": 5})
-    for number, record in loaded(storage).records():
+    for number, record in loaded_log(storage).records():
         if isinstance(record, Barrier):
             assert record.snapshot.position == number
 
@@ -128,7 +118,7 @@ def test_a_barrier_that_is_there_is_not_appended_again(storage: Storage) -> None
     first = log.barrier(1, 1)
     log.publish(batch(1))
     assert log.barrier(1, 1) == first
-    assert loaded(storage).state.barriers == {(1, 1): first}
+    assert loaded_log(storage).state.barriers == {(1, 1): first}
 
 
 def test_r10_the_same_checkpoint_number_of_another_epoch_is_another_barrier(storage: Storage) -> None:
@@ -152,20 +142,20 @@ def test_r3_an_attempt_is_fenced_by_the_next_one_and_told_by_whom(storage: Stora
         zombie.publish(batch(1))
     with pytest.raises(LogFencedError):
         zombie.barrier(1, 1)
-    assert batches(loaded(storage)) == [0]
+    assert batch_ids(loaded_log(storage)) == [0]
 
 
 def test_r3_an_attempt_that_was_paused_before_it_opened_cannot_open_any_more(storage: Storage) -> None:
-    late = loaded(storage)
+    late = loaded_log(storage)
     opened(storage, epoch=2).publish(batch(0))
     with pytest.raises(LogFencedError):
         late.open(AttemptId(1, 0, "a1"))
-    assert batches(loaded(storage)) == [0]
+    assert batch_ids(loaded_log(storage)) == [0]
 
 
 def test_r3_what_was_published_between_reading_and_opening_counts(storage: Storage) -> None:
     before = opened(storage)
-    successor = loaded(storage)
+    successor = loaded_log(storage)
     before.publish(batch(0))
     assert successor.open(AttemptId(2, 0, "a2")).last_batch == batch(0)
 
@@ -173,13 +163,13 @@ def test_r3_what_was_published_between_reading_and_opening_counts(storage: Stora
 def test_r3_an_attempt_is_fenced_by_the_next_one_of_its_epoch(storage: Storage) -> None:
     zombie = opened(storage)
     zombie.publish(batch(0))
-    successor = loaded(storage)
+    successor = loaded_log(storage)
     assert successor.open(AttemptId(1, 1, "b")).last_batch == batch(0)
     with pytest.raises(LogFencedError, match="attempt 0001-01-b of epoch 1") as raised:
         zombie.publish(batch(1))
     assert raised.value.data["attempt"] == AttemptId(1, 1, "b")
     successor.publish(batch(1))
-    assert batches(loaded(storage)) == [0, 1]
+    assert batch_ids(loaded_log(storage)) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -197,15 +187,15 @@ def test_r3_an_attempt_that_is_not_later_does_not_open_the_log(
     storage: Storage, held: AttemptId, late: AttemptId, read: str
 ) -> None:
     """The refused attempt may have read the open of the current one, or may lose the race for the number."""
-    paused = loaded(storage)
-    holder = loaded(storage)
+    paused = loaded_log(storage)
+    holder = loaded_log(storage)
     holder.open(held)
     if read == "after":
         paused.load()
     with pytest.raises(LogHeldError, match=f"held by attempt {held} of epoch {held.epoch}; {late} does not come after"):
         paused.open(late)
     holder.publish(batch(0))
-    assert batches(loaded(storage)) == [0]
+    assert batch_ids(loaded_log(storage)) == [0]
 
 
 def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
@@ -217,9 +207,9 @@ def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
     successor.forget(18, truncate(storage, 18))
     with pytest.raises(LogFencedError):
         zombie.publish(batch(1))
-    reader = loaded(storage)
+    reader = loaded_log(storage)
     assert [record.epoch for _, record in reader.records() if isinstance(record, Open)] == [1, 2]
-    assert batches(reader) == batches(successor) == [15, 16, 17, 18, 19]
+    assert batch_ids(reader) == batch_ids(successor) == [15, 16, 17, 18, 19]
     assert reader.state.opened is not None
     assert reader.state.opened.epoch == 2
 
@@ -229,7 +219,7 @@ def test_r3_an_attempt_that_was_paused_over_a_truncation_opens_at_the_tail(stora
     it."""
     writer = opened(storage)
     writer.publish(batch(0))
-    late = loaded(storage)
+    late = loaded_log(storage)
     for number in range(1, 12):
         writer.publish(batch(number))
     truncate(storage, 10)
@@ -269,7 +259,7 @@ def test_r1_a_batch_that_is_published_while_a_barrier_is_made_comes_behind_it(st
     inputs.act = meanwhile
     snapshot = log.barrier(1, 1)
     other.join(60)
-    kinds = [(number, type(record).__name__) for number, record in loaded(storage).records()]
+    kinds = [(number, type(record).__name__) for number, record in loaded_log(storage).records()]
     assert kinds == [(0, "Open"), (1, "Batch"), (2, "Barrier"), (3, "Batch")]
     assert (snapshot.position, snapshot.batch_id) == (2, 0)
 
@@ -282,8 +272,8 @@ def test_r4_an_open_is_never_void(storage: Storage) -> None:
     opened(storage).publish(batch(0))
     opened(storage, epoch=2).publish(batch(1))
     rewound = opened(storage, epoch=3, continues_at=2)
-    assert batches(rewound) == [0]
-    for log in (rewound, loaded(storage)):
+    assert batch_ids(rewound) == [0]
+    for log in (rewound, loaded_log(storage)):
         assert [str(record.attempt) for _, record in log.records() if isinstance(record, Open)] == [
             "0001-a1",
             "0002-a2",
@@ -298,12 +288,12 @@ def test_r4_a_rewind_voids_what_lies_between_for_every_reader(storage: Storage) 
     log.publish(batch(1))
     log.barrier(1, 2)
     rewound = opened(storage, epoch=2, continues_at=kept.position + 1)
-    assert batches(rewound) == batches(loaded(storage)) == [0]
+    assert batch_ids(rewound) == batch_ids(loaded_log(storage)) == [0]
     assert rewound.state.last_batch == batch(0)
     assert list(rewound.state.barriers) == [(1, 1)]
     rewound.publish(batch(1, at=5))
-    assert loaded(storage).state.last_batch == batch(1, at=5)
-    assert batches(loaded(storage)) == [0, 1]
+    assert loaded_log(storage).state.last_batch == batch(1, at=5)
+    assert batch_ids(loaded_log(storage)) == [0, 1]
 
 
 def test_r4_nothing_is_deleted_so_a_zombie_cannot_make_a_void_number_again(storage: Storage) -> None:
@@ -325,7 +315,7 @@ def test_r4_an_end_of_data_behind_the_rewind_is_void_too(storage: Storage) -> No
     rewound = opened(storage, epoch=2, continues_at=2)
     assert (rewound.state.end_of_data, rewound.state.closed) == (None, False)
     rewound.publish(batch(1))
-    assert batches(rewound) == [0, 1]
+    assert batch_ids(rewound) == [0, 1]
 
 
 def test_r4_records_from_a_position_leave_out_the_void_ones(storage: Storage) -> None:
@@ -368,7 +358,7 @@ def test_r11_nothing_follows_an_end_of_partition(storage: Storage) -> None:
     with pytest.raises(EndedLogError, match="end of partition"):
         log.barrier(1, 1)
     assert log.position == 3
-    assert loaded(storage).state.end_of_data == "finish"
+    assert loaded_log(storage).state.end_of_data == "finish"
 
 
 # ---- faults
@@ -404,7 +394,7 @@ def test_after_a_crash_at_any_verb_the_log_is_a_prefix_of_the_whole_one(tmp_path
         inner = open_storage(tmp_path / f"{when}-{at}")
         with pytest.raises(SimulatedCrash):
             life(CrashingStorage(inner, at, when))
-        left = dict(loaded(inner).records())
+        left = dict(loaded_log(inner).records())
         assert left == {number: whole[number] for number in left}, (at, when)
         behind_the_head = [number for number in left if number >= HEAD]
         assert behind_the_head == [*range(HEAD, max(left, default=-1) + 1)], (at, when)
@@ -413,7 +403,7 @@ def test_after_a_crash_at_any_verb_the_log_is_a_prefix_of_the_whole_one(tmp_path
 def records_without_truncation(tmp_path: Path) -> list[tuple[int, Record]]:
     storage = open_storage(tmp_path / "untruncated")
     life(storage, head=0)
-    return loaded(storage).records()
+    return loaded_log(storage).records()
 
 
 def test_after_a_crash_at_any_verb_the_next_attempt_goes_on_to_the_same_end(tmp_path: Path) -> None:
@@ -429,9 +419,9 @@ def test_after_a_crash_at_any_verb_the_next_attempt_goes_on_to_the_same_end(tmp_
                     log.publish(batch(number))
             log.end_of_data("finish")
             log.end_of_partition()
-        state = loaded(inner).state
+        state = loaded_log(inner).state
         assert (state.closed, state.end_of_data, state.last_batch) == (True, "finish", batch(2)), (at, when)
-        ids = batches(loaded(inner))
+        ids = batch_ids(loaded_log(inner))
         assert ids == sorted(set(ids)), (at, when)
 
 
@@ -446,8 +436,8 @@ def test_r17_a_lost_reply_neither_fences_nor_appends_twice(tmp_path: Path, repea
             # a truncation may be abandoned and repeated later, but no entry is lost
             assert "head-" in storage.verbs.log[lost - 1] or storage.verbs.log[lost - 1].startswith("delete")
             continue
-        assert loaded(inner).state.closed
-        ids = batches(loaded(inner))
+        assert loaded_log(inner).state.closed
+        ids = batch_ids(loaded_log(inner))
         assert ids == sorted(set(ids))
 
 
@@ -487,7 +477,7 @@ def test_r1_after_an_append_of_unknown_outcome_the_log_refuses_all_until_it_is_r
     again = opened(storage, epoch=3)
     assert again.state.last_batch == batch(1)
     again.publish(batch(1))
-    assert batches(again) == [0, 1]
+    assert batch_ids(again) == [0, 1]
 
 
 # ---- a barrier that could not be appended
@@ -546,7 +536,7 @@ def test_r1_a_barrier_after_one_that_failed_is_the_fold_of_what_precedes_it(stor
     log = with_a_failed_barrier(storage, lands)
     snapshot = log.barrier(1, 2)
     assert snapshot.position == 3
-    assert barriers(loaded(storage)) == barriers(log) == [(1, 2), (2, 3)]
+    assert barriers(loaded_log(storage)) == barriers(log) == [(1, 2), (2, 3)]
 
 
 @LANDS
@@ -555,15 +545,15 @@ def test_r1_a_batch_after_a_failed_barrier_comes_behind_it(storage: Storage, lan
     assert log.publish(batch(1)) == 3
     log.barrier(1, 2)
     log.end_of_data("finish")
-    assert barriers(loaded(storage)) == barriers(log) == [(1, 2), (2, 4)]
-    assert loaded(storage).state == log.state
+    assert barriers(loaded_log(storage)) == barriers(log) == [(1, 2), (2, 4)]
+    assert loaded_log(storage).state == log.state
 
 
 @LANDS
 def test_a_failed_barrier_that_is_asked_for_again_is_there_once(storage: Storage, lands: str) -> None:
     log = with_a_failed_barrier(storage, lands)
     assert log.barrier(1, 1).position == 2
-    assert barriers(loaded(storage)) == [(1, 2)]
+    assert barriers(loaded_log(storage)) == [(1, 2)]
 
 
 @LANDS
@@ -598,7 +588,7 @@ def test_a_log_whose_barrier_cannot_be_settled_takes_nothing_else(storage: Stora
     with pytest.raises(StorageTransientError):
         log.publish(batch(0))
     assert log.publish(batch(0)) == 2
-    assert barriers(loaded(storage)) == [(1, 1)]
+    assert barriers(loaded_log(storage)) == [(1, 1)]
 
 
 @LANDS
@@ -623,8 +613,8 @@ def test_r1_a_crash_anywhere_around_a_failed_barrier_leaves_a_log_to_go_on_with(
         for number in range(0 if last is None else last.batch_id, 3):
             log.publish(batch(number))
         log.barrier(2, 3)
-        assert batches(loaded(inner)) == [0, 1, 2]
-        assert barriers(loaded(inner))[-1][0] == 3
+        assert batch_ids(loaded_log(inner)) == [0, 1, 2]
+        assert barriers(loaded_log(inner))[-1][0] == 3
 
 
 FIRST, SECOND = (SupervisedTry("shop/r1/orders.subtask/0", number) for number in (1, 2))
@@ -661,9 +651,9 @@ def test_w14_an_attempt_of_the_same_try_or_of_one_that_is_not_to_be_compared_doe
 
 
 def test_r11_an_attempt_that_comes_while_the_one_before_closes_the_log_leaves_it_closed(storage: Storage) -> None:
-    before, later = opened(storage), loaded(storage)
+    before, later = opened(storage), loaded_log(storage)
     before.end_of_partition()
     assert later.open(AttemptId(1, 1, "later"), unless_closed=True).closed
-    assert [type(record).__name__ for _, record in loaded(storage).records()] == ["Open", "EndOfPartition"]
+    assert [type(record).__name__ for _, record in loaded_log(storage).records()] == ["Open", "EndOfPartition"]
     before.check_fenced()  # no attempt has taken the log over
-    assert loaded(storage).open(AttemptId(1, 1, "later"), 0).closed is False, "what is given up is written anew"
+    assert loaded_log(storage).open(AttemptId(1, 1, "later"), 0).closed is False, "what is given up is written anew"

@@ -41,7 +41,7 @@ class Schedule:
     loses: bool = False
 
 
-def plan(seed: int) -> Schedule:
+def random_schedule(seed: int) -> Schedule:
     rng = random.Random(~seed)
     runs = []
     for _ in range(rng.choice([0, 1, 1, 2, 2, 3])):

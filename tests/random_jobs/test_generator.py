@@ -16,7 +16,7 @@ from tests.random_jobs.functions import JOINS, KINDS
 from tests.random_jobs.generate import DELAY, definition
 from tests.random_jobs.lateness import path_to, sure_files
 from tests.random_jobs.process_schedule import steps
-from tests.random_jobs.schedule import plan
+from tests.random_jobs.schedule import random_schedule
 from tests.random_jobs.split_jobs import split_job, split_schedule
 
 SEEDS = range(1, 400)
@@ -25,7 +25,7 @@ SEEDS = range(1, 400)
 def test_a_seed_gives_the_same_job_and_the_same_schedule() -> None:
     for seed in SEEDS:
         assert definition(seed) == definition(seed)
-        assert (plan(seed), steps(seed)) == (plan(seed), steps(seed))
+        assert (random_schedule(seed), steps(seed)) == (random_schedule(seed), steps(seed))
 
 
 def test_a_definition_survives_its_text() -> None:

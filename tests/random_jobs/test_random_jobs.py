@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.random_jobs.features import second_job
 from tests.random_jobs.generate import definition
 from tests.random_jobs.in_process import InProcess
-from tests.random_jobs.schedule import plan
+from tests.random_jobs.schedule import random_schedule
 from tests.random_jobs.second import SecondJob
 from tests.random_jobs.seeds import seeds, telling
 from tests.random_jobs.shrink import shrink
@@ -28,13 +28,13 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(72
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_JOBS", 10))
 def test_a_random_job_releases_what_a_plain_batch_gives(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     """Check R1, R2, R4, R5, R9, R10, R11, R12, R13, R23, R24."""
-    drawn, schedule = definition(seed), plan(seed)
+    drawn, schedule = definition(seed), random_schedule(seed)
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_JOBS=1\n{drawn}\n  {schedule}"):
         try:
             job = InProcess(spark, drawn, schedule, tmp_path / "job")
             if not job.run().refused and (second := second_job(seed, drawn)) is not None:
                 print(f"then {second}")
-                SecondJob(job, second, plan(second.seed)).run()
+                SecondJob(job, second, random_schedule(second.seed)).run()
         except Exception:
             if SHRINKS:
                 shrink(spark, (drawn, schedule), tmp_path)

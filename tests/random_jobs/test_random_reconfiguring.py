@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.random_jobs.generate import definition
 from tests.random_jobs.reconfiguring import Reconfiguring
-from tests.random_jobs.schedule import plan
+from tests.random_jobs.schedule import random_schedule
 from tests.random_jobs.seeds import seeds, telling
 
 pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 def test_a_job_whose_queries_are_changed_comes_out_as_if_they_had_not(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    drawn, schedule = replace(definition(seed), mode="streaming"), plan(seed)
+    drawn, schedule = replace(definition(seed), mode="streaming"), random_schedule(seed)
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_RECONFIGURING=1\n{drawn}\n  {schedule}"):
         job = Reconfiguring(spark, drawn, schedule, tmp_path)
         job.run()

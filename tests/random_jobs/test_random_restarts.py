@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.random_jobs.failing_verbs import FailingAnywhere
 from tests.random_jobs.generate import definition
 from tests.random_jobs.restarting import Restarting
-from tests.random_jobs.schedule import plan
+from tests.random_jobs.schedule import random_schedule
 from tests.random_jobs.seeds import seeds, telling
 
 pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 def test_a_job_whose_queries_fail_comes_out_as_if_they_had_not(
     seed: int, kind: type[Restarting] | type[FailingAnywhere], spark: SparkSession, tmp_path: Path
 ) -> None:
-    drawn, schedule = definition(seed), plan(seed)
+    drawn, schedule = definition(seed), random_schedule(seed)
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_RESTARTS=1 ({kind.__name__})\n{drawn}\n  {schedule}"):
         job = kind(spark, drawn, schedule, tmp_path)
         job.run()

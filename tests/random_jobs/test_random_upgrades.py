@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.random_jobs.generate import definition
-from tests.random_jobs.schedule import plan
+from tests.random_jobs.schedule import random_schedule
 from tests.random_jobs.seeds import seeds, telling
 from tests.random_jobs.upgrading import Upgrading
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_UPGRADES", 2))
 def test_r21_a_job_that_is_upgraded_comes_out_as_if_it_had_not(seed: int, spark: SparkSession, tmp_path: Path) -> None:
-    drawn, schedule = replace(definition(seed), mode="streaming"), plan(seed)
+    drawn, schedule = replace(definition(seed), mode="streaming"), random_schedule(seed)
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_UPGRADES=1\n{drawn}\n  {schedule}"):
         job = Upgrading(spark, drawn, schedule, tmp_path)
         job.run()

@@ -13,6 +13,7 @@ from random import Random
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.sink_operator import SinkOperator
 from airflow_provider_ckpt.jobmaster.collector import clean_up
+from airflow_provider_ckpt.journal.events import EpochClaimed
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
@@ -25,9 +26,9 @@ from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.testing.crash import SimulatedCrash
-from tests.remote.asking import ask_for_another_number, rescale
 from tests.remote.master_process import MasterProcess, Planner
-from tests.remote.process import Process
+from tests.remote.process import SimulatedProcess
+from tests.remote.rescale_requests import request_random_parallelism, request_rescale
 from tests.remote.standby_process import StandbyProcess
 from tests.remote.worker_process import WorkerProcess
 from tests.remote.world import RemoteWorld
@@ -98,7 +99,7 @@ class Cluster:
         """
         self.before_step: Callable[[Runner], bool] = lambda runner: True
         self.streaming_runner: type[Runner] = StreamingRunner
-        self.processes: list[Process] = []
+        self.processes: list[SimulatedProcess] = []
         self.supervises = True
         self.standbys, self.took_over = 0, 0
         """Number of standby workers; number of times that a standby worker took subtasks over."""
@@ -148,7 +149,7 @@ class Cluster:
         if self.random.random() < self.faults:
             self._fault()
         if self.rescales and self.random.random() < self.rescales:
-            ask_for_another_number(self.world.live, self.state, self.random)
+            request_random_parallelism(self.world.live, self.state, self.random)
         if self.steps % 4 == 0:  # checking costs more than a step does
             self._watched.refresh()
             self.world.look()
@@ -157,12 +158,12 @@ class Cluster:
         self._run_one()
         self.processes = [process for process in self.processes if not process.is_over]
 
-    def _run_one(self, other_than: Process | None = None) -> None:
+    def _run_one(self, other_than: SimulatedProcess | None = None) -> None:
         ready = [one for one in self.processes if one.can_run and one is not other_than]
         if ready:
             self.random.choice(ready).run()
 
-    def at_verb(self, process: Process, when: str, verb: str, path: str) -> None:
+    def at_verb(self, process: SimulatedProcess, when: str, verb: str, path: str) -> None:
         """Crash, fail or run another process, right before or after a verb of ``process``."""
         if self.random.random() < self.faults / 20:
             process.is_over = True
@@ -176,13 +177,13 @@ class Cluster:
             finally:
                 self._depth -= 1
 
-    def may_fail(self, process: Process, what: str) -> None:
+    def may_fail(self, process: SimulatedProcess, what: str) -> None:
         if self.random.random() < self.faults * 4:
             raise OSError(f"{process.name}: {what}")
 
     # -- processes
 
-    def add(self, process: Process) -> Process:
+    def add(self, process: SimulatedProcess) -> SimulatedProcess:
         self.processes.append(process)
         return process
 
@@ -206,10 +207,10 @@ class Cluster:
         self._names += 1
         return f"{kind}{self._names}"
 
-    def awake(self, kind: type[Process]) -> list[Process]:
+    def awake(self, kind: type[SimulatedProcess]) -> list[SimulatedProcess]:
         return [one for one in self.processes if isinstance(one, kind) and not one.is_over and self._is_awake(one)]
 
-    def _is_awake(self, process: Process) -> bool:
+    def _is_awake(self, process: SimulatedProcess) -> bool:
         return self.clock.now >= process.wakes_at
 
     def _supervise(self) -> None:
@@ -232,7 +233,7 @@ class Cluster:
         for group in missing:
             self.add(self.worker(group))
 
-    def _misses(self, group: tuple[SubtaskId, ...], workers: Sequence[Process]) -> bool:
+    def _misses(self, group: tuple[SubtaskId, ...], workers: Sequence[SimulatedProcess]) -> bool:
         is_done = self.state.finished.issuperset(self.state.together(group))
         if is_done or not (self.replaces or group not in self._tries):
             return False
@@ -266,7 +267,12 @@ class Cluster:
             write_request(self.world.live, JOB, "stop", self.state.epoch)
 
     def rescale(self, uid: str, parallelism: int) -> str | None:
-        return rescale(self.world.live, self.state, uid, parallelism)
+        return request_rescale(self.world.live, self.state, uid, parallelism)
+
+    def claims(self) -> list[EpochClaimed]:
+        """Return the claims in the journal, in order."""
+        self.world.look()
+        return [event for _, event in self.world.journal if isinstance(event, EpochClaimed)]
 
     # -- the end
 

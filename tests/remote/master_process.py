@@ -29,14 +29,14 @@ from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.remote.master import Master, RemoteJob
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.location import Location
-from tests.remote.process import LaterThread, NoWait, Process
+from tests.remote.process import LaterThread, NoWait, SimulatedProcess
 from tests.simulation.world import JOB
 
 if TYPE_CHECKING:
     pass
 
 
-class Planner(Process):
+class Planner(SimulatedProcess):
     """A process that does the work of ``ckpt plan`` without Spark, in one step. It may die at any verb."""
 
     def step(self) -> None:
@@ -68,7 +68,7 @@ class Planner(Process):
         self.is_over = True
 
 
-class MasterProcess(Process):
+class MasterProcess(SimulatedProcess):
     outcome: Outcome | None = None
     job: JobMaster | None = None
 

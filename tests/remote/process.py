@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.remote.cluster import Cluster
 
 
-class Process(ABC):
+class SimulatedProcess(ABC):
     """A simulated process. ``error``: the exception that ended it."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
@@ -56,7 +56,7 @@ class Process(ABC):
 class ProcessStorage(WrappedStorage):
     """The shared storage as one process uses it. Other processes may run between any two of its verbs."""
 
-    def __init__(self, inner: Storage, process: Process) -> None:
+    def __init__(self, inner: Storage, process: SimulatedProcess) -> None:
         super().__init__(inner)
         self._process = process
 

@@ -14,9 +14,9 @@ from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.journal.events import Reconfigured
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.remote.worker import MOST_WAITING
-from tests.remote.bench import MEASURED, OPENED, PLAN, RUNNING, WORLD, Bench
 from tests.remote.jobs import one_worker
 from tests.remote.master_process import MasterProcess
+from tests.remote.worker_bench import MEASURED, OPENED, PLAN, RUNNING, WORLD, WorkerBench
 
 
 class More(Controller):
@@ -51,8 +51,8 @@ def test_a_controller_has_a_source_read_by_more_while_workers_run_the_job(killed
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    bench = Bench(tmp_path)
+def bench(tmp_path: Path) -> WorkerBench:
+    bench = WorkerBench(tmp_path)
     bench.claim()
     bench.turn(OPENED)
     bench.turn(cm.DeploySubtask(*WORLD, PLAN), RUNNING)
@@ -60,14 +60,14 @@ def bench(tmp_path: Path) -> Bench:
     return bench
 
 
-def test_a_worker_says_how_its_micro_batches_went(bench: Bench) -> None:
+def test_a_worker_says_how_its_micro_batches_went(bench: WorkerBench) -> None:
     assert bench.turn(MEASURED) == [MEASURED]
     idle = rp.QueryMeasured(*WORLD, None)
     assert bench.turn(idle) == [idle]
     assert [wire.from_json(wire.to_json(one)) for one in (MEASURED, idle)] == [MEASURED, idle]
 
 
-def test_a_jobmaster_that_does_not_look_is_told_no_more_of_them_than_it_may_want(bench: Bench) -> None:
+def test_a_jobmaster_that_does_not_look_is_told_no_more_of_them_than_it_may_want(bench: WorkerBench) -> None:
     """Measurements beyond the limit are dropped; other reports are not."""
     for _ in range(MOST_WAITING + 50):
         bench.worker.post(MEASURED)
@@ -82,7 +82,7 @@ def test_a_jobmaster_that_does_not_look_is_told_no_more_of_them_than_it_may_want
     assert bench.turn(MEASURED) == [MEASURED]
 
 
-def test_the_next_jobmaster_is_told_from_then_on(bench: Bench) -> None:
+def test_the_next_jobmaster_is_told_from_then_on(bench: WorkerBench) -> None:
     bench.turn(MEASURED)
     assert MEASURED not in bench.claim()
     assert MEASURED not in bench.turn(cm.DeploySubtask(*WORLD, PLAN))

@@ -12,7 +12,7 @@ import pytest
 
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import one_worker
-from tests.remote.process import Process
+from tests.remote.process import SimulatedProcess
 
 When = Literal["before", "after"]
 Kind = Literal["planner", "master", "worker"]
@@ -32,7 +32,7 @@ def life(kind: Kind, dies: tuple[int, When] | None) -> int:
 
 
 def _life(cluster: Cluster, kind: Kind, dies: tuple[int, When] | None) -> int:
-    make: dict[Kind, Callable[[], Process]] = {
+    make: dict[Kind, Callable[[], SimulatedProcess]] = {
         "planner": cluster.planner,
         "master": cluster.master,
         "worker": lambda: cluster.worker(cluster.groups[0]),

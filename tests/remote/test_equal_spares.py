@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Open
 from tests.remote.jobs import endless
-from tests.remote.process import Process
+from tests.remote.process import SimulatedProcess
 from tests.remote.standby_process import StandbyProcess
 from tests.simulation.world import JOB
 
@@ -172,7 +172,7 @@ def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: 
     second.run()
     opened: list[str] = []
 
-    def at_verb(process: Process, when: str, verb: str, path: str) -> None:
+    def at_verb(process: SimulatedProcess, when: str, verb: str, path: str) -> None:
         if process is second and (when, verb) == ("before", "create") and "/log/" in path and not opened:
             opened.append(path)
             spares.opens_all(first)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from airflow_provider_ckpt.coordinator import reports as rp
-from airflow_provider_ckpt.journal.events import EpochClaimed, SplitsAssigned
+from airflow_provider_ckpt.journal.events import SplitsAssigned
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -21,7 +21,7 @@ from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import one_worker
 from tests.remote.master_process import MasterProcess
-from tests.remote.process import Process
+from tests.remote.process import SimulatedProcess
 from tests.remote.worker_process import WorkerProcess
 from tests.simulation.runner import Runner
 from tests.simulation.split_runner import SplitRunner
@@ -47,7 +47,7 @@ def planned(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def live(cluster: Cluster) -> tuple[Process, list[Process]]:
+def live(cluster: Cluster) -> tuple[SimulatedProcess, list[SimulatedProcess]]:
     """Add a JobMaster and one worker for each group."""
     return cluster.add(cluster.master()), [cluster.add(cluster.worker(group)) for group in cluster.groups]
 
@@ -75,19 +75,14 @@ def test_w20_a_jobmaster_does_not_claim_what_was_planned_again_since(make: Calla
     master = cluster.master()
     reads = iter(range(10_000))
 
-    def at_verb(process: Process, when: str, verb: str, path: str) -> None:
+    def at_verb(process: SimulatedProcess, when: str, verb: str, path: str) -> None:
         if process is master and "/journal" in path and next(reads) == 2:
             cluster.planner().run()
 
     cluster.at_verb = at_verb  # type: ignore[method-assign]
     master.run()
     assert isinstance(master.error, NotPlannedError)
-    assert [event.deployment for event in claims(cluster)] == [0, 0]
-
-
-def claims(cluster: Cluster) -> list[EpochClaimed]:
-    cluster.world.look()
-    return [event for _, event in cluster.world.journal if isinstance(event, EpochClaimed)]
+    assert [event.deployment for event in cluster.claims()] == [0, 0]
 
 
 def test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_one(make: Callable[..., Cluster]) -> None:
@@ -104,7 +99,7 @@ def test_a_worker_leaves_for_another_one_of_the_same_subtasks(make: Callable[...
     """The later worker fences the first one."""
     cluster = planned(make())
     _, (first,) = live(cluster)
-    cluster.run(lambda: len(claims(cluster)) == 2 and cluster.state.status is JobStatus.RUNNING)
+    cluster.run(lambda: len(cluster.claims()) == 2 and cluster.state.status is JobStatus.RUNNING)
     second = cluster.add(cluster.worker(cluster.groups[0]))
     cluster.run(lambda: first.is_over)
     assert isinstance(first.error, SubtaskTakenError), "the deployment goes on, and nobody is told that it is over"
@@ -145,7 +140,7 @@ def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_aga
     first.kill()
     failures = iter(["after an attempt has opened its log"])
 
-    def may_fail(process: Process, what: str) -> None:
+    def may_fail(process: SimulatedProcess, what: str) -> None:
         if process is not first and what == next(failures, None):
             raise OSError("on purpose")
 
@@ -153,7 +148,7 @@ def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_aga
     failures = iter(["before an attempt has opened its log"])
     cluster.add(cluster.worker(cluster.groups[0]))
     cluster.finish()
-    assert [event.epoch for event in claims(cluster)] == [1, 2]
+    assert [event.epoch for event in cluster.claims()] == [1, 2]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -164,7 +159,7 @@ def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
     cluster = planned(make())
     cluster.random.seed(seed)
     master, workers = live(cluster)
-    second: list[Process] = []
+    second: list[SimulatedProcess] = []
 
     def second_comes() -> bool:
         hosted = [one for worker in workers if isinstance(worker, WorkerProcess) and worker._begun
@@ -178,7 +173,7 @@ def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
     cluster.run(second_comes)
     cluster.processes.remove(master)
     cluster.finish()
-    assert [event.epoch for event in claims(cluster)] == [1, 2, 3]
+    assert [event.epoch for event in cluster.claims()] == [1, 2, 3]
 
 
 def queued(master: MasterProcess) -> list[object]:

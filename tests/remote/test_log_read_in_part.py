@@ -6,7 +6,6 @@ must not act on a part of the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -30,6 +29,7 @@ from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.support.release_recorder import ReleaseRecorder
 
 GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
 (V,) = GRAPH.subtasks
@@ -43,15 +43,6 @@ class Flaky(WrappedStorage):
             self.fails = None
             raise StorageTransientError(verb="read", uri=self.full_uri(path), reason="503")
         return super().read(path)
-
-
-class Target:
-    def __init__(self) -> None:
-        self.released: list[str] = []
-
-    def release(self, handles: Sequence[dict[str, object]], checkpoint: int) -> dict[str, int]:
-        self.released += [str(one["id"]) for one in handles]
-        return {"rows": len(handles)}
 
 
 class Job:
@@ -83,7 +74,7 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def test_r9_a_release_has_all_that_its_checkpoint_covers_or_fails(storage: Storage) -> None:
-    job, sink = Job(storage), Target()
+    job, sink = Job(storage), ReleaseRecorder()
     for number in range(1, 4):
         job.publish(number)
     releases = SinkReleases("job", lambda: GRAPH, job.logs, {"s": sink}, ReleasePolicies())  # type: ignore[dict-item]

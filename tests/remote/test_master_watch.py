@@ -15,9 +15,9 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote.master_watch import MasterWatch, Owner
 from airflow_provider_ckpt.remote.outbox import Outbox, write_outbox
 from airflow_provider_ckpt.storage.memory import MemoryStorage
-from tests.airflow.grouped import prepared
+from tests.airflow.group_journal import prepared
 
-NAME = "shop.orders.r1~t1.coordinate"
+JOB_ID = "shop.orders.r1~t1.coordinate"
 FIRST = Outbox(Worker("here"), 7)
 
 
@@ -27,7 +27,7 @@ class Twin:
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage, self.journal, self.now = storage, Journal(storage, "orders"), 0.0
         prepared(self.journal)
-        self.claims(NAME)
+        self.claims(JOB_ID)
 
     def claims(self, name: str) -> None:
         self.journal.claim(name, Worker(), 3.0, deployment=1)
@@ -36,7 +36,7 @@ class Twin:
         write_outbox(self.storage, f"orders/deployments/0001/master-{self.journal.state.epoch:04d}.json", outbox)
 
     def watch(self) -> MasterWatch:
-        return MasterWatch(self.storage, "orders", NAME.__eq__, 30.0, 5.0, lambda: self.now)
+        return MasterWatch(self.storage, "orders", JOB_ID.__eq__, 30.0, 5.0, lambda: self.now)
 
     def seen(self, watch: MasterWatch, seconds: float) -> list[Owner]:
         """Poll every five seconds. Return the owners that the watch saw."""
@@ -80,7 +80,7 @@ def test_a_second_twin_is_given_its_own_time(twin: Twin) -> None:
     twin.says(FIRST)
     watch = twin.watch()
     assert twin.seen(watch, 25.0)[-1] is Owner.TWIN
-    twin.claims(NAME)
+    twin.claims(JOB_ID)
     assert twin.seen(watch, 25.0)[-1] is Owner.TWIN
 
 

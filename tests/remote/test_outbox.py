@@ -18,8 +18,8 @@ from airflow_provider_ckpt.remote.outbox import Outbox, read_outbox, write_outbo
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.coordinator.test_wire import MESSAGES
-from tests.support.unsealed import unsealed_document
+from tests.coordinator.sample_messages import MESSAGES
+from tests.support.checksum import json_without_checksum
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "outbox-v1.json"
 WORLD = (3, SubtaskId("v/0"), AttemptId(3, 1, "ab"))
@@ -48,7 +48,7 @@ def test_golden_an_outbox_still_reads_and_writes_the_same(storage: Storage) -> N
     storage.create("golden.json", golden)
     assert read_outbox(storage, "golden.json") == SAMPLE
     write_outbox(storage, "o.json", SAMPLE)
-    assert unsealed_document(storage.read("o.json")) == json.loads(golden)
+    assert json_without_checksum(storage.read("o.json")) == json.loads(golden)
 
 
 def test_golden_one_that_tells_what_its_worker_runs(storage: Storage) -> None:
@@ -58,7 +58,7 @@ def test_golden_one_that_tells_what_its_worker_runs(storage: Storage) -> None:
     storage.create("golden.json", golden)
     assert read_outbox(storage, "golden.json") == sample
     write_outbox(storage, "o.json", sample)
-    assert unsealed_document(storage.read("o.json")) == json.loads(golden)
+    assert json_without_checksum(storage.read("o.json")) == json.loads(golden)
 
 
 def test_golden_one_that_tells_in_which_container_its_pid_is(storage: Storage) -> None:
@@ -68,7 +68,7 @@ def test_golden_one_that_tells_in_which_container_its_pid_is(storage: Storage) -
     storage.create("golden.json", golden)
     assert read_outbox(storage, "golden.json") == sample
     write_outbox(storage, "o.json", sample)
-    assert unsealed_document(storage.read("o.json")) == json.loads(golden)
+    assert json_without_checksum(storage.read("o.json")) == json.loads(golden)
 
 
 def test_nobody_has_said_anything_yet(storage: Storage) -> None:

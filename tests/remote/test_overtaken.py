@@ -17,7 +17,7 @@ from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
 from airflow_provider_ckpt.storage.layout import deployment_path
 from tests.remote.jobs import endless
 from tests.remote.master_process import MasterProcess
-from tests.remote.process import Process
+from tests.remote.process import SimulatedProcess
 from tests.remote.worker_process import WorkerProcess
 from tests.simulation.world import JOB
 
@@ -44,7 +44,7 @@ class Succession:
         self.at_deletion: Callable[[], None] | None = None
         self.cluster.at_verb = self._at_verb  # type: ignore[method-assign]
 
-    def _at_verb(self, process: Process, when: str, verb: str, path: str) -> None:
+    def _at_verb(self, process: SimulatedProcess, when: str, verb: str, path: str) -> None:
         act = self.at_deletion
         if process is self.old and (when, verb) == ("before", "delete") and path.startswith(FOLDER) and act:
             self.at_deletion = None
@@ -63,7 +63,7 @@ class Succession:
         return new
 
     @staticmethod
-    def epoch_of(process: Process) -> int:
+    def epoch_of(process: SimulatedProcess) -> int:
         return process.worker._epoch if isinstance(process, WorkerProcess) and process._begun else 0
 
     def look(self, master: MasterProcess) -> None:

@@ -20,7 +20,19 @@ from airflow_provider_ckpt.remote.hosting import Hosting
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart
 from airflow_provider_ckpt.storage.layout import subtask_log_path
-from tests.remote.bench import DONE, FIRST, OPENED, PAUSE, PAUSED, PLAN, RUNNING, WORLD, Bench, Recorder, V
+from tests.remote.worker_bench import (
+    DONE,
+    FIRST,
+    OPENED,
+    PAUSE,
+    PAUSED,
+    PLAN,
+    RUNNING,
+    WORLD,
+    CommandRecorder,
+    V,
+    WorkerBench,
+)
 
 GUEST, OTHER = SubtaskId("v/2"), SubtaskId("v/1")
 SPLIT = JobVertex("v", ("v",), ("v",), ("v",), (), bounded=True, parallelism=2, splits=True)
@@ -32,9 +44,9 @@ WIDER = replace(PLAN, parallelism={"parts": 3})
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(tmp_path: Path) -> WorkerBench:
     """The worker of v/0. The job also has v/1, and v reads by split."""
-    bench = Bench(tmp_path, by_split=True)
+    bench = WorkerBench(tmp_path, by_split=True)
     bench.happened(PlanRecorded(GRAPH, {}, 1.0))
     bench.claim()
     bench.turn(OPENED)
@@ -43,11 +55,11 @@ def bench(tmp_path: Path) -> Bench:
     return bench
 
 
-def begins(bench: Bench) -> list[cm.RestartSubtask]:
+def begins(bench: WorkerBench) -> list[cm.RestartSubtask]:
     return [one for one in bench.told() if isinstance(one, cm.RestartSubtask)]
 
 
-def test_r21_it_begins_the_new_subtask_when_the_journal_says_that_it_may(bench: Bench) -> None:
+def test_r21_it_begins_the_new_subtask_when_the_journal_says_that_it_may(bench: WorkerBench) -> None:
     bench.happened(CHANGED)
     bench.turn()
     assert begins(bench) == []
@@ -59,13 +71,13 @@ def test_r21_it_begins_the_new_subtask_when_the_journal_says_that_it_may(bench: 
     assert begins(bench) == [], "once"
 
 
-def test_one_that_is_put_beside_another_is_for_whoever_runs_that(bench: Bench) -> None:
+def test_one_that_is_put_beside_another_is_for_whoever_runs_that(bench: WorkerBench) -> None:
     bench.happened(replace(CHANGED, hosts={GUEST: OTHER}), ADDED)
     bench.turn()
     assert begins(bench) == []
 
 
-def test_it_says_what_becomes_of_both_and_stays_for_both(bench: Bench) -> None:
+def test_it_says_what_becomes_of_both_and_stays_for_both(bench: WorkerBench) -> None:
     bench.happened(CHANGED, ADDED)
     bench.turn()
     opened = rp.SubtaskOpened(1, GUEST, FIRST)
@@ -80,7 +92,7 @@ def test_it_says_what_becomes_of_both_and_stays_for_both(bench: Bench) -> None:
     assert bench.worker._end is WorkerEnd.DONE
 
 
-def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: Bench) -> None:
+def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: WorkerBench) -> None:
     """The journal has the change before the end of its data, because no subtask ends during a rescale."""
     bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     bench.turn(DONE)
@@ -88,7 +100,7 @@ def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: Bench) -> No
     assert [one.subtask for one in begins(bench)] == [GUEST]
 
 
-def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subtasks_by_now(bench: Bench) -> None:
+def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subtasks_by_now(bench: WorkerBench) -> None:
     """Its successor begins the new subtask.
 
     If both workers began it, each would own one of the two logs, and both would leave.
@@ -100,23 +112,23 @@ def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subta
     assert begins(bench) == []
 
 
-def test_w14_of_two_that_are_given_the_same_who_has_the_log_of_one_that_reads_goes_on(bench: Bench) -> None:
+def test_w14_of_two_that_are_given_the_same_who_has_the_log_of_one_that_reads_goes_on(bench: WorkerBench) -> None:
     """v/0 has finished and its log is no longer opened, so this log does not show which worker was first."""
-    gateway = Recorder()
+    gateway = CommandRecorder()
     bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     part = WorkerPart.of(bench.storage, finished_log(bench), [V, GUEST])
     Hosting(part, lambda report: None).begin(gateway)
     assert [one.subtask for one in gateway.sent] == [GUEST]
 
 
-def finished_log(bench: Bench) -> JobState:
+def finished_log(bench: WorkerBench) -> JobState:
     log = SubtaskLog(bench.storage, subtask_log_path("job", "v", 0))
     log.load()
     log.open(FIRST, 0)
     return bench.state
 
 
-def test_w20_it_takes_none_in_that_another_deployment_has(bench: Bench) -> None:
+def test_w20_it_takes_none_in_that_another_deployment_has(bench: WorkerBench) -> None:
     log = SubtaskLog(bench.storage, subtask_log_path("job", "v", 2))
     log.load()
     log.open(AttemptId.first(9, "x"), 0)
@@ -125,7 +137,7 @@ def test_w20_it_takes_none_in_that_another_deployment_has(bench: Bench) -> None:
         WorkerPart.of(bench.storage, bench.state, [GUEST])
 
 
-def test_what_an_earlier_deployment_did_with_it_is_not_gone_on_with(bench: Bench) -> None:
+def test_what_an_earlier_deployment_did_with_it_is_not_gone_on_with(bench: WorkerBench) -> None:
     log = SubtaskLog(bench.storage, subtask_log_path("job", "v", 2))
     log.load()
     log.open(AttemptId.first(1, "x"), 0)
@@ -138,21 +150,21 @@ def test_what_an_earlier_deployment_did_with_it_is_not_gone_on_with(bench: Bench
 
 
 @pytest.fixture
-def reader(tmp_path: Path) -> Bench:
+def reader(tmp_path: Path) -> WorkerBench:
     """The worker of v/0. v/0 reads parts, which had two subtasks when v/0 was begun."""
-    bench = Bench(tmp_path, reads={"parts": 2})
+    bench = WorkerBench(tmp_path, reads={"parts": 2})
     bench.claim()
     bench.turn(OPENED)
     bench.told()
     return bench
 
 
-def test_r21_one_that_was_begun_for_fewer_begins_again_before_it_is_deployed(reader: Bench) -> None:
+def test_r21_one_that_was_begun_for_fewer_begins_again_before_it_is_deployed(reader: WorkerBench) -> None:
     reader.turn(cm.DeploySubtask(*WORLD, WIDER))
     assert reader.told() == [cm.RestartSubtask(*WORLD, 0.0, WIDER)]
 
 
-def test_r21_one_that_runs_for_fewer_begins_again_for_the_next_jobmaster(reader: Bench) -> None:
+def test_r21_one_that_runs_for_fewer_begins_again_for_the_next_jobmaster(reader: WorkerBench) -> None:
     """The previous JobMaster died before it announced the new subtask."""
     reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
     reader.told()
@@ -161,7 +173,7 @@ def test_r21_one_that_runs_for_fewer_begins_again_for_the_next_jobmaster(reader:
     assert reader.told() == [cm.RestartSubtask(*WORLD, 0.0, WIDER)]
 
 
-def test_one_that_has_gone_on_with_more_does_not(reader: Bench) -> None:
+def test_one_that_has_gone_on_with_more_does_not(reader: WorkerBench) -> None:
     reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
     reader.turn(PAUSE)
     reader.turn(PAUSED)
@@ -173,7 +185,7 @@ def test_one_that_has_gone_on_with_more_does_not(reader: Bench) -> None:
     assert reader.told() == []
 
 
-def test_one_that_stands_still_for_it_goes_on_with_more_under_the_next_jobmaster(reader: Bench) -> None:
+def test_one_that_stands_still_for_it_goes_on_with_more_under_the_next_jobmaster(reader: WorkerBench) -> None:
     reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
     reader.turn(PAUSE)
     reader.turn(PAUSED)
@@ -184,7 +196,7 @@ def test_one_that_stands_still_for_it_goes_on_with_more_under_the_next_jobmaster
 
 
 def test_one_that_reads_nothing_of_the_source_goes_on(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+    bench = WorkerBench(tmp_path)
     bench.claim()
     bench.turn(OPENED)
     bench.turn(cm.DeploySubtask(*WORLD, PLAN), RUNNING)

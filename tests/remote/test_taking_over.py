@@ -10,7 +10,7 @@ from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.errors import SinksMissingError, SubtaskLogLostError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.errors import JobDeletedError
-from airflow_provider_ckpt.journal.events import DeletionBegun, EpochClaimed
+from airflow_provider_ckpt.journal.events import DeletionBegun
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -169,12 +169,7 @@ def test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own(
     gateway.look()  # type: ignore[attr-defined]
     (host,) = gateway._hosts.values()  # type: ignore[attr-defined]
     assert host.liveness.limit == seconds
-    assert [event.deployment > 0 for event in claims(cluster)] == [False, True, True]
-
-
-def claims(cluster: Cluster) -> list[EpochClaimed]:
-    cluster.world.look()
-    return [event for _, event in cluster.world.journal if isinstance(event, EpochClaimed)]
+    assert [event.deployment > 0 for event in cluster.claims()] == [False, True, True]
 
 
 def test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end(made: Callable[[Cluster], Cluster]) -> None:

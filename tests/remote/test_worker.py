@@ -22,7 +22,7 @@ from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTake
 from airflow_provider_ckpt.remote.outbox import read_outbox
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.storage.layout import deployment_path
-from tests.remote.bench import (
+from tests.remote.worker_bench import (
     AT_END,
     DEPLOY,
     DONE,
@@ -37,20 +37,20 @@ from tests.remote.bench import (
     SECOND,
     THIRD,
     WORLD,
-    Bench,
-    Recorder,
+    CommandRecorder,
     V,
+    WorkerBench,
 )
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    bench = Bench(tmp_path)
+def bench(tmp_path: Path) -> WorkerBench:
+    bench = WorkerBench(tmp_path)
     assert bench.told() == [cm.RestartSubtask(1, V, AttemptId.first(1, "n0"), 0.0, PLAN)]
     return bench
 
 
-def deployed(bench: Bench, *said: rp.TaskReport) -> None:
+def deployed(bench: WorkerBench, *said: rp.TaskReport) -> None:
     bench.claim()
     assert bench.turn(OPENED) == [OPENED]
     bench.turn(DEPLOY)
@@ -62,13 +62,13 @@ def deployed(bench: Bench, *said: rp.TaskReport) -> None:
 # -- the next JobMaster
 
 
-def test_the_first_jobmaster_is_told_what_had_begun_before(bench: Bench) -> None:
+def test_the_first_jobmaster_is_told_what_had_begun_before(bench: WorkerBench) -> None:
     assert bench.turn(OPENED) == []
     assert bench.claim() == [OPENED]
     assert bench.turn() == []
 
 
-def test_one_that_was_not_deployed_is(bench: Bench) -> None:
+def test_one_that_was_not_deployed_is(bench: WorkerBench) -> None:
     bench.claim()
     bench.turn(OPENED)
     assert bench.claim() == [OPENED]
@@ -77,14 +77,14 @@ def test_one_that_was_not_deployed_is(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("state", [RUNNING, AT_END], ids=["running", "at its end of data"])
-def test_one_that_was_deployed_goes_on_and_says_where_it_is(bench: Bench, state: rp.TaskReport) -> None:
+def test_one_that_was_deployed_goes_on_and_says_where_it_is(bench: WorkerBench, state: rp.TaskReport) -> None:
     deployed(bench, state)
     assert bench.claim() == [OPENED]
     assert bench.turn(DEPLOY) == [state]
     assert bench.told() == []
 
 
-def test_one_that_has_said_nothing_yet_says_it_when_it_is_there(bench: Bench) -> None:
+def test_one_that_has_said_nothing_yet_says_it_when_it_is_there(bench: WorkerBench) -> None:
     deployed(bench)
     bench.claim()
     assert bench.turn(DEPLOY) == []
@@ -92,14 +92,14 @@ def test_one_that_has_said_nothing_yet_says_it_when_it_is_there(bench: Bench) ->
     assert bench.told() == []
 
 
-def test_announced_ends_are_said_again_but_for_those_that_are_left_out(bench: Bench) -> None:
+def test_announced_ends_are_said_again_but_for_those_that_are_left_out(bench: WorkerBench) -> None:
     ends = [rp.SourceAtEnd(*WORLD, uid, 3) for uid in ("g", "h")]
     deployed(bench, RUNNING, *ends)
     bench.claim()
     assert bench.turn(cm.DeploySubtask(*WORLD, DROPPED)) == [ends[0], RUNNING]
 
 
-def test_one_that_stands_still_goes_on_with_the_plan_of_now(bench: Bench) -> None:
+def test_one_that_stands_still_goes_on_with_the_plan_of_now(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
     assert bench.turn(PAUSED) == [PAUSED]
@@ -110,7 +110,7 @@ def test_one_that_stands_still_goes_on_with_the_plan_of_now(bench: Bench) -> Non
     assert bench.turn(RUNNING) == [RUNNING]
 
 
-def test_one_that_is_about_to_stand_still_goes_on_when_it_does(bench: Bench) -> None:
+def test_one_that_is_about_to_stand_still_goes_on_when_it_does(bench: WorkerBench) -> None:
     """The JobMaster that requested the pause is gone, so the pause is not reported."""
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
@@ -121,7 +121,7 @@ def test_one_that_is_about_to_stand_still_goes_on_when_it_does(bench: Bench) -> 
     assert bench.told() == [cm.ResumeSubtask(*WORLD, PLAN)]
 
 
-def test_one_that_was_at_its_end_when_it_was_told_to_stand_still_says_that_it_is(bench: Bench) -> None:
+def test_one_that_was_at_its_end_when_it_was_told_to_stand_still_says_that_it_is(bench: WorkerBench) -> None:
     """A subtask at its end of data does not answer a pause.
 
     A JobMaster that waited for the answer would wait forever.
@@ -133,12 +133,12 @@ def test_one_that_was_at_its_end_when_it_was_told_to_stand_still_says_that_it_is
 
 
 @pytest.mark.parametrize("state", [FAILED, DONE], ids=["failed", "done"])
-def test_one_that_is_over_says_so(bench: Bench, state: rp.TaskReport) -> None:
+def test_one_that_is_over_says_so(bench: WorkerBench, state: rp.TaskReport) -> None:
     deployed(bench, RUNNING, state)
     assert bench.claim() == [OPENED, state]
 
 
-def test_one_that_is_being_begun_again_says_nothing_until_it_has_begun(bench: Bench) -> None:
+def test_one_that_is_being_begun_again_says_nothing_until_it_has_begun(bench: WorkerBench) -> None:
     """If the worker announced the previous attempt, the JobMaster would ignore the failure of the next one."""
     deployed(bench, RUNNING, FAILED)
     restart = cm.RestartSubtask(*WORLD, 5.0, PLAN)
@@ -150,7 +150,7 @@ def test_one_that_is_being_begun_again_says_nothing_until_it_has_begun(bench: Be
     assert bench.claim() == [failed]
 
 
-def test_a_restart_is_carried_out_once(bench: Bench) -> None:
+def test_a_restart_is_carried_out_once(bench: WorkerBench) -> None:
     deployed(bench, RUNNING, FAILED)
     restart = cm.RestartSubtask(*WORLD, 5.0, PLAN)
     bench.turn(restart, restart)
@@ -158,7 +158,7 @@ def test_a_restart_is_carried_out_once(bench: Bench) -> None:
 
 
 def test_w13_what_reads_splits_begins_again_for_the_next_jobmaster(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, by_split=True)
+    bench = WorkerBench(tmp_path, by_split=True)
     bench.told()
     deployed(bench, RUNNING)
     restart = cm.RestartSubtask(*WORLD, 0.0, PLAN)
@@ -170,13 +170,13 @@ def test_w13_what_reads_splits_begins_again_for_the_next_jobmaster(tmp_path: Pat
     assert bench.turn(opened) == [opened]
 
 
-def test_commands_for_other_attempts_are_passed_over(bench: Bench) -> None:
+def test_commands_for_other_attempts_are_passed_over(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.turn(cm.TriggerBarrier(1, V, SECOND, 3), cm.FinishSubtask(1, V, AttemptId(1, 1, "other")))
     assert bench.told() == []
 
 
-def test_what_an_attempt_before_says_yet_is_of_no_interest(bench: Bench) -> None:
+def test_what_an_attempt_before_says_yet_is_of_no_interest(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     opened = rp.SubtaskOpened(1, V, SECOND)
     assert bench.turn(opened, FAILED) == [opened]
@@ -185,7 +185,7 @@ def test_what_an_attempt_before_says_yet_is_of_no_interest(bench: Bench) -> None
 # -- when it leaves
 
 
-def test_it_stays_until_the_journal_says_that_its_subtasks_have_finished(bench: Bench) -> None:
+def test_it_stays_until_the_journal_says_that_its_subtasks_have_finished(bench: WorkerBench) -> None:
     """A JobMaster that takes over may have read the logs too early. It waits for the report."""
     deployed(bench, RUNNING, AT_END, DONE)
     bench.master.deliver()
@@ -199,7 +199,7 @@ def test_it_stays_until_the_journal_says_that_its_subtasks_have_finished(bench: 
 
 
 @pytest.mark.parametrize("status", [one for one in JobStatus if not one.is_alive])
-def test_it_leaves_when_the_run_is_over(bench: Bench, status: JobStatus) -> None:
+def test_it_leaves_when_the_run_is_over(bench: WorkerBench, status: JobStatus) -> None:
     deployed(bench, RUNNING)
     bench.happened(StatusChanged(status, 1.0))
     bench.turn()
@@ -208,21 +208,21 @@ def test_it_leaves_when_the_run_is_over(bench: Bench, status: JobStatus) -> None
     assert bench.gateway.stopped is (status is JobStatus.STOPPED)
 
 
-def test_w20_it_is_overtaken_by_any_other_deployment(bench: Bench) -> None:
+def test_w20_it_is_overtaken_by_any_other_deployment(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.happened(EpochClaimed(9, "t", Place("elsewhere"), 1.0))
     with pytest.raises(DeploymentOverError, match="epoch 9"):
         bench.turn()
 
 
-def test_it_is_overtaken_by_another_process_for_its_subtask(bench: Bench) -> None:
+def test_it_is_overtaken_by_another_process_for_its_subtask(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.fenced_by = SECOND
     with pytest.raises(SubtaskTakenError):
         bench.turn()
 
 
-def test_it_is_not_overtaken_by_itself(bench: Bench) -> None:
+def test_it_is_not_overtaken_by_itself(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.fenced_by = AttemptId(1, 2, bench.worker.new_nonce())
     bench.turn()
@@ -232,7 +232,7 @@ def test_it_is_not_overtaken_by_itself(bench: Bench) -> None:
         bench.turn(rp.SubtaskFenced(*WORLD, "fenced", THIRD))
 
 
-def test_w7_it_leaves_when_no_jobmaster_gives_a_sign_of_life(bench: Bench) -> None:
+def test_w7_it_leaves_when_no_jobmaster_gives_a_sign_of_life(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     for _ in range(30):
         bench.master.post(bench.says.name, cm.TriggerBarrier(1, V, SECOND, 3))
@@ -244,7 +244,7 @@ def test_w7_it_leaves_when_no_jobmaster_gives_a_sign_of_life(bench: Bench) -> No
     assert bench.worker._end is WorkerEnd.NO_MASTER
 
 
-def test_a_jobmaster_that_claims_is_a_sign_of_life(bench: Bench) -> None:
+def test_a_jobmaster_that_claims_is_a_sign_of_life(bench: WorkerBench) -> None:
     for _ in range(15):
         bench.turn()
     bench.claim()
@@ -254,7 +254,7 @@ def test_a_jobmaster_that_claims_is_a_sign_of_life(bench: Bench) -> None:
     assert bench.worker._end is None
 
 
-def test_it_leaves_when_it_is_asked_to_and_says_so(bench: Bench) -> None:
+def test_it_leaves_when_it_is_asked_to_and_says_so(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.worker.leave()
     bench.turn()
@@ -268,7 +268,7 @@ def test_it_leaves_when_it_is_asked_to_and_says_so(bench: Bench) -> None:
 
 def test_one_that_fails_is_for_the_supervisor_to_begin_again(tmp_path: Path) -> None:
     """A worker without restarts reports that its subtask waits for another worker, and leaves."""
-    bench = Bench(tmp_path, restarts=False)
+    bench = WorkerBench(tmp_path, restarts=False)
     bench.told()
     deployed(bench, RUNNING)
     failed = rp.SubtaskFailed(*WORLD, "boom")
@@ -278,7 +278,7 @@ def test_one_that_fails_is_for_the_supervisor_to_begin_again(tmp_path: Path) -> 
 
 def test_who_leaves_before_the_first_has_begun_opens_no_log_of_the_others(tmp_path: Path) -> None:
     """The other logs are left to the worker that replaces it."""
-    bench = Bench(tmp_path, restarts=False)
+    bench = WorkerBench(tmp_path, restarts=False)
     bench.told()
     hosting, other = bench.worker._hosting, SubtaskId("w/0")
     part = hosting._part
@@ -290,7 +290,7 @@ def test_who_leaves_before_the_first_has_begun_opens_no_log_of_the_others(tmp_pa
 
 
 def test_one_that_cannot_be_mended_ends_the_run_for_all(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, restarts=False)
+    bench = WorkerBench(tmp_path, restarts=False)
     bench.told()
     deployed(bench, RUNNING)
     failed = rp.SubtaskFailed(*WORLD, "damaged", terminal=True)
@@ -298,7 +298,7 @@ def test_one_that_cannot_be_mended_ends_the_run_for_all(tmp_path: Path) -> None:
     assert bench.worker._end is None
 
 
-def test_what_is_stopped_with_it_has_not_failed(bench: Bench) -> None:
+def test_what_is_stopped_with_it_has_not_failed(bench: WorkerBench) -> None:
     """A report of the interruption as a failure would end the run."""
     deployed(bench, RUNNING)
     end = rp.SubtaskAtEndOfData(*WORLD)
@@ -316,7 +316,7 @@ def test_what_is_stopped_with_it_has_not_failed(bench: Bench) -> None:
 CUT = replace(PLAN, settings=VertexSettings(state_partitions=4))
 
 
-def begins_again(bench: Bench) -> None:
+def begins_again(bench: WorkerBench) -> None:
     assert bench.told() == [cm.RestartSubtask(*WORLD, 0.0, CUT)]
     opened = replace(OPENED, attempt=SECOND)
     assert bench.turn(opened) == [opened]
@@ -325,7 +325,7 @@ def begins_again(bench: Bench) -> None:
     assert bench.told() == [deploy]
 
 
-def test_r21_one_that_stands_still_for_another_cut_begins_again_for_it(bench: Bench) -> None:
+def test_r21_one_that_stands_still_for_another_cut_begins_again_for_it(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
     bench.turn(PAUSED)
@@ -334,7 +334,7 @@ def test_r21_one_that_stands_still_for_another_cut_begins_again_for_it(bench: Be
     begins_again(bench)
 
 
-def test_r21_another_jobmaster_finds_it_standing_still_for_a_cut_that_was_decided(bench: Bench) -> None:
+def test_r21_another_jobmaster_finds_it_standing_still_for_a_cut_that_was_decided(bench: WorkerBench) -> None:
     """The previous JobMaster had not sent the restart."""
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
@@ -345,14 +345,14 @@ def test_r21_another_jobmaster_finds_it_standing_still_for_a_cut_that_was_decide
     begins_again(bench)
 
 
-def test_r21_one_that_began_before_the_decision_and_is_deployed_behind_it_begins_again(bench: Bench) -> None:
+def test_r21_one_that_began_before_the_decision_and_is_deployed_behind_it_begins_again(bench: WorkerBench) -> None:
     bench.claim()
     bench.turn(OPENED)
     bench.turn(cm.DeploySubtask(*WORLD, CUT))
     begins_again(bench)
 
 
-def test_another_change_than_of_the_cut_needs_no_other_attempt(bench: Bench) -> None:
+def test_another_change_than_of_the_cut_needs_no_other_attempt(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
     bench.turn(PAUSED)
@@ -367,11 +367,11 @@ def test_it_shows_itself_before_it_begins_anything(tmp_path: Path) -> None:
     """A standby worker takes attempts that were begun and that no outbox lists."""
     shown: list[object] = []
 
-    class Looking(Recorder):
+    class Looking(CommandRecorder):
         def start(self) -> None:
             shown.append(read_outbox(made.storage, f"{deployment_path('job', 1)}/worker-w.json"))
 
-    made = Bench(tmp_path)
+    made = WorkerBench(tmp_path)
     made.storage.delete(f"{deployment_path('job', 1)}/worker-w.json")
     made.says._is_changed = True
     made.worker._begin(Looking())

@@ -31,7 +31,7 @@ from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.phase import TaskPhase
 from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import Task
-from tests.remote.process import NoWait, Process
+from tests.remote.process import NoWait, SimulatedProcess
 from tests.simulation.runner import BatchRunner, Runner
 from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB
@@ -81,7 +81,7 @@ class LaterRestarts(Restarts):
         self._run(*self.waiting.pop(number))
 
 
-class WorkerProcess(Process):
+class WorkerProcess(SimulatedProcess):
     """A simulated worker.
 
     ``subtasks``: those it runs. ``supervised``: None if the supervisor does not count its tries.

@@ -1,8 +1,12 @@
-"""Hook that freezes a server before a statement, and the time limit for the sink to give the server up."""
+"""Hook that freezes a server before a statement, and the releases after it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 
 IN_TIME = 30.0
 """Seconds. The tests set timeouts of one or two seconds; the default timeout is an hour."""
@@ -18,3 +22,10 @@ def once_before(at: str, freeze: Callable[[], object]) -> Callable[[str], None]:
             freeze()
 
     return about_to
+
+
+def try_release(sink: BoundSink, handle: Handle) -> bool:
+    """Try to release two rows once. Transactions that were open when the server froze may hold their locks."""
+    with suppress(DatabaseUnreachableError):
+        return sink.release([handle], 1) == {"rows": 2}
+    return False

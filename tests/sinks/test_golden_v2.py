@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.turn_log import Turn, TurnLog
 from airflow_provider_ckpt.storage.errors import NewerFormatError
 from tests.sinks.lake import Lake
-from tests.support.unsealed import unsealed_document
+from tests.support.checksum import json_without_checksum
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 NAMES = (SinkName("orders", "lake"), SinkName("refunds", "table"))
@@ -41,7 +41,7 @@ def test_what_is_written_is_what_it_was(lake: Lake) -> None:
     lake.release("refunds", "r", mode="append", uid="table")
     sink = lake.new("orders~g1")
     sink.release([lake.staged("orders~g1", 1, "one", "three")], 3)
-    written = {path: unsealed_document(lake.storage.read(path)) for path in lake.paths() if path.endswith(".json")}
+    written = {path: json_without_checksum(lake.storage.read(path)) for path in lake.paths() if path.endswith(".json")}
     shown = {path: {**document, "writer": "0123456789abcdef"} for path, document in written.items()}
     for name in TURN_FILES:
         assert shown[f"{TURNS}/{name.removeprefix('turn-')}"] == golden(f"sinks-v2/{name}")

@@ -22,7 +22,7 @@ from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from airflow_provider_ckpt.testing.group_conformance import GroupConformance, SinkGroup
 from airflow_provider_ckpt.testing.released_rows import Damage, Row, expected
 from airflow_provider_ckpt.testing.sink_conformance import group_of
-from tests.sinks.test_file_sink_conformance import Folder
+from tests.sinks.file_target import FileTarget
 
 UIDS = ("lines", "orders")
 FORGETFUL = ("handles forgotten", "nothing remembered")
@@ -235,4 +235,4 @@ def test_each_test_of_the_suite_notices_something() -> None:
 
 def test_a_sink_that_is_released_by_itself_skips_them_and_it_is_said_why(tmp_path: Path) -> None:
     with pytest.raises(pytest.skip.Exception, match="released by itself, and shares no transaction"):
-        group_of(Folder(tmp_path))
+        group_of(FileTarget(tmp_path))

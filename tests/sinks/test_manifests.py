@@ -18,7 +18,7 @@ from airflow_provider_ckpt.storage.errors import NewerFormatError, StorageTransi
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import LossyStorage, WrappedStorage
-from tests.support.unsealed import unsealed_document
+from tests.support.checksum import json_without_checksum
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "sinks-v1"
 GOLDEN_URI = "memory://golden/daily revenue"
@@ -151,7 +151,7 @@ def test_a_handle_of_version_1_is_released_and_writes_the_manifest_of_version_1(
     sink = FileSink(GOLDEN_URI, partition_by=["city"], mode="append").bind(SinkContext("orders", "lake"))
     assert sink.release([handle], 12) == {"files": 2, "rows": 5, "bytes": 15}
     path = f"{manifests_folder('orders', 'lake')}/00000000.json"
-    written = unsealed_document(golden_storage.read(path))
+    written = json_without_checksum(golden_storage.read(path))
     assert {**written, "writer": "0123456789abcdef"} == golden("manifest-00000000.json")
     released = [(file["target"], file["size"]) for file in handle["files"]]
     assert golden_storage.files("") == [(path, len(golden_storage.read(path))), *released]

@@ -25,29 +25,13 @@ from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, When, WrappedStorage
 from tests.sinks.lake import Lake
-from tests.spark.faults import HookedStorage
-from tests.support.refusing_storage import Refusing
+from tests.spark.faults import HookedStorage, die, once_before_verb
+from tests.support.refusing_storage import RefusingStorage
 
 
 @pytest.fixture
 def lake() -> Lake:
     return Lake(f"memory://{uuid.uuid4().hex}")
-
-
-def once(verb: str, part: str, act: Callable[[], object]) -> Callable[[str, str], None]:
-    """Return a hook that calls ``act`` once, before the first such verb on a path that contains ``part``."""
-    done: list[str] = []
-
-    def hook(found: str, path: str) -> None:
-        if not done and found == verb and part in path:
-            done.append(path)
-            act()
-
-    return hook
-
-
-def die() -> None:
-    raise SimulatedCrash
 
 
 # ---- errorifexists
@@ -125,7 +109,7 @@ def test_of_two_jobs_that_found_the_folder_empty_the_second_is_refused_and_keeps
 def test_of_two_first_releases_at_the_same_moment_one_is_refused(lake: Lake) -> None:
     """Each has checked the folder and found no other job."""
     monday = lake.new("monday", "errorifexists")
-    hook = once("create", "~turns", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
+    hook = once_before_verb("create", "~turns", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
     tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.storage, hook))
     with pytest.raises(OutputTakenMeanwhileError):
         tuesday.release([lake.staged("tuesday", 1, "t")], 1)
@@ -224,7 +208,7 @@ def test_a_driver_that_was_given_up_replaces_nothing_of_its_successor(lake: Lake
 
 def test_of_two_first_releases_that_overwrite_at_the_same_moment_one_stays(lake: Lake) -> None:
     monday = lake.new("monday")
-    hook = once("create", "~turns/00000002", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
+    hook = once_before_verb("create", "~turns/00000002", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
     tuesday = lake.new("tuesday", storage=HookedStorage(lake.storage, hook))
     tuesday.release([lake.staged("tuesday", 1, "t")], 1)
     assert lake.named() == lake.listed() == ["t"]
@@ -300,7 +284,7 @@ def test_a_staged_folder_that_cannot_be_deleted_keeps_nothing_of_who_was_replace
     lake.storage.create(moved, b"late")
     left = lake.staged("tuesday", 7, "t7")["id"]
     other = lake.staged("tuesday", 8, "t8")["id"]
-    sink = lake.bind("tuesday", storage=Refusing(lake.storage, lambda path: path.endswith(left)))
+    sink = lake.bind("tuesday", storage=RefusingStorage(lake.storage, lambda path: path.endswith(left)))
     with pytest.raises(GarbageLeftError, match=left) as raised:
         sink.collect_garbage(set(), set())
     assert (raised.value.data["left"], raised.value.data["deleted"]) == ([left], [other])
@@ -313,7 +297,7 @@ def test_who_has_its_turn_and_died_is_waited_for(lake: Lake) -> None:
     monday = lake.release("monday", "m1")
     handle = lake.staged("tuesday", 1, "t1")
     lake.new("tuesday")
-    hook = once("create", "tuesday/lake/manifests", die)
+    hook = once_before_verb("create", "tuesday/lake/manifests", die)
     with pytest.raises(SimulatedCrash):
         lake.bind("tuesday", storage=HookedStorage(lake.storage, hook)).release([handle], 1)
     with pytest.raises(OutputSupersededError):
@@ -331,7 +315,7 @@ def test_who_has_its_turn_and_died_is_waited_for(lake: Lake) -> None:
 def test_who_has_its_turn_and_died_is_replaced_with_the_others(lake: Lake, mode: Mode) -> None:
     handle = lake.staged("tuesday", 1, "t1")
     lake.new("tuesday", mode)
-    hook = once("create", "tuesday/lake/manifests", die)
+    hook = once_before_verb("create", "tuesday/lake/manifests", die)
     with pytest.raises(SimulatedCrash):
         lake.bind("tuesday", mode, storage=HookedStorage(lake.storage, hook)).release([handle], 1)
     lake.release("wednesday", "w1")
@@ -345,7 +329,7 @@ def test_a_retry_does_not_work_out_again_whom_it_replaces_or_refuses(lake: Lake,
     """Tuesday takes its turn and dies while it moves its files. Wednesday then appends, and must not be replaced."""
     handle = lake.staged("tuesday", 1, "t1", "t2")
     lake.new("tuesday", mode)
-    dying = lake.bind("tuesday", mode, storage=HookedStorage(lake.storage, once("copy", "00001.txt", die)))
+    dying = lake.bind("tuesday", mode, storage=HookedStorage(lake.storage, once_before_verb("copy", "00001.txt", die)))
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
     wednesday = lake.release("wednesday", "w1", mode="append")
@@ -361,7 +345,7 @@ def test_a_retry_does_not_work_out_again_whom_it_replaces_or_refuses(lake: Lake,
 def test_a_job_that_is_replaced_while_it_releases_leaves_no_row_behind(lake: Lake, paused: tuple[str, str]) -> None:
     """Monday is replaced at three moments: while it moves its files, before its check, and before its entry."""
     lake.release("monday", "m1", mode="append")
-    hook = once(*paused, lambda: lake.release("tuesday", "t1"))
+    hook = once_before_verb(*paused, lambda: lake.release("tuesday", "t1"))
     monday = lake.bind("monday", "append", storage=HookedStorage(lake.storage, hook))
     handle = lake.staged("monday", 2, "m2", "m3", since=1)
     try:

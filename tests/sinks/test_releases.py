@@ -22,7 +22,7 @@ from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage
 from tests.sinks.lake import Lake
-from tests.spark.faults import HookedStorage
+from tests.spark.faults import HookedStorage, die, once_before_verb
 
 MANIFESTS = "_ckpt/orders/lake/manifests"
 
@@ -72,18 +72,6 @@ class Requests(WrappedStorage):
         return child
 
 
-def between(verb: str, part: str, act: Callable[[], object]) -> Callable[[str, str], None]:
-    """Return a hook that calls ``act`` once, before the first such verb."""
-    done: list[str] = []
-
-    def hook(found: str, path: str) -> None:
-        if not done and found == verb and part in path:
-            done.append(path)
-            act()
-
-    return hook
-
-
 # ---- what is staged is seen whole before it is released
 
 
@@ -118,7 +106,9 @@ def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it
 def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: bytes | None) -> None:
     """The previous release died after moving the files. Then its machine died, too."""
     handle = lake.staged("orders", 1, "one", "two")
-    dying = lake.bind("orders", "append", storage=HookedStorage(lake.storage, between("create", MANIFESTS, die)))
+    dying = lake.bind(
+        "orders", "append", storage=HookedStorage(lake.storage, once_before_verb("create", MANIFESTS, die))
+    )
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
     target = handle["files"][0]["target"]
@@ -129,10 +119,6 @@ def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: b
     with pytest.raises(StagedFilesMissingError if content is None else StagedFileChangedError, match="part-"):
         lake.bind("orders", "append").release([handle], 1)
     assert read_manifests(lake.uri) == []
-
-
-def die() -> None:
-    raise SimulatedCrash
 
 
 def test_a_release_lists_a_place_once_and_asks_for_no_file_in_it(lake: Lake) -> None:
@@ -169,7 +155,7 @@ def test_a_file_that_was_moved_already_costs_one_request(lake: Lake) -> None:
 def test_r9_a_lost_race_for_an_entry_releases_the_rest_and_nothing_twice(lake: Lake) -> None:
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     other = lake.bind("orders", "append")
-    hook = between("create", MANIFESTS, lambda: other.release([first], 1))
+    hook = once_before_verb("create", MANIFESTS, lambda: other.release([first], 1))
     loser = lake.bind("orders", "append", storage=HookedStorage(lake.storage, hook))
     assert loser.release([first, second], 2) == {"files": 1, "rows": 1, "bytes": 3}
     assert [(m.checkpoint, m.batches) for m in read_manifests(lake.uri)] == [(1, (first["id"],)), (2, (second["id"],))]
@@ -180,7 +166,7 @@ def test_r9_a_lost_race_against_a_higher_checkpoint_releases_nothing(lake: Lake)
     """The number is checked and advanced in one step, so a zombie that has already checked it is too late."""
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     successor = lake.bind("orders", "append")
-    hook = between("create", MANIFESTS, lambda: successor.release([first, second], 2))
+    hook = once_before_verb("create", MANIFESTS, lambda: successor.release([first, second], 2))
     zombie = lake.bind("orders", "append", storage=HookedStorage(lake.storage, hook))
     assert zombie.release([first], 1)["rows"] == 0
     assert [manifest.checkpoint for manifest in read_manifests(lake.uri)] == [2]
@@ -195,7 +181,7 @@ def test_r9_files_that_vanish_because_another_released_and_a_reader_consumed_the
         for file in handle["files"]:
             lake.storage.delete(file["target"])
 
-    hook = between("copy" if lake.uri.startswith("memory") else "delete", "part-", released_and_consumed)
+    hook = once_before_verb("copy" if lake.uri.startswith("memory") else "delete", "part-", released_and_consumed)
     late = lake.bind("orders", "append", storage=HookedStorage(lake.storage, hook))
     assert late.release([handle], 1)["rows"] == 2
     assert len(read_manifests(lake.uri)) == 1

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import DeltaSink, FileSink, IcebergSink, Job, KafkaSink, PostgresSink, SqlSink
-from tests.sinks_together.steps import stop_at_step
+from tests.sinks_together.steps import pause_at_step
 
-stop_at_step()
+pause_at_step()
 
 job = Job("together")
 BASE, SERVERS, LIVE = job.param("base"), job.param("servers"), job.param("live")

@@ -32,12 +32,12 @@ others are records in the journal or in a subtask's log.
 """
 
 
-def environ(step: str | None, *, after: bool = False, times: int = 1) -> dict[str, str]:
+def pause_environ(step: str | None, *, after: bool = False, times: int = 1) -> dict[str, str]:
     """Return variables that make a driver pause the ``times``-th time it reaches the step."""
     return {} if step is None else {VARIABLE: json.dumps([step, after, times])}
 
 
-def stop_at_step() -> None:
+def pause_at_step() -> None:
     """Install the pause that the variables ask for.
 
     The job's file calls it in every process that loads it, before the job is claimed. A second call in a process does
@@ -47,10 +47,10 @@ def stop_at_step() -> None:
         socket.gethostname = lambda: os.environ[HOST]
     if VARIABLE in os.environ and not _installed:
         _installed.append(VARIABLE)
-        _Stop(*json.loads(os.environ[VARIABLE])).install()
+        _Pause(*json.loads(os.environ[VARIABLE])).install()
 
 
-class _Stop:
+class _Pause:
     def __init__(self, step: str, after: bool, times: int) -> None:
         self._what, _, self._sink = step.partition(" ")
         self._after, self._left = after, times

@@ -21,7 +21,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from tests.kafka.broker import Broker
 from tests.kafka.jars import connector_jars
 from tests.kafka.topics import Topics
-from tests.sinks_together.steps import HOST, SINKS, environ
+from tests.sinks_together.steps import HOST, SINKS, pause_environ
 from tests.spark.harness import World as Files
 from tests.support.mariadb import PASSWORD, MariaDB
 from tests.support.postgres import PostgreSQL
@@ -111,7 +111,7 @@ class World:
     ) -> Process:
         """Start a driver and add rows until it pauses at the step."""
         elsewhere = {} if host is None else {HOST: host}
-        driver = self.start({**environ(step, after=after, times=times), **elsewhere}, *flags)
+        driver = self.start({**pause_environ(step, after=after, times=times), **elsewhere}, *flags)
 
         def there() -> bool:
             assert driver.exit_code is None, driver.tail()

@@ -22,7 +22,7 @@ from tests.support import mariadb, postgres
 from tests.support.mariadb import MariaDB
 from tests.support.postgres import PostgreSQL
 
-pytestmark = [pytest.mark.smoke, pytest.mark.spark, pytest.mark.xdist_group("smoke")]
+pytestmark = [pytest.mark.smoke, pytest.mark.spark]
 
 CITIES = [(1, "Köln"), (2, "L'Aquila"), (3, None), (4, '"x"\t\\')]
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string())])
@@ -43,9 +43,9 @@ def targets(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     """Run the job once, with a sink for each server that is installed."""
     world = World(tmp_path_factory.mktemp("shop"))
     with ExitStack() as running, ThreadPoolExecutor(2) as pool:
-        postgres_ = pool.submit(running.enter_context, PostgreSQL()) if postgres.initdb() else None
-        mariadb_ = pool.submit(running.enter_context, MariaDB()) if mariadb.is_installed() else None
-        targets = Targets(postgres_ and postgres_.result(), mariadb_ and mariadb_.result(), world.base / "delta")
+        first = pool.submit(running.enter_context, PostgreSQL()) if postgres.initdb() else None
+        second = pool.submit(running.enter_context, MariaDB()) if mariadb.is_installed() else None
+        targets = Targets(first.result() if first else None, second.result() if second else None, world.base / "delta")
         run_job(world, targets)
         yield targets
 

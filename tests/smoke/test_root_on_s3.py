@@ -20,7 +20,7 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import World
 from tests.support.s3_server import s3_server
 
-pytestmark = [pytest.mark.smoke, pytest.mark.spark, pytest.mark.xdist_group("smoke")]
+pytestmark = [pytest.mark.smoke, pytest.mark.spark]
 
 
 class RootWithoutSpark(WrappedStorage):

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.storage.removal import MOST, Removal, best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.soak.aging_job import AgingJob
-from tests.support.refusing_storage import Refusing
+from tests.support.refusing_storage import RefusingStorage
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ def test_r7_one_folder_that_cannot_be_deleted_keeps_no_other(
 ) -> None:
     sound = AgingJob(open_storage(f"memory://{tmp_path}/sound"), 1)
     storage = open_storage(f"memory://{tmp_path}/refusing")
-    refusing = Refusing(storage, lambda path: path.endswith(name))
+    refusing = RefusingStorage(storage, lambda path: path.endswith(name))
     job = AgingJob(refusing, 1)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
@@ -65,7 +65,7 @@ def test_r7_a_portable_copy_that_cannot_be_written_keeps_nothing_else(tmp_path: 
 def test_what_could_not_be_deleted_is_tried_again_and_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    storage = Refusing(open_storage(f"memory://{tmp_path}"), lambda path: True)
+    storage = RefusingStorage(open_storage(f"memory://{tmp_path}"), lambda path: True)
     removal = Removal(storage)
     for number in range(12):
         storage.create(f"f{number}/a", b"")
@@ -80,7 +80,7 @@ def test_what_could_not_be_deleted_is_tried_again_and_told_once(
 
 
 def test_no_more_is_kept_in_mind_than_can_be(tmp_path: Path) -> None:
-    removal = Removal(Refusing(open_storage(f"memory://{tmp_path}"), lambda path: True))
+    removal = Removal(RefusingStorage(open_storage(f"memory://{tmp_path}"), lambda path: True))
     for number in range(MOST + 5):
         removal.delete(f"f{number}")
     assert len(removal._left) == MOST
@@ -91,7 +91,7 @@ def test_whoever_was_overtaken_deletes_no_more() -> None:
         raise FencedError(job_id="job", epoch=2, attempt="a", worker="w", own_epoch=1)
 
     with pytest.raises(FencedError):
-        Removal(Refusing(open_storage("memory://overtaken"), overtaken)).delete("f")
+        Removal(RefusingStorage(open_storage("memory://overtaken"), overtaken)).delete("f")
     with pytest.raises(FencedError), best_effort("f"):
         overtaken("f")
 
@@ -113,7 +113,7 @@ def test_an_act_that_was_overtaken_ends_its_pass_and_no_later_one(
     storage = open_storage(f"memory://{tmp_path}/fenced")
     sound = open_storage(f"memory://{tmp_path}/sound")
     with caplog.at_level(logging.WARNING):
-        AgingJob(Refusing(storage, fenced), 1).run(150)
+        AgingJob(RefusingStorage(storage, fenced), 1).run(150)
     AgingJob(sound, 1).run(150)
     assert len(fences) == 1
     first = asked.index(fences[0])

@@ -8,17 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.fed_partition import FedPartition
 from tests.spark.harness import World
 from tests.support.spark_driver import spark
 
 __all__ = ["spark"]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture
@@ -47,3 +41,8 @@ def _take_back(spark: SparkSession, settings: dict[str, str]) -> None:
     for key, value in settings.items():
         if now.get(key) != value:
             spark.conf.set(key, value)
+
+
+@pytest.fixture
+def partition(spark: SparkSession, tmp_path: Path) -> FedPartition:
+    return FedPartition(spark, tmp_path)

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.testing.crash import Verbs, When, WrappedStorage
+from airflow_provider_ckpt.testing.crash import SimulatedCrash, Verbs, When, WrappedStorage
 
 
 @dataclass
@@ -104,6 +104,32 @@ class HookedStorage(WrappedStorage):
         return HookedStorage(inner, self.hook, self.verbs)
 
 
+def once_before_verb(verb: str, part: str, act: Callable[[], object]) -> Callable[[str, str], None]:
+    """Return a hook that calls ``act`` once, before the first such verb on a path that contains ``part``."""
+    done: list[str] = []
+
+    def hook(found: str, path: str) -> None:
+        if not done and found == verb and part in path:
+            done.append(path)
+            act()
+
+    return hook
+
+
+def die() -> None:
+    raise SimulatedCrash
+
+
+def fail_prepared() -> None:
+    """Fail as a storage that cannot write a prepared batch, for :func:`at_prepared`."""
+    raise StorageTransientError(verb="replace", uri="prepared", reason="Input/output error")
+
+
+def before_claim(storage: Storage, act: Callable[[], object]) -> HookedStorage:
+    """Return a storage that calls ``act`` just before a driver claims its epoch."""
+    return HookedStorage(storage, once_before_verb("create", "/journal/", act))
+
+
 def at_prepared(vertex: str, number: int, act: Callable[[], object]) -> Callable[[str, str], None]:
     """Return a hook that acts once, when batch ``number`` (from 1) of the vertex is prepared.
 
@@ -120,8 +146,8 @@ def at_prepared(vertex: str, number: int, act: Callable[[], object]) -> Callable
     return hook
 
 
-class DiesAt(WrappedStorage):
-    """A storage that refuses log entries of ``vertex`` that contain ``text``: they are not written."""
+class RefusedEntries(WrappedStorage):
+    """A storage that refuses log entries of ``vertex`` that contain ``text``. They are not written."""
 
     def __init__(self, inner: Storage, vertex: str, text: str) -> None:
         super().__init__(inner)
@@ -132,8 +158,8 @@ class DiesAt(WrappedStorage):
             raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
         self.inner.create(path, data)
 
-    def _wrap(self, inner: Storage) -> DiesAt:
-        return DiesAt(inner, self.vertex, self.text.decode())
+    def _wrap(self, inner: Storage) -> RefusedEntries:
+        return RefusedEntries(inner, self.vertex, self.text.decode())
 
 
 BATCH, END = '"type": "Batch"', '"type": "EndOfData"'

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -30,7 +32,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.faults import HookedStorage
-from tests.support.looking_often import looking_often
+from tests.support.frequent_housekeeping import frequent_housekeeping
 from tests.support.waiting import wait_until
 
 Line = dict[str, Any]
@@ -117,7 +119,7 @@ class World:
             on_line(line)
 
         root = storage or self.storage
-        with looking_often():
+        with frequent_housekeeping():
             outcome = execute(job, options, root, Location(options.root), hear, Journal(root, options.job_id))
         run.status, run.cause = outcome.status, outcome.cause
         return run
@@ -240,3 +242,20 @@ def read_rows(path: Path) -> Rows:
 
 def ids(rows: Iterable[Mapping[str, Any]]) -> list[int]:
     return sorted(row["id"] for row in rows)
+
+
+def put_history_and_live(world: World) -> list[int]:
+    return sorted(world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000))
+
+
+def check_finished(world: World, expected: list[int]) -> None:
+    assert world.released_ids("out") == expected
+    if (world.base / "raw").exists():
+        assert world.released_ids("raw") == [number for number in expected if number < 1000]
+    state = world.state()
+    assert (state.status, state.last_released) == ("FINISHED", state.last_completed)
+
+
+def stop_on_another_host(world: World, job: Job, stop: Callable[[Line], None]) -> None:
+    with mock.patch.object(socket, "gethostname", return_value="worker-7"):  # this live process must not be found
+        assert world.run(job, stop).status == "STOPPED"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -160,3 +161,26 @@ def windows(world: World, *, chain: bool = True, live_too: bool = True, sink: Ca
 
 def timed(rows: DataFrame) -> DataFrame:
     return rows.withColumn("ts", F.timestamp_seconds("id"))
+
+
+def stamped(world: World, attempt: int) -> Job:
+    """Return a job whose output differs from one attempt to the next, as with a clock or an unordered limit."""
+    job = Job("stamped")
+
+    @job.source(bounded=True, chain=False)
+    def history(read: DataStreamReader) -> DataFrame:
+        return read.schema(IDS).parquet(world.path("history"))
+
+    @job.transform(inputs=[history], chain=False)
+    def stamps(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("attempt", F.lit(attempt))
+
+    job.sink("out", stamps, FileSink(world.path("out")))
+    return job
+
+
+def write_version(world: World, name: str, sources: str, function: str) -> str:
+    path = Path(world.path("versions")) / f"{name}.py"
+    head = "from pyspark.sql import functions as F\nfrom airflow_provider_ckpt import Job\njob = Job('v2')\n"
+    path.write_text(f"{head}{sources}\n{function}\n")
+    return f"{path}:job"

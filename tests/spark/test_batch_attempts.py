@@ -5,11 +5,6 @@ from __future__ import annotations
 import queue
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.readwriter import DataStreamReader
-
-from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -21,30 +16,14 @@ from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.storage.layout import subtask_log_path
-from tests.spark.faults import END, DiesAt
+from tests.spark.faults import END, RefusedEntries
 from tests.spark.harness import World
-from tests.spark.jobs import IDS
-
-
-def stamped(world: World, attempt: int) -> Job:
-    """Return a job whose output differs from one attempt to the next, as with a clock or an unordered limit."""
-    job = Job("stamped")
-
-    @job.source(bounded=True, chain=False)
-    def history(read: DataStreamReader) -> DataFrame:
-        return read.schema(IDS).parquet(world.path("history"))
-
-    @job.transform(inputs=[history], chain=False)
-    def stamps(rows: DataFrame) -> DataFrame:
-        return rows.withColumn("attempt", F.lit(attempt))
-
-    job.sink("out", stamps, FileSink(world.path("out")))
-    return job
+from tests.spark.jobs import stamped
 
 
 def test_r23_what_an_attempt_without_an_end_published_is_void(world: World) -> None:
     expected = world.put_ids("history", 2, 3)
-    died = world.run(stamped(world, 1), mode="batch", storage=DiesAt(world.storage, "stamps", END))
+    died = world.run(stamped(world, 1), mode="batch", storage=RefusedEntries(world.storage, "stamps", END))
     assert died.status == "RESTARTING"
     log = SubtaskLog(world.storage, subtask_log_path(world.job_id, "stamps", 0))
     log.load()
@@ -58,7 +37,7 @@ def test_r23_what_an_attempt_without_an_end_published_is_void(world: World) -> N
 
 def test_r23_a_vertex_over_a_producer_without_an_end_fails_and_does_not_hang(world: World) -> None:
     world.put_ids("history", 1, 2)
-    world.run(stamped(world, 1), mode="batch", storage=DiesAt(world.storage, "stamps", END))
+    world.run(stamped(world, 1), mode="batch", storage=RefusedEntries(world.storage, "stamps", END))
     inbox: queue.Queue[Any] = queue.Queue()
     log = SubtaskLog(world.storage, subtask_log_path("other", "history", 0))
     log.load()

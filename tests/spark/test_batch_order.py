@@ -19,13 +19,13 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfData, Open
 from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.spark.test_fences import Subtask, end_of
+from tests.spark.runner_parts import RunnerParts, end_log
 from tests.support.waiting import wait_until
 
 LONG = 60.0
 
 
-class StagingSubtask(Subtask):
+class StagingSubtask(RunnerParts):
     """A subtask that stages its batch in a separate thread until ``go_on`` is set."""
 
     def __post_init__(self) -> None:
@@ -38,7 +38,7 @@ class StagingSubtask(Subtask):
                 raise AssertionError("the driver's loop stands still while a batch is staged")
 
         self.while_staging = stage
-        end_of(self.logs[SubtaskId("a/0")])
+        end_log(self.logs[SubtaskId("a/0")])
         self.batch: BatchRunner = self.batch_runner()
         self.batch.deploy(VertexPlan(0, ()))
         assert is_staging.wait(LONG)

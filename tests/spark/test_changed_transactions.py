@@ -13,9 +13,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job, PendingRelease, SqlSink
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.jobmaster.errors import ReleaseHeldError
-from tests.spark.harness import World
+from tests.spark.harness import World, stop_on_another_host
 from tests.spark.jobs import IDS
-from tests.spark.test_sinks_apart import held_and_stopped
 
 pytestmark = pytest.mark.spark
 
@@ -69,7 +68,7 @@ def test_what_is_held_is_shown_once_whoever_shares_a_transaction_then(
 ) -> None:
     before = world.put_ids("live", 3, 2)
     stop = world.ask("stop", lambda: world.released_count("out") == len(before))
-    held_and_stopped(world, job_of(world, {"a": "shop", "b": "shop"}, "b"), stop)
+    stop_on_another_host(world, job_of(world, {"a": "shop", "b": "shop"}, "b"), stop)
     assert shown(world, "a") == shown(world, "b") == []
 
     if way == "release":

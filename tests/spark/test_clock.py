@@ -13,9 +13,9 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.spark.task.wall_clock import WallClock
+from tests.spark.counting_job import UserScript
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, mixed
-from tests.spark.test_reconfiguring import Script
 from tests.support.waiting import wait_until
 
 HOUR = 3600.0
@@ -121,7 +121,7 @@ def test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_b
     monkeypatch.setattr(time, "time", lambda: real() - sum(back))
     monkeypatch.setattr(RunningQuery, "run", run)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= len(expected), "the first rows", seconds=60)
         assert len(runs) == 1
         back.append(HOUR)
@@ -130,7 +130,7 @@ def test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_b
         wait_until(lambda: world.released_count() >= len(expected), "the rows behind it", seconds=60)
         world.request("drain")
 
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         told = world.run(job, trigger_interval=0.5)
     assert told.status == "FINISHED", told.cause
     assert world.released_ids() == sorted(expected)

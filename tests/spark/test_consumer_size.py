@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from airflow_provider_ckpt import FileSink, Job, JobClient
 from airflow_provider_ckpt.spark.task.consumer_size import MOST, initial_partitions, sized_for
-from tests.spark.faults import BATCH, DiesAt
+from tests.spark.faults import BATCH, RefusedEntries
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
@@ -87,7 +87,7 @@ def test_a_consumer_runs_with_it_and_a_source_does_not(world: World, small: Spar
         return rows.groupBy("k").count()
 
     job.sink("out", counts, FileSink(world.path("out")))
-    assert world.run(job, storage=DiesAt(world.storage, "counts", BATCH), mode="batch").status == "RESTARTING"
+    assert world.run(job, storage=RefusedEntries(world.storage, "counts", BATCH), mode="batch").status == "RESTARTING"
     (result,) = JobClient(world.storage, world.job_id).get_partition_with_metrics(["history"])
     seen.clear()
     run = world.run(job, mode="batch")

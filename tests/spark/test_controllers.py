@@ -11,8 +11,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import Controller, FileSink, Job, JobMetrics, KeepUp, Reconfiguration
 from airflow_provider_ckpt.partitions.records import Batch, Open
+from tests.spark.counting_job import UserScript, check_counting, expected_counts, final_counts
 from tests.spark.harness import World
-from tests.spark.test_reconfiguring import IDS, Script, check, expected_counts, final_counts
+from tests.spark.jobs import IDS
 from tests.support.waiting import wait_until
 
 
@@ -66,7 +67,7 @@ def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_other
     files = 45
     rows = 10 + files * 5
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= 10, "what came slowly")
         assert script.client.look().settings == {}, "one file at a time was enough"
         world.put_ids("live", files, 5, start=10)
@@ -74,11 +75,11 @@ def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_other
         wait_until(lambda: world.released_count() >= rows, "released rows")
         wait_until(lambda: final_counts(world) == expected_counts(rows), "released counts")
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(watched(world, [policy]), checkpoint_interval=1.0)
 
     assert run.status == "STOPPED", run.cause
-    check(world, rows)
+    check_counting(world, rows)
     state = world.state()
     assert set(state.settings) == {"live"}
     assert (state.settings["live"].max_files_per_batch or 0) >= 2
@@ -92,17 +93,17 @@ def test_a_controller_sees_what_the_queries_do_and_one_that_raises_costs_the_job
     world.put_ids("live", 2, 10)
     watcher = Watcher()
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(20)
         wait_until(lambda: any(line["kind"] == "warning" for line in lines), "word of the one that raised")
         script.put(30)
 
     lines: list[dict[str, object]] = []
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(watched(world, [watcher]), on_line=lines.append)
 
     assert run.status == "STOPPED", run.cause
-    check(world, 40)
+    check_counting(world, 40)
     (warning,) = run.of("warning")
     assert "Watcher failed, and is switched off for this run; the job goes on: seen enough" in warning["message"]
     assert "LookupError" in warning["traceback"]
@@ -118,7 +119,7 @@ def test_a_controller_sees_what_the_queries_do_and_one_that_raises_costs_the_job
 
 def test_nothing_is_measured_for_a_job_without_controllers(world: World) -> None:
     world.put_ids("live", 1, 10)
-    with Script(world, lambda script: script.put(10)):
+    with UserScript(world, lambda script: script.put(10)):
         run = world.run(watched(world, []))
     assert run.status == "STOPPED", run.cause
-    check(world, 20)
+    check_counting(world, 20)

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.sinks.sink import Sink
 from tests.spark.faults import Fault, FaultySink, FaultyStorage, NothingIsPublished
-from tests.spark.harness import World
+from tests.spark.harness import World, check_finished, put_history_and_live
 from tests.spark.jobs import depths, mixed
 
 MakeJob = Callable[[World, Callable[[str], Sink]], Job]
@@ -27,10 +27,6 @@ def inline(world: World, sink: Callable[[str], Sink]) -> Job:
 
 def with_edges(world: World, sink: Callable[[str], Sink]) -> Job:
     return depths(world, sink)
-
-
-def put(world: World) -> list[int]:
-    return sorted(world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000))
 
 
 def run_into(world: World, make: MakeJob, fault: Fault, rows: int) -> str:
@@ -52,23 +48,15 @@ def finish(world: World, make: MakeJob, rows: int) -> None:
     assert (run.status, run.cause) == ("FINISHED", None)
 
 
-def check(world: World, expected: list[int]) -> None:
-    assert world.released_ids("out") == expected
-    if (world.base / "raw").exists():
-        assert world.released_ids("raw") == [number for number in expected if number < 1000]
-    state = world.state()
-    assert (state.status, state.last_released) == ("FINISHED", state.last_completed)
-
-
 def die_and_recover(world: World, make: MakeJob, at: int) -> bool:
     """Let a run die at its verb ``at`` and recover. Return False if the run ended before that verb."""
-    expected = put(world)
+    expected = put_history_and_live(world)
     fault = Fault(at, "after" if at % 2 else "before")
     ended = run_into(world, make, fault, len(expected))
     print(f"verb {at} ({fault.when}): {fault.verbs.log[at - 1 : at]} -> {ended}")
     assert fault.happened or ended == "FINISHED"
     finish(world, make, len(expected))
-    check(world, expected)
+    check_finished(world, expected)
     return fault.happened
 
 
@@ -95,25 +83,25 @@ def test_a_run_may_die_at_every_verb(world: World, make: MakeJob) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [24, 45])
 def test_two_runs_that_die_one_after_the_other_lose_and_repeat_nothing(world: World, at: int) -> None:
-    expected = put(world)
+    expected = put_history_and_live(world)
     run_into(world, with_edges, Fault(at, "after"), len(expected))
     run_into(world, with_edges, Fault(at // 2, "before"), len(expected))
     finish(world, with_edges, len(expected))
-    check(world, expected)
+    check_finished(world, expected)
 
 
 @pytest.mark.parametrize("at", [20, 33])
 def test_one_verb_that_fails_is_survived(world: World, at: int) -> None:
-    expected = put(world)
+    expected = put_history_and_live(world)
     ended = run_into(world, inline, Fault(at, once=True), len(expected))
     if ended != "FINISHED":
         finish(world, inline, len(expected))
-    check(world, expected)
+    check_finished(world, expected)
 
 
 def test_r1_a_committed_batch_is_published_by_whoever_comes_though_two_drivers_died_before(world: World) -> None:
     """The second driver dies after it has copied the first one's commit and before it has published."""
-    expected = put(world)
+    expected = put_history_and_live(world)
     for _ in range(2):
         try:
             run = world.run(mixed(world), storage=NothingIsPublished(world.storage))
@@ -121,4 +109,4 @@ def test_r1_a_committed_batch_is_published_by_whoever_comes_though_two_drivers_d
             continue
         assert run.status == "RESTARTING"
     finish(world, inline, len(expected))
-    check(world, expected)
+    check_finished(world, expected)

@@ -17,11 +17,10 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.spark.faults import BATCH, DiesAt, HookedStorage
+from tests.spark.faults import BATCH, HookedStorage, RefusedEntries, before_claim
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
-from tests.spark.test_split_sources import alone, ids_of, splits
-from tests.spark.test_takeovers import before_its_claim
+from tests.spark.split_jobs import ids_of, only_splits, splits
 
 
 def dies_in(world: World, job: Job, storage: Storage, **options: Any) -> None:
@@ -50,14 +49,14 @@ def test_r11_a_list_of_splits_that_was_frozen_meanwhile_holds(world: World) -> N
     Without R11 rows of both lists were released, or of parts of them.
     """
     earlier, later = splits(6), splits(9)[3:]
-    gone_before_it_has_frozen(world, alone(world, earlier))
+    gone_before_it_has_frozen(world, only_splits(world, earlier))
 
     def the_other_one_reads_some() -> None:
-        read = world.run(alone(world, earlier), storage=DiesAt(world.storage, "parts", '"part-4"'))
+        read = world.run(only_splits(world, earlier), storage=RefusedEntries(world.storage, "parts", '"part-4"'))
         assert read.status == "RESTARTING"
         assert world.state().frozen["parts"].count == len(earlier)
 
-    run = world.run(alone(world, later), storage=before_its_claim(world, the_other_one_reads_some))
+    run = world.run(only_splits(world, later), storage=before_claim(world.storage, the_other_one_reads_some))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == ids_of(earlier)
     assert any("it goes on with those of then" in line["message"] for line in run.of("warning"))
@@ -86,13 +85,13 @@ def test_r4_a_job_that_another_definition_has_begun_anew_meanwhile_is_compared_w
     """
     expected = world.put_ids("live", 4, 2)
     never: dict[str, Any] = {"checkpoint_interval": 600}
-    dies_in(world, with_column(world, "a"), DiesAt(world.storage, "live", BATCH), **never)
+    dies_in(world, with_column(world, "a"), RefusedEntries(world.storage, "live", BATCH), **never)
 
     def the_other_one_publishes() -> None:
-        dies_in(world, with_column(world, "b"), DiesAt(world.storage, "made", BATCH), **never)
+        dies_in(world, with_column(world, "b"), RefusedEntries(world.storage, "made", BATCH), **never)
         assert any(getattr(record, "files", ()) for _, record in world.records("live"))
 
-    storage = before_its_claim(world, the_other_one_publishes)
+    storage = before_claim(world.storage, the_other_one_publishes)
     run = world.run(with_column(world, "a"), world.drain_at(len(expected)), storage=storage)
     assert (run.status, run.cause) == ("FINISHED", None)
     rows = world.released()

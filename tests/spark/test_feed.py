@@ -2,82 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-from pyspark.sql import DataFrame, SparkSession
-
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
-from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
-from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
-from tests.spark.harness import write_rows
-from tests.support.partition_folders import data_folder, feed_folder
-from tests.support.sole_feed import SoleFeed
-
-EDGES = ["b__y", "a__x"]
+from tests.spark.fed_partition import EDGES, FedPartition, flat
+from tests.support.partition_folders import feed_folder
+from tests.support.single_channel_feed import SingleChannelFeed
 
 
-class Partition:
-    """The data files of a producer and the queries that read them."""
-
-    def __init__(self, spark: SparkSession, base: Path) -> None:
-        self.spark, self.base = spark, base
-        self.storage: Storage = open_storage(base)
-        self.batches: dict[int, Batch] = {}
-        self.epoch = 0
-
-    def write(self, position: int) -> Batch:
-        inside = data_folder("p", EDGES)[2:] + f"/0001-n {position}-ü"
-        write_rows(self.base / "p" / inside / "part-0.parquet", [{"id": position}])
-        size = (self.base / "p" / inside / "part-0.parquet").stat().st_size
-        self.batches[position] = Batch(position, {}, files=(PartitionFile(f"{inside}/part-0.parquet", size),))
-        return self.batches[position]
-
-    def feed(self, edge: str = "a__x", storage: Storage | None = None) -> SoleFeed:
-        """Return the feed of the next driver."""
-        self.epoch += 1
-        return SoleFeed(
-            storage or self.storage, feed_folder("p", EDGES, edge), "p", attempt=AttemptId(self.epoch, 0, "x")
-        )
-
-    def entries(self) -> list[str]:
-        """Return the entries of the newest driver's feed."""
-        return self.storage.list(f"{self.log()}")
-
-    def log(self) -> str:
-        return f"{feed_folder('p', EDGES, 'a__x')}/feeds/{self.epoch:04d}/_spark_metadata"
-
-    def read(self, feed: SoleFeed, edge: str = "a__x", **options: object) -> list[list[int]]:
-        """Run the edge's query to the end of the feed; return the ids of each batch."""
-        batches: list[list[int]] = []
-
-        def collect(frame: DataFrame, batch_id: int) -> None:
-            batches.append([row["id"] for row in frame.collect()])
-
-        reader = self.spark.readStream.name(edge).schema("id long").option("recursiveFileLookup", True)
-        frame = reader.options(**options).parquet(feed.location)  # type: ignore[arg-type]
-        query = frame.writeStream.option("checkpointLocation", str(self.base / f"c_{edge}")).foreachBatch(collect)
-        query.trigger(availableNow=True).start().awaitTermination()
-        return batches
-
-    def taken(self, edge: str = "a__x") -> set[str]:
-        return SeenFiles(open_storage(self.base / f"c_{edge}"), f"sources/{edge}").advance(10_000)
-
-
-@pytest.fixture
-def partition(spark: SparkSession, tmp_path: Path) -> Partition:
-    return Partition(spark, tmp_path)
-
-
-def flat(batches: list[list[int]]) -> list[int]:
-    return [number for batch in batches for number in batch]
-
-
-def test_spark_reads_what_was_fed_in_order_over_compactions_and_restarts(partition: Partition) -> None:
+def test_spark_reads_what_was_fed_in_order_over_compactions_and_restarts(partition: FedPartition) -> None:
     feed = partition.feed()
     for position in range(0, 70, 2):
         feed.add(position, partition.write(position))
@@ -96,7 +30,7 @@ def test_spark_reads_what_was_fed_in_order_over_compactions_and_restarts(partiti
     assert flat(partition.read(partition.feed())) == []
 
 
-def test_an_edge_sees_its_own_feed_though_the_folders_are_nested(partition: Partition) -> None:
+def test_an_edge_sees_its_own_feed_though_the_folders_are_nested(partition: FedPartition) -> None:
     outer, inner = partition.feed("a__x"), partition.feed("b__y")
     outer.add(0, partition.write(0))
     inner.add(0, partition.batches[0])
@@ -105,7 +39,7 @@ def test_an_edge_sees_its_own_feed_though_the_folders_are_nested(partition: Part
     assert flat(partition.read(inner, "b__y")) == [0]
 
 
-def test_unfed_files_are_invisible_also_before_the_first_one_is_fed(partition: Partition) -> None:
+def test_unfed_files_are_invisible_also_before_the_first_one_is_fed(partition: FedPartition) -> None:
     feed = partition.feed()
     partition.write(0)
     assert flat(partition.read(feed)) == []
@@ -116,7 +50,7 @@ def test_unfed_files_are_invisible_also_before_the_first_one_is_fed(partition: P
 # ---- without Spark
 
 
-def test_adding_a_batch_again_changes_nothing(partition: Partition) -> None:
+def test_adding_a_batch_again_changes_nothing(partition: FedPartition) -> None:
     feed = partition.feed()
     feed.add(3, partition.write(3))
     names = partition.entries()
@@ -125,7 +59,7 @@ def test_adding_a_batch_again_changes_nothing(partition: Partition) -> None:
     assert partition.entries() == names
 
 
-def test_two_drivers_that_feed_the_same_log_agree(partition: Partition) -> None:
+def test_two_drivers_that_feed_the_same_log_agree(partition: FedPartition) -> None:
     for position in range(30):
         partition.write(position)
     before = partition.feed()
@@ -140,7 +74,7 @@ def test_two_drivers_that_feed_the_same_log_agree(partition: Partition) -> None:
     assert flat(partition.read(successor)) == [*range(30)]
 
 
-def test_what_the_driver_before_fed_late_is_not_unread_for_ever(partition: Partition) -> None:
+def test_what_the_driver_before_fed_late_is_not_unread_for_ever(partition: FedPartition) -> None:
     before, successor = partition.feed(), partition.feed()
     before.add(0, partition.write(0))
     paths = {f"{partition.base}/p/{partition.batches[0].files[0].path}".lstrip("/")}
@@ -150,7 +84,7 @@ def test_what_the_driver_before_fed_late_is_not_unread_for_ever(partition: Parti
     assert successor.fed == 0
 
 
-def test_consumed_files_are_left_out_of_the_next_compaction(partition: Partition) -> None:
+def test_consumed_files_are_left_out_of_the_next_compaction(partition: FedPartition) -> None:
     feed = partition.feed()
     for position in range(10):
         feed.add(position, partition.write(position))
@@ -160,7 +94,7 @@ def test_consumed_files_are_left_out_of_the_next_compaction(partition: Partition
     assert len(compact.splitlines()) == 3  # the version, the count, and the file that was not consumed at that time
 
 
-def test_a_long_feed_keeps_few_entries(partition: Partition) -> None:
+def test_a_long_feed_keeps_few_entries(partition: FedPartition) -> None:
     feed = partition.feed()
     data = partition.write(0)
     for position in range(200):
@@ -171,7 +105,7 @@ def test_a_long_feed_keeps_few_entries(partition: Partition) -> None:
     assert partition.feed().fed == 199
 
 
-def test_r4_after_a_reset_the_feed_starts_from_nothing(partition: Partition) -> None:
+def test_r4_after_a_reset_the_feed_starts_from_nothing(partition: FedPartition) -> None:
     feed = partition.feed()
     for position in range(15):
         feed.add(position, partition.write(position))
@@ -183,7 +117,9 @@ def test_r4_after_a_reset_the_feed_starts_from_nothing(partition: Partition) -> 
     assert flat(partition.read(feed)) == [4]
 
 
-def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fed_again(partition: Partition) -> None:
+def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fed_again(
+    partition: FedPartition,
+) -> None:
     feed = partition.feed()
     for position in range(3):
         feed.add(position, partition.write(position))
@@ -200,7 +136,7 @@ def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fe
 # ---- several drivers: an overtaken driver deletes nothing of its successor
 
 
-def test_r8_a_reset_of_an_overtaken_driver_takes_nothing_from_its_successor(partition: Partition) -> None:
+def test_r8_a_reset_of_an_overtaken_driver_takes_nothing_from_its_successor(partition: FedPartition) -> None:
     """The overtaken driver is paused after its fence check.
 
     Its successor's feed survives whenever the driver resumes.
@@ -221,7 +157,7 @@ def test_r8_a_reset_of_an_overtaken_driver_takes_nothing_from_its_successor(part
         assert visible(partition, successor) == [*range(30)]
 
 
-def test_r8_what_an_overtaken_driver_feeds_goes_unseen_and_is_fed_by_its_successor(partition: Partition) -> None:
+def test_r8_what_an_overtaken_driver_feeds_goes_unseen_and_is_fed_by_its_successor(partition: FedPartition) -> None:
     for position in range(40):
         partition.write(position)
     before = partition.feed()
@@ -236,51 +172,51 @@ def test_r8_what_an_overtaken_driver_feeds_goes_unseen_and_is_fed_by_its_success
     assert flat(partition.read(successor)) == [*range(40)]
 
 
-def test_r19_an_overtaken_driver_does_not_go_on_from_what_its_successor_fed(partition: Partition) -> None:
+def test_r19_an_overtaken_driver_does_not_go_on_from_what_its_successor_fed(partition: FedPartition) -> None:
     for position in range(4):
         partition.write(position)
     before = partition.feed()
     before.add(0, partition.batches[0])
     path = feed_folder("p", EDGES, "a__x")
-    successor = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
+    successor = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
     for position in range(1, 4):
         successor.add(position, partition.batches[position])
-    assert SoleFeed(partition.storage, path, "p", attempt=AttemptId(2, 0, "x")).fed == 0
+    assert SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(2, 0, "x")).fed == 0
 
 
-def test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own(partition: Partition) -> None:
+def test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own(partition: FedPartition) -> None:
     """The previous attempt's process still feeds its own feed, and no query reads that."""
     for position in range(4):
         partition.write(position)
     path = feed_folder("p", EDGES, "a__x")
-    before = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
+    before = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
     before.add(0, partition.batches[0])
-    successor = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 1, "y"))
+    successor = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, 1, "y"))
     before.add(1, partition.batches[1])
     assert successor.fed == 0
     for position in range(1, 4):
         successor.add(position, partition.batches[position])
     assert flat(partition.read(successor)) == [*range(4)]
-    third = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 2, "z"))
+    third = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, 2, "z"))
     assert third.fed == 3
-    SoleFeed(partition.storage, path, "p", attempt=AttemptId(4, 0, "d"))
+    SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(4, 0, "d"))
     assert sorted(partition.storage.list(f"{path}/feeds")) == ["0003", "0003-01", "0003-02", "0004"]
     delete_feeds_before(partition.storage, path, 4)
     assert partition.storage.list(f"{path}/feeds") == ["0004"]
 
 
-def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partition: Partition) -> None:
+def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partition: FedPartition) -> None:
     """A driver runs for months and loses its workers every hour.
 
     Without the clean-up each attempt's feed stays until the next driver. The previous attempt may still feed, so its
     feed stays and is read.
     """
     path = feed_folder("p", EDGES, "a__x")
-    before = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
+    before = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
     before.edge.forget_earlier()
     for number in range(1, 15):
         before.add(number, partition.write(number))
-        successor = SoleFeed(partition.storage, path, "p", attempt=AttemptId(3, number, "x"))
+        successor = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, number, "x"))
         successor.edge.forget_earlier()
         before.edge.forget_earlier()  # late, without harm to the successor
         there = [f"0003-{one:02d}" if one else "0003" for one in (number - 1, number)]
@@ -290,7 +226,7 @@ def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partit
     assert flat(partition.read(before)) == [*range(1, 15)]
 
 
-def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(partition: Partition) -> None:
+def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(partition: FedPartition) -> None:
     for position in range(60):
         partition.write(position)
     before = partition.feed()
@@ -310,7 +246,7 @@ def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(
     assert visible(partition, successor) == [*range(50)]
 
 
-def test_a_feed_of_the_time_before_drivers_had_their_own_is_taken_up(partition: Partition) -> None:
+def test_a_feed_of_the_time_before_drivers_had_their_own_is_taken_up(partition: FedPartition) -> None:
     before = partition.feed()
     for position in range(14):
         before.add(position, partition.write(position))
@@ -324,7 +260,7 @@ def test_a_feed_of_the_time_before_drivers_had_their_own_is_taken_up(partition: 
     assert flat(partition.read(feed)) == [*range(15)]
 
 
-def test_feeds_of_earlier_drivers_are_deleted_and_a_later_one_stays(partition: Partition) -> None:
+def test_feeds_of_earlier_drivers_are_deleted_and_a_later_one_stays(partition: FedPartition) -> None:
     path = feed_folder("p", EDGES, "a__x")
     for position in range(3):
         partition.feed().add(position, partition.write(position))
@@ -334,7 +270,7 @@ def test_feeds_of_earlier_drivers_are_deleted_and_a_later_one_stays(partition: P
     ] == ["0002", "0003"]
 
 
-def visible(partition: Partition, feed: SoleFeed) -> list[int]:
+def visible(partition: FedPartition, feed: SingleChannelFeed) -> list[int]:
     """Return the ids that Spark would list at this moment."""
     frame = partition.spark.read.schema("id long").option("recursiveFileLookup", True).parquet(feed.location)
     return sorted(row["id"] for row in frame.collect())

@@ -6,8 +6,6 @@ No Spark runs here: each part gets a storage, a log and a journal, and the test 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +36,6 @@ from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -51,151 +48,26 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
 from airflow_provider_ckpt.spark.task import running_query
-from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
-from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
-from airflow_provider_ckpt.spark.task.publisher import Publisher
-from airflow_provider_ckpt.spark.task.running_query import RunningQuery
 from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
-from airflow_provider_ckpt.spark.task.trials import Trials
-from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
-from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.task.inputs import Inputs
 from airflow_provider_ckpt.task.phase import TaskPhase
 from tests.coordinator.harness import graph, vertex
-from tests.support.waiting import wait_until
-
-GRAPH = JobGraph(
-    (
-        JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True),
-        JobVertex("v", ("v",), ("live",), (), ("out",), bounded=False),
-    ),
-    (JobEdge("a__v", "a", "v", "v"),),
-)
-V = GRAPH.vertices[1]
-A0, V0 = GRAPH.subtasks
-ATTEMPT = AttemptId(1, 0, "aaaaaaaa")
-NOTHING: Any = None
-
-
-@dataclass
-class Subtask:
-    """The objects that a runner of "v" needs.
-
-    ``claimed``: a later driver owns the job. ``staged``: the staged batches. ``while_staging``: called during each
-    stage.
-    """
-
-    storage: Storage
-    claimed: bool = False
-    staged: list[int] = field(default_factory=list)
-    posted: list[Any] = field(default_factory=list)
-    while_staging: Callable[[], None] = lambda: None
-    thread: Executor = field(default_factory=lambda: AtOnce())
-
-    def __post_init__(self) -> None:
-        self.log = self.opened("v")
-        self.logs = {A0: self.opened("a"), V0: self.log}
-        self.folder = SparkFolder(self.storage, f"spark/{ATTEMPT}")
-
-    def opened(self, name: str, attempt: AttemptId = ATTEMPT) -> SubtaskLog:
-        log = SubtaskLog(self.storage, f"log-{name}")
-        log.load()
-        log.open(attempt)
-        return log
-
-    def take_log(self) -> None:
-        self.opened("v", AttemptId(2, 0, "bbbbbbbb"))
-
-    def take_job(self) -> None:
-        self.claimed = True
-
-    def check_fenced(self) -> None:
-        if self.claimed:
-            raise FencedError(job_id="job", epoch=2, attempt="t2", worker="there", own_epoch=1)
-
-    def stage(self, frame: object, batch_id: int) -> Prepared:
-        self.staged.append(batch_id)
-        self.while_staging()
-        return Prepared(ATTEMPT, batch_id, (), {})
-
-    @property
-    def context(self) -> RunContext:
-        return RunContext(
-            NOTHING,
-            self.storage,
-            NOTHING,
-            "job",
-            GRAPH,
-            NOTHING,
-            epoch=1,
-            post=lambda message: self.posted.append(message),
-            check_fenced=self.check_fenced,
-        )
-
-    @property
-    def of_attempt(self) -> AttemptContext:
-        return AttemptContext(self.context, V0, ATTEMPT, self.log)
-
-    def publisher(self) -> Publisher:
-        outputs: Any = self
-        return Publisher(
-            self.of_attempt,
-            V,
-            folder=self.folder,
-            inputs=Inputs({}, {}, InputGate((), epoch=1), lambda uid: SeenFiles(self.storage, uid)),
-            outputs=outputs,
-            prepared=PreparedStore(self.storage, "prepared"),
-            plan=VertexPlan(0, ()),
-            stateful=False,
-        )
-
-    def query(self) -> RunningQuery:
-        return RunningQuery(self.context, self.publisher(), lambda: None)
-
-    def batch_runner(self) -> BatchRunner:
-        outputs: Any = self
-        runner = BatchRunner(self.of_attempt, V, self.logs.__getitem__, outputs, {}, {}, self.thread)
-        runner._frame = lambda: NOTHING  # type: ignore[method-assign]
-        return runner
-
-    def runner(self, build: Callable[[], object]) -> StreamingRunner:
-        builder: Any = SimpleNamespace(build=lambda dropped: build())
-        trials = Trials(self.context, V, self.folder, f"{self.folder.path}/trial", reads_whole=False)
-        return StreamingRunner(self.context, self.publisher(), lambda settings: builder, trials)
-
-    def plan(self, batch: int) -> None:
-        self.storage.create(f"{self.folder.path}/offsets/{batch}", b'v2\n{"batchWatermarkMs":0}')
-
-    def commit(self, batch: int) -> None:
-        self.storage.create(f"{self.folder.path}/commits/{batch}", b"v1\n{}")
-
-    def batches(self) -> list[int]:
-        return [record.batch_id for _, record in self.log.records() if isinstance(record, Batch)]
-
-    def first_told(self) -> Any:
-        return wait_until(lambda: self.posted, "a message")[0]
-
-
-class AtOnce(Executor):
-    def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(work(*args, **named))
-        return future
+from tests.spark.runner_parts import A0, ATTEMPT, GRAPH, NOTHING, V0, RunnerParts, end_log
 
 
 @pytest.fixture
-def subtask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subtask:
+def subtask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunnerParts:
     monkeypatch.setattr(running_query, "_STOPPED_WITHIN", 0.0)  # no driver exists that could stop the query
-    return Subtask(open_storage(tmp_path))
+    return RunnerParts(open_storage(tmp_path))
 
 
-Overtaken = Callable[[Subtask], None]
-TAKEN = pytest.mark.parametrize("taken", [Subtask.take_job, Subtask.take_log], ids=["job claimed", "log opened"])
+Overtaken = Callable[[RunnerParts], None]
+TAKEN = pytest.mark.parametrize(
+    "taken", [RunnerParts.take_job, RunnerParts.take_log], ids=["job claimed", "log opened"]
+)
 
 
 # ---- a micro-batch
@@ -203,7 +75,7 @@ TAKEN = pytest.mark.parametrize("taken", [Subtask.take_job, Subtask.take_log], i
 
 @TAKEN
 def test_r8_a_driver_that_was_overtaken_stages_nothing_and_publishes_nothing(
-    subtask: Subtask, taken: Overtaken
+    subtask: RunnerParts, taken: Overtaken
 ) -> None:
     query = subtask.query()
     subtask.plan(0)
@@ -218,7 +90,7 @@ def test_r8_a_driver_that_was_overtaken_stages_nothing_and_publishes_nothing(
 
 @TAKEN
 def test_r8_a_driver_that_is_overtaken_while_it_stages_does_not_let_spark_commit(
-    subtask: Subtask, taken: Overtaken
+    subtask: RunnerParts, taken: Overtaken
 ) -> None:
     subtask.plan(0)
     subtask.while_staging = lambda: taken(subtask)
@@ -227,7 +99,7 @@ def test_r8_a_driver_that_is_overtaken_while_it_stages_does_not_let_spark_commit
     assert subtask.staged == [0]
 
 
-def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subtask: Subtask) -> None:
+def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subtask: RunnerParts) -> None:
     query = subtask.query()
     subtask.plan(0)
     query.foreach_batch(NOTHING, 0)
@@ -240,7 +112,7 @@ def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subt
     assert subtask.batches() == [0]
 
 
-def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_up(subtask: Subtask) -> None:
+def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_up(subtask: RunnerParts) -> None:
     subtask.plan(4)
     subtask.commit(4)
     for known in ([], [None], [Prepared(AttemptId(0, 0, "x"), 3, (), {})]):
@@ -251,7 +123,7 @@ def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_u
 
 
 @pytest.mark.parametrize("cut", [0, 40])
-def test_r1_what_was_prepared_and_cannot_be_read_is_refused_by_name(subtask: Subtask, cut: int) -> None:
+def test_r1_what_was_prepared_and_cannot_be_read_is_refused_by_name(subtask: RunnerParts, cut: int) -> None:
     store = PreparedStore(subtask.storage, "prepared")
     store.write(Prepared(ATTEMPT, 4, (), {}))
     subtask.storage.replace(f"prepared/{ATTEMPT}.json", subtask.storage.read(f"prepared/{ATTEMPT}.json")[:cut])
@@ -262,7 +134,7 @@ def test_r1_what_was_prepared_and_cannot_be_read_is_refused_by_name(subtask: Sub
     assert subtask.batches() == []
 
 
-def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: Subtask) -> None:
+def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: RunnerParts) -> None:
     subtask.logs[V0].publish(Batch(3, {}))
     subtask.plan(4)
     subtask.commit(4)
@@ -271,7 +143,7 @@ def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: Subtask)
     assert subtask.batches() == [3, 4]
 
 
-def test_r1_a_batch_before_the_committed_one_whose_entry_is_gone_is_missed(subtask: Subtask) -> None:
+def test_r1_a_batch_before_the_committed_one_whose_entry_is_gone_is_missed(subtask: RunnerParts) -> None:
     subtask.plan(4)
     subtask.commit(4)
     with pytest.raises(BatchGapError):
@@ -280,7 +152,7 @@ def test_r1_a_batch_before_the_committed_one_whose_entry_is_gone_is_missed(subta
 
 
 def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_comes_by_an_input(
-    subtask: Subtask,
+    subtask: RunnerParts,
 ) -> None:
     publisher = subtask.publisher()
     publisher.inputs.gate = gate = InputGate(("a__v",), epoch=1)
@@ -293,14 +165,9 @@ def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_c
 # ---- a vertex in BATCH mode
 
 
-def end_of(log: SubtaskLog) -> None:
-    log.publish(Batch(0, {}))
-    log.end_of_data("finish")
-
-
 @TAKEN
-def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: Subtask, taken: Overtaken) -> None:
-    end_of(subtask.logs[A0])
+def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: RunnerParts, taken: Overtaken) -> None:
+    end_log(subtask.logs[A0])
     taken(subtask)
     subtask.batch_runner().deploy(VertexPlan(0, ()))
     assert subtask.staged == []
@@ -309,10 +176,10 @@ def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: Subtask, tak
 
 @TAKEN
 def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
-    subtask: Subtask, taken: Overtaken
+    subtask: RunnerParts, taken: Overtaken
 ) -> None:
     """The fence check comes before the append, so the driver never appends a number that belongs to another driver."""
-    end_of(subtask.logs[A0])
+    end_log(subtask.logs[A0])
     appended: list[object] = []
     subtask.log.publish = appended.append  # type: ignore[method-assign,assignment]
     subtask.while_staging = lambda: taken(subtask)
@@ -321,7 +188,7 @@ def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
     assert isinstance(subtask.posted[-1], SubtaskFenced)
 
 
-def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: Subtask) -> None:
+def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: RunnerParts) -> None:
     subtask.logs[A0].publish(Batch(0, {}))
     subtask.batch_runner().deploy(VertexPlan(0, ()))
     assert subtask.staged == []
@@ -331,7 +198,7 @@ def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: Subta
 @pytest.mark.parametrize("ended", [False, True], ids=["died before its end", "ended"])
 def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended: bool) -> None:
     storage = open_storage(tmp_path)
-    before = Subtask(storage)
+    before = RunnerParts(storage)
     before.log.publish(Batch(0, {}))
     if ended:
         before.log.end_of_data("finish")
@@ -357,8 +224,8 @@ def stand_still(runner: StreamingRunner) -> None:
     runner.pause(DropSource("live"))
 
 
-def test_r11_a_subtask_whose_log_has_its_end_reads_nothing_more(subtask: Subtask) -> None:
-    end_of(subtask.log)
+def test_r11_a_subtask_whose_log_has_its_end_reads_nothing_more(subtask: RunnerParts) -> None:
+    end_log(subtask.log)
     runner = subtask.runner(no_query)
     runner.deploy(VertexPlan(0, ()))
     told = subtask.first_told()
@@ -366,7 +233,7 @@ def test_r11_a_subtask_whose_log_has_its_end_reads_nothing_more(subtask: Subtask
     assert isinstance(told, SubtaskAtEndOfData), told
 
 
-def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boundary(subtask: Subtask) -> None:
+def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boundary(subtask: RunnerParts) -> None:
     """The batch has to run with the source before the source is left out."""
     subtask.plan(0)
     subtask.commit(0)
@@ -379,7 +246,7 @@ def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boun
     assert "a query is to be started" in told.cause
 
 
-def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: Subtask) -> None:
+def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: RunnerParts) -> None:
     """When a query is stopped, Spark ends it as if its batch were done."""
     subtask.plan(0)
     subtask.commit(0)
@@ -393,7 +260,7 @@ def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: Subtask) -> Non
     query.run_planned(NOTHING)
 
 
-def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more(subtask: Subtask) -> None:
+def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more(subtask: RunnerParts) -> None:
     """Later rows have event times below the maximal watermark: Spark would read them and drop them as late."""
     subtask.plan(0)
     subtask.commit(0)
@@ -419,7 +286,7 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
     assert told == SubtaskAtEndOfData(1, V0, ATTEMPT)
 
 
-def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:
+def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: RunnerParts) -> None:
     subtask.plan(0)
     subtask.commit(0)
     runner = subtask.runner(no_query)
@@ -430,7 +297,7 @@ def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: Subtask) -> None:
     assert told.batch_id == 0
 
 
-def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_then(subtask: Subtask) -> None:
+def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_then(subtask: RunnerParts) -> None:
     """Spark commits the batch while it stops. The next query of this attempt overwrites its prepared record."""
     runner = subtask.runner(no_query)
     subtask.plan(0)
@@ -444,7 +311,7 @@ def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_th
     assert subtask.batches() == [0]
 
 
-def test_r1_what_spark_tells_behind_the_end_of_a_run_is_left_to_the_next_one(subtask: Subtask) -> None:
+def test_r1_what_spark_tells_behind_the_end_of_a_run_is_left_to_the_next_one(subtask: RunnerParts) -> None:
     runner = subtask.runner(no_query)
     subtask.plan(0)
     runner._query.foreach_batch(NOTHING, 0)
@@ -457,7 +324,7 @@ def test_r1_what_spark_tells_behind_the_end_of_a_run_is_left_to_the_next_one(sub
 # ---- releases
 
 
-def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: Subtask) -> None:
+def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: RunnerParts) -> None:
     released: list[int] = []
 
     def release(handles: object, checkpoint: int) -> dict[str, int]:
@@ -576,14 +443,14 @@ def test_r22_a_part_that_its_next_attempt_has_fenced_does_not_end_the_driver(tmp
     assert (outcome.status, "even" in str(outcome.cause)) == ("FAILED", True)
 
 
-def test_r8_a_log_that_a_later_epoch_has_opened_is_known_by_the_report(subtask: Subtask) -> None:
+def test_r8_a_log_that_a_later_epoch_has_opened_is_known_by_the_report(subtask: RunnerParts) -> None:
     for later in (ATTEMPT.next("b"), AttemptId(2, 0, "b")):
         report_crash(subtask.context, V0, ATTEMPT, LogFencedError(log="log-v", attempt=later, epoch=later.epoch))
     assert [one.by for one in subtask.posted] == [ATTEMPT.next("b"), AttemptId(2, 0, "b")]
 
 
 def test_what_fails_because_spark_is_gone_is_no_mistake_of_the_user(
-    subtask: Subtask, monkeypatch: pytest.MonkeyPatch
+    subtask: RunnerParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job's function fails with an arbitrary error if there is no JVM. A status FAILED would be permanent."""
     monkeypatch.setattr("airflow_provider_ckpt.spark.task.crashes.is_gone", lambda: True)
@@ -618,7 +485,7 @@ def test_the_first_failure_is_logged_in_full_and_those_that_follow_are_not(
     ]
 
 
-def test_what_a_task_fails_with_is_reported_with_its_whole_stack_trace(subtask: Subtask) -> None:
+def test_what_a_task_fails_with_is_reported_with_its_whole_stack_trace(subtask: RunnerParts) -> None:
     try:
         raise QueryFailedError(vertex="v", cause="ValueError") from ValueError("no price")
     except QueryFailedError as error:
@@ -641,7 +508,7 @@ def test_what_decides_nothing_is_written_by_the_timer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["before", "while it is staged"])
 def test_spark_is_told_of_an_interruption_when_a_batch_finds_its_driver_overtaken(
-    subtask: Subtask, monkeypatch: pytest.MonkeyPatch, when: str
+    subtask: RunnerParts, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Spark logs any other error with its stack traces and ours. The driver logs one line for it."""
     monkeypatch.setattr(running_query, "_STOPPED_WITHIN", 60.0)

@@ -5,7 +5,6 @@ docs/changes.md: "What a sink with release="final" has staged is given up with i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
@@ -19,18 +18,10 @@ from airflow_provider_ckpt.partitions.needed import log_head
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.opening import open_storage
+from tests.support.release_recorder import ReleaseRecorder
 
 GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s", "other"), bounded=True),), ())
 (V,) = GRAPH.subtasks
-
-
-class Target:
-    def __init__(self) -> None:
-        self.released: list[str] = []
-
-    def release(self, handles: Sequence[dict[str, object]], checkpoint: int) -> dict[str, int]:
-        self.released += [str(one["id"]) for one in handles]
-        return {"rows": len(handles)}
 
 
 def publish(log: SubtaskLog, number: int, *sinks: str) -> None:
@@ -54,7 +45,7 @@ def test_what_was_given_up_is_not_released_in_part_when_the_sink_comes_back() ->
     publish(again, 4, "s", "other")
     again.end_of_data("finish")
     last = CheckpointCompleted(2, 0.0, 1.0, "final", {V: again.barrier(3, 2)}, {})
-    sink = Target()
+    sink = ReleaseRecorder()
     policies = ReleasePolicies(final_only=frozenset({"s"}))
     sinks: Any = {"s": sink}
     releases = SinkReleases("job", lambda: GRAPH, {V: again}, sinks, policies)

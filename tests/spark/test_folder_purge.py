@@ -5,13 +5,11 @@ No Spark runs here.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
 from airflow_provider_ckpt.sparkfiles.folder_purge import FolderPurge
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
@@ -19,63 +17,21 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, crash_points
+from tests.spark.compacted_folder import NEWEST, check_spark_folder, offsets_of, write_folder
 from tests.spark.faults import HookedStorage
-
-NEWEST = 45
-"""Number of the newest batch; each batch has read one file."""
 
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return written(open_storage(tmp_path))
-
-
-def written(storage: Storage, newest: int = NEWEST) -> Storage:
-    """Write a folder as Spark leaves it, and return the storage.
-
-    It has the plans and commits of all batches, and the log of a source that was compacted four times. The source
-    "topic" keeps another kind of file under a number.
-    """
-    put(storage, "metadata", json.dumps({"id": "q"}))
-    put(storage, "sources/topic/0", 'v1\n{"topic":{"0":3}}')
-    for number in range(newest + 1):
-        run_batch(storage, number)
-    return storage
-
-
-def run_batch(storage: Storage, number: int) -> None:
-    lines = [json.dumps({"path": f"file:///in/{one}", "timestamp": one, "batchId": one}) for one in range(number + 1)]
-    if (number + 1) % 10 == 0:
-        put(storage, f"sources/live/{number}.compact", "\n".join(["v1", *lines]))
-    else:
-        put(storage, f"sources/live/{number}", "\n".join(["v1", lines[-1]]))
-    plan = [f"{source}:{offset}" for source, offset in offsets(number).items()]
-    put(storage, f"offsets/{number}", "\n".join(["v2", '{"batchWatermarkMs":0}', *plan]))
-    put(storage, f"commits/{number}", 'v1\n{"nextBatchWatermarkMs":0}')
-
-
-def put(storage: Storage, name: str, text: str) -> None:
-    checksum.create(storage, f"v/{name}", text.encode())
-
-
-def offsets(number: int) -> dict[str, str]:
-    return {"live": json.dumps({"logOffset": number}), "topic": '{"topic":{"0":7}}', "own": f"at-{number}"}
+    return write_folder(open_storage(tmp_path))
 
 
 def purge(storage: Storage, batch: int) -> None:
-    FolderPurge(SparkFolder(storage, "v")).run(batch, offsets(batch))
+    FolderPurge(SparkFolder(storage, "v")).run(batch, offsets_of(batch))
 
 
 def left(storage: Storage, log: str) -> list[int]:
     return sorted(int(name.partition(".")[0]) for name in storage.list(f"v/{log}") if name[0].isdigit())
-
-
-def is_whole(storage: Storage, batch: int, *, rewinds: bool) -> None:
-    """Check the folder for an attempt that resumes from the batch or, with ``rewinds``, goes back to it.
-
-    Raises SparkFolderLostError if the folder lacks a file for that.
-    """
-    FolderCheck(SparkFolder(storage, "v"), Batch(batch, offsets(batch)), rewinds=rewinds).run()
 
 
 def test_r6_the_batch_of_the_oldest_retained_checkpoint_stays_with_all_behind_it(storage: Storage) -> None:
@@ -84,8 +40,8 @@ def test_r6_the_batch_of_the_oldest_retained_checkpoint_stays_with_all_behind_it
     assert left(storage, "sources/live") == [19, *range(29, NEWEST + 1)]
     assert left(storage, "sources/topic") == [0]
     assert SparkFolder(storage, "v").has_batch(34)
-    is_whole(storage, NEWEST, rewinds=False)
-    is_whole(storage, 34, rewinds=True)
+    check_spark_folder(storage, NEWEST, rewinds=False)
+    check_spark_folder(storage, 34, rewinds=True)
 
 
 @pytest.mark.parametrize("batch", [34, 39, 40, NEWEST])
@@ -101,7 +57,7 @@ def test_r2_who_comes_after_it_knows_every_file_that_was_read(storage: Storage, 
 def test_r6_the_newest_commit_stays_whatever_is_asked_for(storage: Storage) -> None:
     FolderPurge(SparkFolder(storage, "v")).run(NEWEST + 50, {})
     assert left(storage, "offsets") == left(storage, "commits") == list(range(NEWEST - 2, NEWEST + 1))
-    is_whole(storage, NEWEST, rewinds=False)
+    check_spark_folder(storage, NEWEST, rewinds=False)
 
 
 def test_two_compacted_entries_stay_from_which_spark_tells_how_often_it_compacts(storage: Storage) -> None:
@@ -109,7 +65,7 @@ def test_two_compacted_entries_stay_from_which_spark_tells_how_often_it_compacts
     purge(storage, 29)
     compacted = [name for name in storage.list("v/sources/live") if name.endswith(".compact")]
     assert compacted == ["19.compact", "29.compact", "39.compact"]
-    young = written(storage.child("young"), newest=15)
+    young = write_folder(storage.child("young"), newest=15)
     purge(young, 15)
     assert left(young, "sources/live") == list(range(16))
 
@@ -124,14 +80,14 @@ def test_no_checksum_is_left_behind_nor_missing(storage: Storage, tmp_path: Path
 @pytest.mark.slow
 def test_r7_a_purge_may_die_at_every_verb(tmp_path: Path) -> None:
     verbs = Verbs()
-    purge(CrashingStorage(written(open_storage(f"memory://{tmp_path}/whole")), verbs=verbs), 34)
+    purge(CrashingStorage(write_folder(open_storage(f"memory://{tmp_path}/whole")), verbs=verbs), 34)
     assert verbs.count > 90
     for at, when in crash_points(verbs.count):
-        inner = written(open_storage(f"memory://{tmp_path}/{at}-{when}"))
+        inner = write_folder(open_storage(f"memory://{tmp_path}/{at}-{when}"))
         with pytest.raises(SimulatedCrash):
             purge(CrashingStorage(inner, at, when), 34)
-        is_whole(inner, NEWEST, rewinds=False)
-        is_whole(inner, 34, rewinds=True)
+        check_spark_folder(inner, NEWEST, rewinds=False)
+        check_spark_folder(inner, 34, rewinds=True)
         purge(inner, 34)
         assert left(inner, "offsets") == list(range(32, NEWEST + 1))
         assert left(inner, "sources/live") == [19, *range(29, NEWEST + 1)]
@@ -143,7 +99,7 @@ def test_r8_an_attempt_copies_a_whole_folder_though_it_is_purged_meanwhile(tmp_p
     Its successor restores only later checkpoints than those it knows.
     """
     for at in range(1, 120, 13):
-        storage = written(open_storage(tmp_path / str(at)))
+        storage = write_folder(open_storage(tmp_path / str(at)))
         copies: list[str] = []
 
         def hook(verb: str, path: str) -> None:
@@ -155,6 +111,6 @@ def test_r8_an_attempt_copies_a_whole_folder_though_it_is_purged_meanwhile(tmp_p
         copy = SparkFolder(HookedStorage(storage, hook), "w")
         copy.copy_from(SparkFolder(storage, "v"))
         assert len(copies) >= at
-        last = Batch(NEWEST, offsets(NEWEST))
+        last = Batch(NEWEST, offsets_of(NEWEST))
         FolderCheck(SparkFolder(storage, "w"), last, rewinds=False).run()
-        FolderCheck(SparkFolder(storage, "w"), Batch(34, offsets(34)), rewinds=True).run()
+        FolderCheck(SparkFolder(storage, "w"), Batch(34, offsets_of(34)), rewinds=True).run()

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.task import Task
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, mixed
-from tests.support.no_restarts import NO_RESTARTS
+from tests.support.unused_restarts import UNUSED_RESTARTS
 
 
 def over_json(message: Any) -> Any:
@@ -86,7 +86,7 @@ def test_r22_a_command_of_another_attempt_or_epoch_is_not_carried_out(
 ) -> None:
     drained: list[str] = []
     runner: Any = SimpleNamespace(attempt=B, drain=lambda: drained.append("v/0"))
-    LocalGateway(2, {SubtaskId("v/0"): runner}, unexpected, NO_RESTARTS).send(
+    LocalGateway(2, {SubtaskId("v/0"): runner}, unexpected, UNUSED_RESTARTS).send(
         DrainSubtask(epoch, SubtaskId("v/0"), attempt)
     )
     assert drained == ["v/0"] * taken
@@ -96,7 +96,7 @@ def test_a_task_that_finished_takes_no_more_commands() -> None:
     done: list[str] = []
     tells: Any = {"finish": lambda: done.append("finish"), "drain": lambda: done.append("drain")}
     runner: Any = SimpleNamespace(attempt=B, **tells)
-    gateway = LocalGateway(2, {SubtaskId("v/0"): runner}, unexpected, NO_RESTARTS)
+    gateway = LocalGateway(2, {SubtaskId("v/0"): runner}, unexpected, UNUSED_RESTARTS)
     gateway.send(FinishSubtask(2, SubtaskId("v/0"), B))
     gateway.send(DrainSubtask(2, SubtaskId("v/0"), B))
     gateway.send(DrainSubtask(2, SubtaskId("w/0"), B))

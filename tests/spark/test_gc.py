@@ -12,9 +12,8 @@ from airflow_provider_ckpt.client.garbage_collection import GarbageReport, colle
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster import garbage_search
 from tests.spark.faults import Fault, FaultyStorage
-from tests.spark.harness import World
+from tests.spark.harness import World, check_finished, put_history_and_live
 from tests.spark.jobs import depths
-from tests.spark.test_crashes import check, put
 
 
 @pytest.fixture(autouse=True)
@@ -59,14 +58,14 @@ def collected(world: World) -> Iterator[list[GarbageReport]]:
 
 @pytest.mark.parametrize("at", [33, 64])
 def test_collected_behind_every_driver_that_died_a_job_releases_every_row_once(world: World, at: int) -> None:
-    expected = put(world)
+    expected = put_history_and_live(world)
     for when in (at, at // 2, at * 2 // 3):
         run_into(world, Fault(when, "after"), len(expected))
         report = collect_garbage(world.root, delete=True)
         assert report.problems == {}
         print(sorted({one.reason for job in report.jobs for one in job.garbage}))  # they depend on where it died
     finish(world, len(expected))
-    check(world, expected)
+    check_finished(world, expected)
 
 
 @pytest.mark.parametrize("at", [47, 90])
@@ -75,12 +74,12 @@ def test_collected_beside_drivers_that_nobody_sees_a_job_releases_every_row_once
 
     It skips a living driver only because it would disturb that driver.
     """
-    expected = put(world)
+    expected = put_history_and_live(world)
     with collected(world) as reports:
         for when in (at, at // 2):
             run_into(world, Fault(when, "before"), len(expected))
         finish(world, len(expected))
-    check(world, expected)
+    check_finished(world, expected)
     assert len(reports) > 10
     print({problem for report in reports for problem in report.problems.values()})
     assert collect_garbage(world.root).files == 0
@@ -89,7 +88,7 @@ def test_collected_beside_drivers_that_nobody_sees_a_job_releases_every_row_once
 def test_a_driver_that_could_not_clean_up_leaves_what_is_collected(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = put(world)
+    expected = put_history_and_live(world)
     monkeypatch.setattr("airflow_provider_ckpt.spark.execution.clean_up", lambda *given: None)
     finish(world, len(expected))
     left = {one.path.rpartition("/")[2] for one in collect_garbage(world.root).jobs[0].garbage}
@@ -97,4 +96,4 @@ def test_a_driver_that_could_not_clean_up_leaves_what_is_collected(
     assert collect_garbage(world.root, delete=True).files > 0
     assert collect_garbage(world.root).files == 0
     finish(world, len(expected))
-    check(world, expected)
+    check_finished(world, expected)

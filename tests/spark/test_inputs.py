@@ -27,7 +27,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
 from tests.support.partition_folders import feed_folder
-from tests.support.sole_feed import SoleFeed
+from tests.support.single_channel_feed import SingleChannelFeed
 
 EDGE = JobEdge("a__v", "a", "v", "v")
 PART = "a__v/data/0001-x-0-n/part-0.parquet"
@@ -43,7 +43,7 @@ class Reading:
         self.log.open(AttemptId(1, 0, "a"))
         self.log.publish(Batch(0, {}, files=(PartitionFile(PART, 1),)))
         self.log.barrier(1, 1)
-        feed = SoleFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(1, 0, "x"))
+        feed = SingleChannelFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(1, 0, "x"))
         self.edge = EdgeInput(EDGE, self.log, feed)
         gate = InputGate([EDGE.uid], epoch=1, aligned=True)
         self.inputs = Inputs({EDGE.uid: self.edge}, {}, gate, lambda uid: SeenFiles(storage, f"sources/{uid}"))
@@ -111,7 +111,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     context = RunContext(
         nothing, reading.storage, nothing, "job", graph, nothing, 2, post=nothing, check_fenced=nothing
     )
-    feed = SoleFeed(
+    feed = SingleChannelFeed(
         reading.storage,
         feed_folder(partition_path("job", "a", 0), [EDGE.uid], EDGE.uid),
         "p",
@@ -126,12 +126,12 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     assert edges[EDGE.uid].offered == offered
 
 
-def taken_up(storage: Storage) -> SoleFeed:
-    return SoleFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(2, 0, "x"))
+def taken_up(storage: Storage) -> SingleChannelFeed:
+    return SingleChannelFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(2, 0, "x"))
 
 
 def feed_entry(reading: Reading, number: int) -> str:
-    assert isinstance(reading.edge.feed, SoleFeed)
+    assert isinstance(reading.edge.feed, SingleChannelFeed)
     return f"{reading.edge.feed.edge._path}/_spark_metadata/{number}"
 
 
@@ -168,7 +168,7 @@ def test_a_file_is_found_though_the_root_s_path_looks_escaped(tmp_path: Path) ->
     reading = Reading(open_storage(tmp_path / "a%20b é"))
     reading.storage.create(f"p/{PART}", b"1")
     reading.pull()
-    assert isinstance(reading.edge.feed, SoleFeed)
+    assert isinstance(reading.edge.feed, SingleChannelFeed)
     (path,) = reading.edge.feed.edge._lines
     reading.edge.feed.refuse_damaged([path])
     reading.storage.delete(f"p/{PART}")

@@ -23,14 +23,11 @@ from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.sparkfiles import seen_files
 from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
 from airflow_provider_ckpt.storage.opening import open_storage
-from tests.spark.faults import HookedStorage, at_prepared
+from tests.spark.faults import HookedStorage, at_prepared, fail_prepared
+from tests.spark.fed_partition import FedPartition, flat
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
-from tests.spark.test_feed import Partition, flat, partition
-from tests.spark.test_restarts import failing
-from tests.support.sole_feed import SoleFeed
-
-__all__ = ["partition"]
+from tests.support.single_channel_feed import SingleChannelFeed
 
 FILES = 24
 
@@ -39,11 +36,11 @@ def lines(log: Path, number: int) -> list[str]:
     return (log / f"{number}.compact").read_text().splitlines()
 
 
-def read(partition: Partition, feed: SoleFeed) -> list[int]:
+def read(partition: FedPartition, feed: SingleChannelFeed) -> list[int]:
     return flat(partition.read(feed, maxFilesPerTrigger=1, maxFileAge=NEVER_FORGOTTEN))
 
 
-def read_for_long(partition: Partition) -> list[str]:
+def read_for_long(partition: FedPartition) -> list[str]:
     """Read all files of the edge; return the newest compacted entry of Spark's log."""
     feed = partition.feed()
     for start in range(0, FILES, 8):  # the feed drops read files when it compacts
@@ -54,7 +51,7 @@ def read_for_long(partition: Partition) -> list[str]:
     return lines(partition.base / "c_a__x/sources/a__x", 19)
 
 
-def test_r7_spark_goes_on_from_a_shortened_log_and_compacts_what_is_left(partition: Partition) -> None:
+def test_r7_spark_goes_on_from_a_shortened_log_and_compacts_what_is_left(partition: FedPartition) -> None:
     """Spark compacts at the same numbers. The new entry has the remaining lines and Spark's own lines."""
     before = read_for_long(partition)
     successor = partition.feed()
@@ -81,7 +78,7 @@ def test_r7_spark_goes_on_from_a_shortened_log_and_compacts_what_is_left(partiti
     assert read(partition, partition.feed()) == []
 
 
-def test_a_file_that_is_left_out_and_fed_is_read_twice(partition: Partition) -> None:
+def test_a_file_that_is_left_out_and_fed_is_read_twice(partition: FedPartition) -> None:
     """Therefore the log keeps every file that can be fed again, whether it was read or not."""
     read_for_long(partition)
     folder = open_storage(partition.base / "c_a__x")
@@ -143,7 +140,7 @@ def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_
     checkpoint = world.state().last_completed
 
     expected |= world.put_ids("live", 6, 1, 2000)
-    storage = HookedStorage(world.storage, at_prepared("doubled", 5, failing))
+    storage = HookedStorage(world.storage, at_prepared("doubled", 5, fail_prepared))
     with suppress(TransientError):  # the driver publishes batches after the checkpoint and dies
         world.run(edged(world), storage=storage, checkpoint_interval=36_000, retained_checkpoints=2)
     behind = world.state().checkpoints[checkpoint].subtasks

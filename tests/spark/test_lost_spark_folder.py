@@ -7,9 +7,7 @@ is restored.
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -25,26 +23,15 @@ from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
-from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from tests.spark.faults import Fault, FaultyStorage, HookedStorage, at_prepared
+from tests.spark.faults import Fault, FaultyStorage, HookedStorage, at_prepared, fail_prepared
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed
+from tests.spark.spark_folders import damaged, newest_file, refuse_twice, spark_folder
 
 Damage = Callable[[Path], list[Path]]
 """Function from the last attempt's folder to the files or folders that are damaged."""
-
-
-def last_number(folder: Path) -> Path:
-    return max((path for path in folder.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
-
-
-def folder_of(world: World, vertex: str) -> Path:
-    """Return the folder of the last attempt. A run that reached RUNNING leaves only this one."""
-    folders = [path for path in (world.root / f"job/vertices/{vertex}/0/spark").iterdir() if path.is_dir()]
-    assert len(folders) == 1, folders
-    return folders[0]
 
 
 def published(world: World, vertex: str) -> int:
@@ -56,7 +43,7 @@ def published(world: World, vertex: str) -> int:
 
 
 def source_entry(attempt: Path) -> list[Path]:
-    return [last_number(attempt / "sources" / "live")]
+    return [newest_file(attempt / "sources" / "live")]
 
 
 def marker(attempt: Path) -> list[Path]:
@@ -78,46 +65,13 @@ def committed(log: str) -> Damage:
     """
 
     def found(attempt: Path) -> list[Path]:
-        return [attempt / log / last_number(attempt / "commits").name]
+        return [attempt / log / newest_file(attempt / "commits").name]
 
     return found
 
 
 def metadata(attempt: Path) -> list[Path]:
     return [attempt / "metadata"]
-
-
-@contextmanager
-def damaged(world: World, paths: list[Path], content: Callable[[bytes], bytes] | None = None) -> Iterator[None]:
-    """Remove the paths, or change their content; restore them at the end."""
-    kept = world.base / "kept"
-    kept.mkdir()
-    for number, path in enumerate(paths):
-        path.rename(kept / str(number))
-        if content is not None:
-            path.write_bytes(content((kept / str(number)).read_bytes()))
-    yield
-    for number, path in enumerate(paths):
-        assert content is not None or not path.exists()
-        path.unlink(missing_ok=True)
-        (kept / str(number)).rename(path)
-    shutil.rmtree(kept)
-
-
-def refused(world: World, job: Job, names: str) -> str:
-    """Check that two drivers in a row refuse the job with the same message, and release nothing. Return the message."""
-    before = world.released(), world.checkpoints_released()
-    said = ""
-    for _ in range(2):
-        with pytest.raises(SparkFolderLostError) as error:
-            world.run(job, resume_failed=True)
-        said = str(error.value)
-        assert names in said
-        assert "put it back" in said
-        state = world.state()
-        assert (state.status, state.cause) == ("FAILED", said)
-        assert (world.released(), world.checkpoints_released()) == before
-    return said
 
 
 @pytest.mark.slow
@@ -136,10 +90,10 @@ def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: Worl
             world.put_ids("live", 1, 5, 100 * copied)
         last = 10 + 5 * copied
         assert world.run(job, world.ask("stop", partial(released, world, last))).status == "STOPPED"
-    entry = folder_of(world, "live") / "sources" / "live" / "0"
+    entry = spark_folder(world, "live") / "sources" / "live" / "0"
     assert len(entry.read_text().splitlines()) == 3
     with damaged(world, [entry], lambda whole: b"\n".join(whole.split(b"\n")[:2])):
-        assert "checksum" in refused(world, job, "sources/live/")
+        assert "checksum" in refuse_twice(world, job, "sources/live/")
     before = world.released_ids()
     added = world.put_ids("live", 1, 5, 1000)
     run = world.run(job, world.drain_at(len(before) + 5), resume_failed=True)
@@ -177,8 +131,8 @@ def test_what_is_lost_of_a_live_job_is_refused_by_name_and_gone_on_from_when_it_
     assert run.status == "STOPPED", run
     assert (published(world, "doubled") == 0) == (files == 1)
     expected |= world.put_ids("live", 1, 2, 2000)
-    with damaged(world, damage(folder_of(world, "doubled"))):
-        refused(world, mixed(world), names)
+    with damaged(world, damage(spark_folder(world, "doubled"))):
+        refuse_twice(world, mixed(world), names)
     run = world.run(mixed(world), world.drain_at(len(expected)), resume_failed=True)
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
@@ -193,8 +147,8 @@ def test_what_is_lost_of_a_bounded_job_is_refused_by_name(world: World, lost: st
     expected = world.put_ids("history", 4, 2)
     stopped_in_history(world, bounded(world))
     assert set(world.released_ids()) < expected
-    with damaged(world, damage(folder_of(world, "doubled"))):
-        refused(world, bounded(world), names)
+    with damaged(world, damage(spark_folder(world, "doubled"))):
+        refuse_twice(world, bounded(world), names)
     run = world.run(bounded(world), resume_failed=True)
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
@@ -212,8 +166,8 @@ def test_what_cannot_be_read_is_refused_by_name_and_gone_on_from_when_it_is_back
     assert run.status == "STOPPED", run
     expected |= world.put_ids("live", 1, 2, 2000)
     content = (lambda whole: b"") if how == "empty" else (lambda whole: whole[: len(whole) // 2])
-    with damaged(world, damage(folder_of(world, "doubled")), content):
-        refused(world, mixed(world), names)
+    with damaged(world, damage(spark_folder(world, "doubled")), content):
+        refuse_twice(world, mixed(world), names)
     run = world.run(mixed(world), world.drain_at(len(expected)), resume_failed=True)
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
@@ -221,8 +175,8 @@ def test_what_cannot_be_read_is_refused_by_name_and_gone_on_from_when_it_is_back
 def test_of_several_queries_the_damaged_one_alone_is_put_back(world: World) -> None:
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
     stopped_in_history(world, mixed(world, chain=False), "history")
-    with damaged(world, everything(folder_of(world, "doubled"))):
-        refused(world, mixed(world, chain=False), "vertices/doubled/0/spark")
+    with damaged(world, everything(spark_folder(world, "doubled"))):
+        refuse_twice(world, mixed(world, chain=False), "vertices/doubled/0/spark")
     run = world.run(mixed(world, chain=False), world.drain_at(len(expected)), resume_failed=True)
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
@@ -233,7 +187,7 @@ def test_a_restore_without_the_folder_is_not_said_to_be_purged(world: World) -> 
     asked = f"chk-{world.state().last_completed}"
     for lost in (marker, everything):
         with (
-            damaged(world, lost(folder_of(world, "doubled"))),
+            damaged(world, lost(spark_folder(world, "doubled"))),
             pytest.raises(RestoreRefusedError, match="doubled/0/spark holds no complete Spark folder"),
         ):
             world.run(bounded(world), restore=asked)
@@ -443,7 +397,7 @@ def test_what_spark_has_purged_and_compacted_is_not_missed(world: World) -> None
     for more in (2000, 3000):
         run = world.run(mixed(world), world.ask("stop", all_released), conf=conf)
         assert run.status == "STOPPED", run
-        attempt = folder_of(world, "doubled")
+        attempt = spark_folder(world, "doubled")
         names = {path.name for path in (attempt / "sources/live").iterdir()}
         assert "9.compact" in names
         assert "0" not in names
@@ -461,10 +415,10 @@ def test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published
     live = good.source(uid="live")(lambda read: read.schema(IDS).parquet(world.path("live")))
     good.sink("out", live, FileSink(world.path("out")))
     assert world.run(good, world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
-    first = folder_of(world, "live")
+    first = spark_folder(world, "live")
     expected |= world.put_ids("live", 1, 5, 100)
     for _ in range(2):
-        storage = HookedStorage(world.storage, at_prepared("live", 1, failing))
+        storage = HookedStorage(world.storage, at_prepared("live", 1, fail_prepared))
         assert world.run(good, storage=storage).status == "RESTARTING"
         assert first.is_dir()
         assert first.with_name(f"{first.name}.json").is_file()
@@ -476,7 +430,3 @@ def test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published
 
 def released(world: World, rows: int) -> bool:
     return world.released_count() == rows
-
-
-def failing() -> None:
-    raise StorageTransientError(verb="replace", uri="prepared", reason="gone")

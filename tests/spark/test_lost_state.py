@@ -23,15 +23,15 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import World
 from tests.spark.jobs import windows
-from tests.spark.test_lost_spark_folder import damaged, folder_of, last_number, refused
+from tests.spark.spark_folders import damaged, newest_file, refuse_twice, spark_folder
 
 Content = Callable[[bytes], bytes]
 
 
 def newest(world: World) -> Path:
     """Return the snapshot of the first partition that the newest commit names."""
-    attempt = folder_of(world, "counts")
-    commit = last_number(attempt / "commits")
+    attempt = spark_folder(world, "counts")
+    commit = newest_file(attempt / "commits")
     version = json.loads(commit.read_text().splitlines()[1])["stateUniqueIds"]["0"][0][0]
     return attempt / f"state/0/0/{int(commit.name) + 1}_{version}.zip"
 
@@ -53,7 +53,7 @@ def test_state_that_is_lost_is_refused_by_name_and_gone_on_from_when_it_is_back(
     expected |= world.put_ids("live", 1, 10, 1020)
     lost = newest(world)
     with damaged(world, [lost], content):
-        assert "--restore" in refused(world, windows(world), f"/state/0/0/{lost.name} ")
+        assert "--restore" in refuse_twice(world, windows(world), f"/state/0/0/{lost.name} ")
     run = world.run(windows(world), world.ask("drain", read(world, 2)), resume_failed=True)
     assert run.status == "FINISHED"
     assert sum(row["n"] for row in world.released()) == len(expected)
@@ -77,7 +77,7 @@ def test_the_last_checkpoint_is_gone_back_to_if_it_is_older_than_what_is_lost(wo
     assert covered + 1 < int(lost.name.partition("_")[0])
     checkpoint = f"chk-{state.last_completed}"
     with damaged(world, [lost]):
-        refused(world, windows(world), f"/state/0/0/{lost.name} ")
+        refuse_twice(world, windows(world), f"/state/0/0/{lost.name} ")
         run = world.run(windows(world), world.ask("drain", read(world, 3)), restore=checkpoint, resume_failed=True)
         assert run.status == "FINISHED"
         lost.parent.mkdir(parents=True)  # the job has deleted the folder
@@ -206,8 +206,8 @@ def test_a_schema_that_is_lost_is_refused_before_the_query_starts(world: World, 
     expected = world.put_ids("history", 2, 10) | world.put_ids("live", 2, 10, 1000)
     assert world.run(windows(world), world.ask("stop", read(world, 1))).status == "STOPPED"
     expected |= world.put_ids("live", 1, 10, 1020)
-    with damaged(world, [folder_of(world, "counts") / name]):
-        refused(world, windows(world), f"/{name} ")
+    with damaged(world, [spark_folder(world, "counts") / name]):
+        refuse_twice(world, windows(world), f"/{name} ")
     run = world.run(windows(world), world.ask("drain", read(world, 2)), resume_failed=True)
     assert run.status == "FINISHED"
     assert sum(row["n"] for row in world.released()) == len(expected)

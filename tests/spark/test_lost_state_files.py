@@ -17,8 +17,8 @@ from airflow_provider_ckpt.sparkfiles.errors import SparkStateLostError
 from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
-from tests.spark.test_lost_spark_folder import folder_of, last_number
-from tests.spark.test_stateful import running
+from tests.spark.running_count import running_count
+from tests.spark.spark_folders import newest_file, spark_folder
 
 Behind = Callable[[DataFrame, DataFrame], DataFrame]
 
@@ -48,7 +48,7 @@ OPERATORS: dict[str, Behind] = {
         .agg(F.count("*").alias("n"))
         .select("k", "n")
     ),
-    "any state in Pandas": lambda one, two: running(one.unionByName(two)),
+    "any state in Pandas": lambda one, two: running_count(one.unionByName(two)),
     "any state, older": lambda one, two: (
         one.unionByName(two).groupBy("k").applyInPandasWithState(counted, "k long", "n long", "append", "NoTimeout")
     ),
@@ -69,7 +69,7 @@ def _reads(path: str) -> Callable[[DataStreamReader], DataFrame]:
 
 def needed(folder: Path) -> tuple[set[str], set[str]]:
     """Return (files of the newest version of any store, all files below state/), as paths below state/."""
-    commit = last_number(folder / "commits")
+    commit = newest_file(folder / "commits")
     told = json.loads(commit.read_text().splitlines()[1])["stateUniqueIds"]
     ids = {version for partitions in told.values() for stores in partitions for version in stores}
     state = folder / "state"
@@ -84,7 +84,7 @@ def needed(folder: Path) -> tuple[set[str], set[str]]:
 
 
 def missed(world: World, folder: Path, name: str) -> bool:
-    path, kept, commit = folder / "state" / name, world.base / "kept", last_number(folder / "commits")
+    path, kept, commit = folder / "state" / name, world.base / "kept", newest_file(folder / "commits")
     check = StateCheck(world.storage, str(folder.relative_to(world.root)))
     path.rename(kept)
     try:
@@ -109,7 +109,7 @@ def test_each_file_of_the_newest_state_is_missed_and_no_other_one(world: World, 
 
     run = world.run(job(world, OPERATORS[operator]), world.ask("stop", read_all))
     assert (run.status, run.cause) == ("STOPPED", None)
-    folder = folder_of(world, "both")
+    folder = spark_folder(world, "both")
     newest, there = needed(folder)
     found = {name for name in there if missed(world, folder, name)}
     assert newest <= found

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, DataFrameReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.errors import SplitsFailedForNowError
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedForNowError
-from tests.spark.faults import BATCH, DiesAt
+from tests.spark.faults import BATCH, RefusedEntries
 from tests.spark.harness import World
-from tests.spark.test_split_sources import Read, ids_of, splits
+from tests.spark.split_jobs import SplitReader, ids_of, splits
 
 GIVEN = splits(6)
 
@@ -31,7 +31,7 @@ class Service:
 
     down: str = ""
     lists_none: bool = False
-    read: Read = field(default_factory=Read)
+    read: SplitReader = field(default_factory=SplitReader)
     kind: type[Exception] = OSError
 
     def ask(self, function: str) -> None:
@@ -67,7 +67,7 @@ def job_of(world: World, service: Service, given: list[dict[str, Any]] | None = 
 
 def died(world: World, service: Service) -> None:
     """Let a run die after it has read all splits and done nothing else."""
-    run = world.run(job_of(world, service), storage=DiesAt(world.storage, "clean", BATCH))
+    run = world.run(job_of(world, service), storage=RefusedEntries(world.storage, "clean", BATCH))
     assert (run.status, world.state().last_completed) == ("RESTARTING", 0)
     service.read.asked.clear()
 
@@ -85,7 +85,7 @@ def down(function: str) -> Callable[[Service], None]:
 
 def stopped_half_way(world: World, service: Service) -> set[str]:
     """Let a run die while some splits of a source are unread; return the splits that are done."""
-    storage = DiesAt(world.storage, "parts", '"part-5"')
+    storage = RefusedEntries(world.storage, "parts", '"part-5"')
     assert world.run(job_of(world, service), storage=storage).status == "RESTARTING"
     done = {name for at in (0, 1) for _, one in world.records("parts", at) for name in getattr(one, "completes", ())}
     assert 0 < len(done) < len(GIVEN)
@@ -177,7 +177,7 @@ def test_a_split_that_cannot_be_read_and_is_given_no_more_is_corrected(world: Wo
     """The frozen list contains the wrong split. The function fails for it every time, with whatever error."""
     wrong = [{"id": "wrong", "first": 0, "rows": 3}, *GIVEN[1:]]
     service = Service()
-    storage = DiesAt(world.storage, "parts", BATCH)
+    storage = RefusedEntries(world.storage, "parts", BATCH)
     assert world.run(job_of(world, service, wrong), storage=storage).status == "RESTARTING"
 
     def then(split: str) -> None:

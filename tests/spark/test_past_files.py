@@ -28,14 +28,14 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.inputs import EdgeInput
 from airflow_provider_ckpt.task.past_inputs import past_inputs
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, WrappedStorage, crash_points
-from tests.spark.test_folder_purge import NEWEST, is_whole, offsets, written
+from tests.spark.compacted_folder import NEWEST, check_spark_folder, offsets_of, write_folder
 
 LOG = "v/sources/live"
 
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return written(open_storage(tmp_path))
+    return write_folder(open_storage(tmp_path))
 
 
 def past(*, below: int, offset: int = NEWEST) -> PastFiles:
@@ -59,8 +59,8 @@ def test_r7_what_no_feed_names_again_is_left_out_and_every_entry_stays(storage: 
         assert storage.read(f"{LOG}/{name}") == before[name]
     lines = [{*text.splitlines()} for text in (storage.read(f"{LOG}/39.compact"), before["39.compact"])]
     assert lines[0] < lines[1]  # unchanged lines of Spark
-    is_whole(storage, NEWEST, rewinds=False)
-    is_whole(storage, 34, rewinds=True)
+    check_spark_folder(storage, NEWEST, rewinds=False)
+    check_spark_folder(storage, 34, rewinds=True)
 
 
 def test_r2_what_a_planned_batch_takes_stays_whatever_can_be_fed(storage: Storage) -> None:
@@ -115,7 +115,7 @@ def begun(storage: Storage, epoch: int) -> SparkFolder:
 
 
 def first_attempt(storage: Storage) -> Storage:
-    written(storage)
+    write_folder(storage)
     folder = SparkFolder(storage, f"spark/{AttemptId(1, 0, 'x')}")
     folder.copy_from(SparkFolder(storage, "v"))
     AttemptFolders(storage, "spark").create(AttemptId(1, 0, "x"), None)
@@ -141,7 +141,9 @@ def test_r8_an_attempt_that_dies_while_it_forgets_leaves_a_folder_that_is_whole_
         with pytest.raises(SimulatedCrash):
             begun(CrashingStorage(inner, at, when), 2)
         folder = begun(inner, 3)
-        AttemptFolders(inner, "spark").refuse_lost(AttemptId(3, 0, "x"), Batch(NEWEST, offsets(NEWEST)), rewinds=False)
+        AttemptFolders(inner, "spark").refuse_lost(
+            AttemptId(3, 0, "x"), Batch(NEWEST, offsets_of(NEWEST)), rewinds=False
+        )
         assert named(inner, "39.compact", f"{folder.path}/sources/live") == [*range(27, 40)]
 
 

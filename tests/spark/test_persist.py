@@ -24,32 +24,11 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.errors import NoRunError
 from airflow_provider_ckpt.spark.query.errors import GraphChangedError, PersistedStreamError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from tests.spark.faults import BATCH, DiesAt, HookedStorage
+from tests.spark.faults import BATCH, HookedStorage, RefusedEntries
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
+from tests.spark.persisting_job import persisting, run_to_the_end
 from tests.support.waiting import wait_until
-
-
-def keeping(world: World, *, keep: bool = True, where: str = "id >= 0", sink: bool = True) -> Job:
-    """Return the job history -> clean, which is persisted -> report."""
-    job = Job("keeping")
-
-    @job.source(bounded=True, max_files_per_trigger=1)
-    def history(read: DataFrameReader) -> DataFrame:
-        return read.schema(IDS).parquet(world.path("history"))
-
-    @job.transform(inputs=[history], persist=keep, chain=False)
-    def clean(rows: DataFrame) -> DataFrame:
-        return rows.where(where)
-
-    if sink:
-
-        @job.transform(inputs=[clean])
-        def report(rows: DataFrame) -> DataFrame:
-            return rows.where("k = 0")
-
-        job.sink("out", report, FileSink(world.path("out")))
-    return job
 
 
 def reading(world: World, root: Path | None = None) -> Job:
@@ -68,11 +47,6 @@ def result(world: World) -> PersistedResult:
     return JobClient(world.root, world.job_id).persisted_result("clean")
 
 
-def finished(world: World, job: Job, **given: object) -> None:
-    run = world.run(job, **given)  # type: ignore[arg-type]
-    assert (run.status, run.cause) == ("FINISHED", None)
-
-
 def partitions(world: World) -> set[str]:
     """Return the vertices that have data files."""
     found = (world.root / "job" / "vertices").glob("*/*/partition/**/part-*.parquet")
@@ -84,27 +58,27 @@ def test_another_job_reads_it_behind_the_end(world: World, spark: SparkSession, 
     """The root is in a folder whose name looks like a partition column."""
     there = World(world.base / "day=1")
     expected = there.put_ids("history", 4, 5)
-    finished(there, keeping(there), mode=mode)
+    run_to_the_end(there, persisting(there), mode=mode)
     assert partitions(there) == {"clean"}
     assert result(there).rows == 20
     other = World(world.base / "other")
-    finished(other, reading(other, there.root))
+    run_to_the_end(other, reading(other, there.root))
     assert other.released_ids("copy") == sorted(expected)
     assert set(other.released("copy")[0]) == {"id", "k"}
     assert {row["id"] for row in read_persisted(spark.read, there.root, "job", "clean").collect()} == expected
-    finished(there, keeping(there), mode=mode)  # again: nothing runs, and nothing is deleted
+    run_to_the_end(there, persisting(there), mode=mode)  # again: nothing runs, and nothing is deleted
     assert result(there).rows == 20
     assert there.released_ids("out") == sorted(one for one in expected if one % 3 == 0)
 
 
 def test_another_job_under_the_same_root_names_the_root_of_its_run(world: World) -> None:
     expected = world.put_ids("history", 2, 3)
-    finished(world, keeping(world))
+    run_to_the_end(world, persisting(world))
     other = World(world.base, "other")
     job = reading(other)
     with pytest.raises(NoRunError, match=r"job\.root of job 'reading'"):
         _ = job.root
-    finished(other, job)
+    run_to_the_end(other, job)
     assert other.released_ids("copy") == sorted(expected)
     assert job.root.uri == str(other.root)
     assert job.__getstate__()["_root"] is None
@@ -113,7 +87,7 @@ def test_another_job_under_the_same_root_names_the_root_of_its_run(world: World)
 def test_a_drain_does_not_cut_it_short(world: World) -> None:
     world.put_ids("history", 6, 2)
     world.put_ids("live", 1, 1, start=100)
-    job = keeping(world, sink=False)
+    job = persisting(world, sink=False)
 
     @job.source
     def feed(read: DataStreamReader) -> DataFrame:
@@ -138,23 +112,23 @@ def test_a_drain_does_not_cut_it_short(world: World) -> None:
 
 def test_a_job_may_have_no_sink(world: World) -> None:
     world.put_ids("history", 2, 3)
-    finished(world, keeping(world, sink=False))
+    run_to_the_end(world, persisting(world, sink=False))
     assert (result(world).rows, partitions(world)) == (6, {"clean"})
 
 
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 def test_a_result_without_rows_is_one(world: World, mode: str) -> None:
     world.put_ids("history", 2, 3)
-    finished(world, keeping(world, where="id < 0"), mode=mode)
+    run_to_the_end(world, persisting(world, where="id < 0"), mode=mode)
     assert (result(world).rows, result(world).files) == (0, ())
     other = World(world.base / "other")
-    finished(other, reading(other, world.root))
+    run_to_the_end(other, reading(other, world.root))
     assert other.released_ids("copy") == []
 
 
 def test_beside_a_feed_that_does_not_end_it_is_read_by_splits(world: World) -> None:
     expected = world.put_ids("history", 4, 5)
-    finished(world, keeping(world), mode="streaming")
+    run_to_the_end(world, persisting(world), mode="streaming")
     other = World(world.base / "other")
     live = other.put_ids("live", 1, 3, start=100)
     job = Job("splits")
@@ -179,7 +153,7 @@ def test_beside_a_feed_that_does_not_end_it_is_read_by_splits(world: World) -> N
 
 def test_a_streaming_reader_is_refused(world: World) -> None:
     world.put_ids("history", 1, 1)
-    finished(world, keeping(world))
+    run_to_the_end(world, persisting(world))
     other = World(world.base / "other")
     with pytest.raises(PersistedStreamError, match="by splits"):
         other.run(reading(other, world.root), mode="streaming")
@@ -188,14 +162,14 @@ def test_a_streaming_reader_is_refused(world: World) -> None:
 
 def test_before_its_job_has_finished_nobody_reads_it(world: World) -> None:
     world.put_ids("history", 3, 2)
-    run = world.run(keeping(world), storage=DiesAt(world.storage, "report", BATCH), mode="batch")
+    run = world.run(persisting(world), storage=RefusedEntries(world.storage, "report", BATCH), mode="batch")
     assert run.status == "RESTARTING"
     assert "clean" in partitions(world)
     other = World(world.base / "other")
     with pytest.raises(ResultNotPersistedError, match="job 'job' is RESTARTING"):
         other.run(reading(other, world.root))
-    finished(world, keeping(world), mode="batch")
-    finished(other, reading(other, world.root))
+    run_to_the_end(world, persisting(world), mode="batch")
+    run_to_the_end(other, reading(other, world.root))
     assert other.released_ids("copy") == [*range(6)]
 
 
@@ -204,10 +178,10 @@ def test_what_is_lost_of_it_before_the_end_is_made_again_though_all_have_read_it
     world.put_ids("history", 3, 2)
 
     with suppress(TransientError):
-        world.run(keeping(world), storage=_NoCheckpoint(world), mode="batch")
+        world.run(persisting(world), storage=_NoCheckpoint(world), mode="batch")
     for path in (world.root / "job" / "vertices" / "clean").glob("*/partition/**/part-*.parquet"):
         path.unlink()
-    run = world.run(keeping(world), mode="batch")
+    run = world.run(persisting(world), mode="batch")
     assert (run.status, run.cause) == ("FINISHED", None)
     (told,) = run.of("reconciled")
     assert "run again: clean/0 (files of 1 batch are gone that are to be kept)" in told["message"]
@@ -229,7 +203,7 @@ class _NoCheckpoint(HookedStorage):
 
 def test_whether_it_is_kept_does_not_change_on_the_way(world: World) -> None:
     world.put_ids("history", 3, 2)
-    world.run(keeping(world, keep=False), storage=DiesAt(world.storage, "clean", BATCH), mode="streaming")
+    world.run(persisting(world, keep=False), storage=RefusedEntries(world.storage, "clean", BATCH), mode="streaming")
     with pytest.raises(GraphChangedError):
-        world.run(keeping(world), mode="streaming")
-    finished(world, keeping(world, keep=False), mode="streaming")
+        world.run(persisting(world), mode="streaming")
+    run_to_the_end(world, persisting(world, keep=False), mode="streaming")

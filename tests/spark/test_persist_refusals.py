@@ -15,10 +15,10 @@ from airflow_provider_ckpt.job.errors import BadSplitsError, DefinitionChangedEr
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
-from tests.spark.faults import BATCH, DiesAt
+from tests.spark.faults import BATCH, RefusedEntries
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
-from tests.spark.test_persist import finished, keeping
+from tests.spark.persisting_job import persisting, run_to_the_end
 
 LATER = ResultNotPersistedError(job_id="other", operator="clean", status="RUNNING")
 NEVER = NoSuchResultError(job_id="other", operator="clean", status="DELETED", known="none")
@@ -95,13 +95,14 @@ def test_days_are_read_as_splits_as_soon_as_each_has_finished(world: World) -> N
 
     days.sink("out", rows, FileSink(world.path("copy")))
     assert (
-        world.run(keeping(world), storage=DiesAt(world.storage, "report", BATCH), mode="batch").status == "RESTARTING"
+        world.run(persisting(world), storage=RefusedEntries(world.storage, "report", BATCH), mode="batch").status
+        == "RESTARTING"
     )
     other = World(world.base / "other")
     with pytest.raises(ResultNotPersistedError, match="job 'job' is RESTARTING"):
         other.run(days)
-    finished(world, keeping(world), mode="batch")
-    finished(other, days)
+    run_to_the_end(world, persisting(world), mode="batch")
+    run_to_the_end(other, days)
     assert world.released_ids("copy") == [*range(6)]
 
 
@@ -109,7 +110,7 @@ def test_days_are_read_as_splits_as_soon_as_each_has_finished(world: World) -> N
 def test_a_result_without_rows_is_read_beside_a_feed_as_one_split(world: World, by: str) -> None:
     """Read by its files, the result is refused, because it has no files."""
     world.put_ids("history", 1, 3)
-    finished(world, keeping(world, where="id < 0"))
+    run_to_the_end(world, persisting(world, where="id < 0"))
     other = World(world.base / "other")
     live = other.put_ids("live", 1, 3, start=100)
     job = Job("splits")
@@ -140,7 +141,7 @@ def test_a_result_without_rows_is_read_beside_a_feed_as_one_split(world: World, 
 @pytest.mark.parametrize("keep", [True, False])
 def test_a_job_that_has_finished_does_not_pass_for_one_that_keeps_something_else(world: World, keep: bool) -> None:
     world.put_ids("history", 1, 3)
-    finished(world, keeping(world, keep=not keep))
+    run_to_the_end(world, persisting(world, keep=not keep))
     with pytest.raises(DefinitionChangedError, match=r"results that are kept \(persist\).*has FINISHED"):
-        world.run(keeping(world, keep=keep))
-    finished(world, keeping(world, keep=not keep))
+        world.run(persisting(world, keep=keep))
+    run_to_the_end(world, persisting(world, keep=not keep))

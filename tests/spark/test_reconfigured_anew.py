@@ -9,8 +9,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from tests.spark.counting_job import UserScript, counting_version
 from tests.spark.harness import World
-from tests.spark.test_reconfiguring import IDS, Script, another
+from tests.spark.jobs import IDS
 from tests.support.waiting import wait_until
 
 
@@ -35,20 +36,20 @@ def counting(world: World, folder: str) -> Job:
 def test_what_is_recorded_of_it_is_how_its_state_is_cut(world: World) -> None:
     """Every later run compares itself with the recorded number."""
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         cut = Reconfiguration().assign_workload("counts", state_partitions=3)
         wait_until(lambda: script.change(cut).took_place, "a change")
         world.put("first", "bad", [{"id": -1, "k": 0}])
 
     world.put_ids("first", 1, 10)
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(counting(world, "first"), checkpoint_interval=600, restart_attempts=0)
     assert (run.status, world.state().last_completed) == ("RESTARTING", 0), run.cause
 
     for files in (1, 2, 3):
         world.put_ids("second", 1, 10, 10 * files)
         rows = 10 * files
-        with Script(world, lambda _, rows=rows: wait_until(lambda: counted(world) == rows, "counts")):  # type: ignore[misc]
+        with UserScript(world, lambda _, rows=rows: wait_until(lambda: counted(world) == rows, "counts")):  # type: ignore[misc]
             run = world.run(counting(world, "second"))
         assert run.status == "STOPPED", run.cause
         assert bool(run.of("anew")) is (files == 1)
@@ -95,14 +96,14 @@ def test_a_function_that_was_given_to_an_operator_of_another_query_is_neither_pl
 
     The next run of the same file was refused because of that.
     """
-    given = Reconfiguration().assign_execution_logic("marked", another(world, "v2"))
+    given = Reconfiguration().assign_execution_logic("marked", counting_version(world, "v2"))
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: script.change(given).took_place, "a change")
         world.put("first", "bad", [{"id": -1, "k": 0}])
 
     world.put_ids("first", 1, 10)
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(moving(world, "first", moved=False), checkpoint_interval=600, restart_attempts=0)
     assert (run.status, world.state().last_completed) == ("RESTARTING", 0), run.cause
     assert world.state().settings["marked"].logic
@@ -110,7 +111,7 @@ def test_a_function_that_was_given_to_an_operator_of_another_query_is_neither_pl
     for files in (1, 2):
         world.put_ids("second", 1, 10, 10 * files)
         rows = 10 * files
-        with Script(world, lambda _, rows=rows: wait_until(lambda: world.released_count() == rows, "rows")):  # type: ignore[misc]
+        with UserScript(world, lambda _, rows=rows: wait_until(lambda: world.released_count() == rows, "rows")):  # type: ignore[misc]
             run = world.run(moving(world, "second", moved=True))
         assert run.status == "STOPPED", run.cause
         warned = [line for line in run.of("warning") if "marked was given" in line["message"]]

@@ -13,8 +13,8 @@ from airflow_provider_ckpt import PendingRelease
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.partitions.records import Batch
+from tests.spark.counting_job import UserScript, check_counting, counting, counting_version, state_partitions
 from tests.spark.harness import World
-from tests.spark.test_reconfiguring import Script, another, check, counting, cut_into
 from tests.support.waiting import wait_until
 
 CHANGES = ["logic", "cut", "both"]
@@ -39,30 +39,30 @@ def test_what_is_held_when_queries_are_changed_is_shown_once(world: World, kind:
         behind = world.state().last_completed
         wait_until(lambda: world.state().last_completed > behind + 1, "checkpoints that cover them")
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         staged(20)
         # a checkpoint covers rows that counts has not read, and counts would have no state to repartition
-        wait_until(lambda: cut_into(world) is not None, "a batch of counts")
+        wait_until(lambda: state_partitions(world) is not None, "a batch of counts")
         change = Reconfiguration()
         if kind != "cut":
-            change = change.assign_execution_logic("marked", another(world, "v2"))
+            change = change.assign_execution_logic("marked", counting_version(world, "v2"))
         if kind != "logic":
             change = change.assign_workload("counts", state_partitions=3)
         told.append(script.change(change))
         world.put_ids("live", 1, 10, start=20)
         staged(30)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world, is_open))
     assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
     assert world.released_count() == 0
 
     door.touch()
-    with Script(world, lambda script: script.put(30)):
+    with UserScript(world, lambda script: script.put(30)):
         run = world.run(counting(world, is_open))
     assert run.status == "STOPPED", run.cause
-    check(world, 40)
+    check_counting(world, 40)
     by = {row["id"]: row["by"] for row in world.released()}
     assert {by[i] for i in range(20)} == {"one"}
     assert {by[i] for i in range(20, 40)} == {"one" if kind == "cut" else "two"}
-    assert kind == "logic" or cut_into(world) == 3
+    assert kind == "logic" or state_partitions(world) == 3

@@ -5,8 +5,6 @@ If such a function were assigned, Spark would drop rows as late that are on time
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -14,9 +12,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from tests.spark.counting_job import UserScript
 from tests.spark.harness import World
-from tests.spark.jobs import IDS, timed, windows
-from tests.spark.test_reconfiguring import Script
+from tests.spark.jobs import IDS, timed, windows, write_version
 from tests.support.waiting import wait_until
 
 
@@ -41,13 +39,6 @@ def marking(world: World) -> Job:
     return job
 
 
-def version(world: World, name: str, sources: str, function: str) -> str:
-    path = Path(world.path("versions")) / f"{name}.py"
-    head = "from pyspark.sql import functions as F\nfrom airflow_provider_ckpt import Job\njob = Job('v2')\n"
-    path.write_text(f"{head}{sources}\n{function}\n")
-    return f"{path}:job"
-
-
 def test_a_function_that_marks_another_event_time_is_refused(world: World) -> None:
     live = "@job.source\ndef live(read):\n    return read"
     timed_by = "F.timestamp_seconds"
@@ -60,18 +51,18 @@ def test_a_function_that_marks_another_event_time_is_refused(world: World) -> No
     ]
     world.put_ids("live", 2, 10)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= 1, "a window")
         for number, mark in enumerate(marks):
             columns = f'.withColumn("ts", {timed_by}("id")).withColumn("other", {timed_by}("k"))'
             function = f"@job.transform(inputs=[live], chain=False)\ndef marked(rows):\n    return rows{columns}{mark}"
-            reference = version(world, f"v{number}", live, function)
+            reference = write_version(world, f"v{number}", live, function)
             told.append(script.change(Reconfiguration().assign_execution_logic("marked", reference)))
         world.put_ids("live", 1, 10, 20)
         wait_until(lambda: world.released_count() >= 2, "the next window")
         world.request("drain")
 
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(marking(world))
     assert run.status == "FINISHED", run.cause
     assert world.released_ids() == [0, 10, 20]
@@ -98,14 +89,14 @@ def test_a_watermark_behind_the_union_is_refused(world: World) -> None:
     world.put_ids("history", 2, 10)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
-        reference = version(world, "v2", sources, function)
+    def work(script: UserScript) -> None:
+        reference = write_version(world, "v2", sources, function)
         told.append(script.change(Reconfiguration().assign_execution_logic("counts", reference)))
         world.put_ids("live", 1, 10, 100)
         wait_until(lambda: world.read_up_to("counts", "live") == 0, "read")
         world.request("drain")
 
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(windows(world))
     assert run.status == "FINISHED", (run.cause, told)
     assert "another watermark" in told[0].detail

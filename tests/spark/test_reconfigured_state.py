@@ -25,10 +25,9 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.spark.query import fitness, job_plan
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.reader import SourceReads
+from tests.spark.counting_job import UserScript
 from tests.spark.harness import World
-from tests.spark.jobs import IDS
-from tests.spark.test_reconfigured_event_time import version
-from tests.spark.test_reconfiguring import Script
+from tests.spark.jobs import IDS, write_version
 from tests.support.waiting import wait_until
 
 JOIN = "a.selectExpr('id', 'k AS ka').join(b.selectExpr('id', 'k AS kb'), 'id').select('id', 'ka', 'kb')"
@@ -68,7 +67,7 @@ def another(world: World, gives: str, mode: str, option: str) -> str:
         for uid in ("live", "other")
     )
     head = f"@job.transform(inputs={{'a': [live], 'b': [other]}}, output_mode={mode!r})"
-    return version(world, "v2", sources, f"{head}\ndef behind(a, b):\n    return {gives}")
+    return write_version(world, "v2", sources, f"{head}\ndef behind(a, b):\n    return {gives}")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_what_would_be_taken_for_another_is_refused(
     world.put_ids("live", 1, 10)
     world.put_ids("other", 1, 10)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= 1, "rows")
         reference = another(world, after, mode, option)
         told.append(script.change(Reconfiguration().assign_execution_logic("live" if option else "behind", reference)))
@@ -106,7 +105,7 @@ def test_what_would_be_taken_for_another_is_refused(
         wait_until(lambda: world.released_count() > count, "more rows")
         world.request("drain")
 
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(two(world, before, mode))
     assert run.status == "FINISHED", (run.cause, told)
     assert world.state().settings == {}

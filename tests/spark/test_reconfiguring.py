@@ -6,145 +6,23 @@ Every row is released once, whatever happens.
 from __future__ import annotations
 
 import contextlib
-import textwrap
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
-from airflow_provider_ckpt.job.gate import Gate
 from airflow_provider_ckpt.journal.errors import JournalUnwritableError
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.partitions.records import Batch, Open
-from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from tests.spark.counting_job import UserScript, check_counting, counting, counting_version, state_partitions
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
+from tests.spark.jobs import IDS
 from tests.support.waiting import wait_until
-
-IDS = "id long, k long"
-
-
-def counting(world: World, gate: Gate | None = None) -> Job:
-    """Return a job with a feed and two more queries.
-
-    One marks the rows, and the other one counts them by key.
-    """
-    job = Job("counting")
-
-    @job.source(max_files_per_trigger=1)
-    def live(read: DataStreamReader) -> DataFrame:
-        return read.schema(IDS).parquet(world.path("live"))
-
-    @job.transform(inputs=[live], chain=False)
-    def marked(rows: DataFrame) -> DataFrame:
-        return rows.withColumn("by", F.lit("one"))
-
-    @job.transform(inputs=[live], chain=False, output_mode="update")
-    def counts(rows: DataFrame) -> DataFrame:
-        return rows.groupBy("k").agg(F.count("*").alias("n"), F.max("id").alias("last"))
-
-    job.sink("out", marked, FileSink(world.path("out")), gate=gate)
-    job.sink("counted", counts, FileSink(world.path("counted")), gate=gate)
-    return job
-
-
-def another(world: World, name: str, marked: str = "", counts: str = "") -> str:
-    """Write a file with another version of the job; return its reference."""
-    marked = marked or 'return rows.withColumn("by", F.lit("two"))'
-    counts = counts or 'return rows.groupBy("k").agg(F.count("*").alias("n"), F.max("id").alias("last"))'
-    path = Path(world.path("versions")) / f"{name}.py"
-    path.write_text(
-        textwrap.dedent(
-            f"""
-            from pyspark.sql import functions as F
-            from airflow_provider_ckpt import FileSink, Job
-
-            job = Job("counting")
-
-            @job.source(max_files_per_trigger=1)
-            def live(read):
-                return read.schema("{IDS}").parquet("{world.path("live")}")
-
-            @job.transform(inputs=[live], chain=False)
-            def marked(rows):
-                {marked}
-
-            @job.transform(inputs=[live], chain=False, output_mode="update")
-            def counts(rows):
-                {counts}
-            """
-        )
-    )
-    return f"{path}:job"
-
-
-class Script:
-    """A user's actions on a running job, in a thread.
-
-    They begin when the job is RUNNING. After them the job is stopped.
-    """
-
-    def __init__(self, world: World, work: Callable[[Script], None], end: str = "stop") -> None:
-        self.world, self._work, self._end = world, work, end
-        self.client = JobClient(str(world.root), world.job_id)
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Script:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._thread.join(60)
-        if self.error is not None:
-            raise self.error
-
-    def _run(self) -> None:
-        try:
-            wait_until(lambda: self.client.look().status == "RUNNING", "a job that runs")
-            self._work(self)
-        except BaseException as error:
-            self.error = error
-        finally:
-            # a run that waits for the rest of the script would never end, and the error would be hidden
-            if self._end == "stop" or self.error is not None:
-                self.client.stop()
-
-    def change(self, changes: Reconfiguration) -> RequestOutcome:
-        outcome = self.client.answer(self.client.reconfigure(changes), 60).outcome
-        assert outcome is not None
-        return outcome
-
-    def put(self, start: int, files: int = 1, each: int = 10) -> None:
-        """Write rows, and wait until both queries have released their results."""
-        rows = start + files * each
-        self.world.put_ids("live", files, each, start=start)
-        wait_until(lambda: self.world.released_count() >= rows, "released rows")
-        wait_until(lambda: final_counts(self.world) == expected_counts(rows), "released counts")
-
-
-def final_counts(world: World) -> dict[int, tuple[int, int]]:
-    found: dict[int, tuple[int, int]] = {}
-    for row in world.released("counted"):
-        found[row["k"]] = max(found.get(row["k"], (0, 0)), (row["n"], row["last"]))
-    return found
-
-
-def expected_counts(rows: int) -> dict[int, tuple[int, int]]:
-    return {k: (len(range(k, rows, 3)), max(range(k, rows, 3))) for k in range(3)}
-
-
-def check(world: World, rows: int) -> None:
-    assert world.released_ids() == list(range(rows))
-    assert final_counts(world) == expected_counts(rows)
 
 
 def most_rows(world: World, after: int) -> int:
@@ -157,17 +35,17 @@ def test_a_query_goes_on_with_another_function(world: World) -> None:
     world.put_ids("live", 2, 10)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(20)
-        change = Reconfiguration().assign_execution_logic("marked", another(world, "v2"))
+        change = Reconfiguration().assign_execution_logic("marked", counting_version(world, "v2"))
         told.append(script.change(change))
         script.put(30)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
 
     assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
-    check(world, 40)
+    check_counting(world, 40)
     by = {row["id"]: row["by"] for row in world.released()}
     assert {by[i] for i in range(30)} == {"one"}
     assert {by[i] for i in range(30, 40)} == {"two"}
@@ -178,32 +56,26 @@ def test_the_state_of_a_query_is_cut_anew_while_the_others_go_on(world: World) -
     world.put_ids("live", 2, 10)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(20)
         told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
         script.put(30)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
-    check(world, 40)
+    check_counting(world, 40)
     state = world.state()
     assert state.settings["counts"].state_partitions == 3
     assert state.definition is not None
     assert state.definition.vertices["counts"].shuffle_partitions == 3
-    assert cut_into(world) == 3
+    assert state_partitions(world) == 3
 
-    with Script(world, lambda script: script.put(40)):
+    with UserScript(world, lambda script: script.put(40)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
-    check(world, 50)
-    assert cut_into(world) == 3
-
-
-def cut_into(world: World) -> int | None:
-    """Return the number of state partitions of ``counts``, in the folder of its last attempt."""
-    attempts = [record.attempt for _, record in world.records("counts") if isinstance(record, Open)]
-    return AttemptFolders(world.storage, "job/vertices/counts/0/spark").folder(attempts[-1]).state_partitions()
+    check_counting(world, 50)
+    assert state_partitions(world) == 3
 
 
 # ---- changes that do not fit: the job continues as before and reports the reason
@@ -233,13 +105,13 @@ def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, version: dict[s
     told: list[RequestOutcome] = []
     (uid,) = version
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
-        change = Reconfiguration().assign_execution_logic(uid, another(world, "v2", **version))
+        change = Reconfiguration().assign_execution_logic(uid, counting_version(world, "v2", **version))
         told.append(script.change(change))
         script.put(20)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     (outcome,) = told
@@ -247,7 +119,7 @@ def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, version: dict[s
     assert why in outcome.detail
     assert "while the job ran" not in outcome.detail, "nobody was given it"
     assert outcome.detail.endswith("the job goes on as it was")
-    check(world, 30)
+    check_counting(world, 30)
     assert world.state().settings == {}
     assert not list(world.root.rglob("trial/*")), "nothing is left of what was tried"
 
@@ -256,14 +128,14 @@ def test_a_source_that_reads_something_else_is_refused(world: World) -> None:
     world.put_ids("live", 1, 10)
     world.put_ids("elsewhere", 1, 10)
     told: list[RequestOutcome] = []
-    path = Path(another(world, "v2").removesuffix(":job"))
+    path = Path(counting_version(world, "v2").removesuffix(":job"))
     path.write_text(path.read_text().replace(world.path("live"), world.path("elsewhere")))
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(script.change(Reconfiguration().assign_execution_logic("live", f"{path}:job")))
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert "source live reads parquet" in told[0].detail
@@ -273,16 +145,16 @@ def test_executors_where_there_are_none_are_refused(world: World) -> None:
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(script.change(Reconfiguration().assign_resources("counts", executors=2)))
         script.put(20)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert "its Spark has no executors (master local[2]): it has to run on a cluster for that" in told[0].detail
-    check(world, 30)
+    check_counting(world, 30)
     assert world.state().settings == {}
 
 
@@ -293,27 +165,27 @@ def test_executors_where_there_are_none_are_refused(world: World) -> None:
 def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> None:
     world.put_ids("live", 2, 10)
     change = Reconfiguration().assign_workload("live", max_files_per_batch=3, trigger_interval="200ms")
-    change.assign_resources("counts", pool_weight=3).assign_execution_logic("counts", another(world, "v2"))
+    change.assign_resources("counts", pool_weight=3).assign_execution_logic("counts", counting_version(world, "v2"))
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(20)
         told.append(script.change(change))
         script.put(30, files=8)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
-    check(world, 110)
+    check_counting(world, 110)
     assert 10 < most_rows(world, after=0) <= 30, "up to three files at once, as many as were there; one before"
     so_far = world.records("live")[-1][0]
     (done,) = world.state().reconfigurations
     assert set(done.took) == {"live", "counts"}
 
-    with Script(world, lambda script: script.put(110, files=8)):
+    with UserScript(world, lambda script: script.put(110, files=8)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
-    check(world, 190)
+    check_counting(world, 190)
     assert 10 < most_rows(world, after=so_far) <= 30
 
 
@@ -339,14 +211,14 @@ def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: 
     told: list[RequestOutcome] = []
     so_far: list[int] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= 20, "released rows")
         told.append(script.change(Reconfiguration().assign_workload("live", **{limit: 1})))
         so_far.append(world.records("live")[-1][0])
         world.put_ids("live", 6, 10, start=20)
         wait_until(lambda: world.released_count() >= 80 or world.state().status != "RUNNING", "the others")
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(job)
     assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
     assert world.released_ids() == list(range(80))
@@ -382,25 +254,25 @@ def test_r21_a_driver_that_dies_behind_the_decision_leaves_it_to_the_next(world:
     world.put_ids("live", 2, 10)
     changes = Reconfiguration()
     if change == "logic":
-        changes.assign_execution_logic("marked", another(world, "v2"))
+        changes.assign_execution_logic("marked", counting_version(world, "v2"))
     else:
         changes.assign_workload("counts", state_partitions=5)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(20)
         script.client.reconfigure(changes)
         wait_until(lambda: script.client.look().reconfigured == 1, "the decision")
 
-    with pytest.raises(JournalUnwritableError), Script(world, work, end="nothing"):
+    with pytest.raises(JournalUnwritableError), UserScript(world, work, end="nothing"):
         world.run(counting(world), storage=dying_behind(world, '"Reconfigured"'))
     assert world.state().reconfigured == 1
-    with Script(world, lambda script: script.put(30)):
+    with UserScript(world, lambda script: script.put(30)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
-    check(world, 40)
+    check_counting(world, 40)
     (told,) = world.state().reconfigurations
     assert (told.outcome.result.value, dict(told.took)) == ("accepted", {}), "decided, and not seen through"
     if change == "logic":
         assert {row["by"] for row in world.released() if row["id"] >= 30} == {"two"}
     else:
-        assert cut_into(world) == 5
+        assert state_partitions(world) == 5

@@ -24,10 +24,9 @@ from airflow_provider_ckpt.spark.task import trials
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.counting_job import UserScript, check_counting, committed_folder, counting, state_partitions
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
-from tests.spark.test_reconfiguring import Script, check, counting, cut_into
-from tests.spark.test_reconfiguring_deaths import last_folder
 from tests.support.waiting import wait_until
 
 
@@ -57,30 +56,30 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
     told: list[RequestOutcome] = []
     successors: list[str] = []
 
-    def second(script: Script) -> None:
+    def second(script: UserScript) -> None:
         wait_until(lambda: (state := script.client.look()).epoch == 2 and state.status == "RUNNING", "the second")
         script.put(20)
         told.append(script.change(cut(3)))
         script.put(30)
 
     def succeed() -> None:
-        with Script(world, second):
+        with UserScript(world, second):
             successors.append(world.run(counting(world)).status)
 
-    def first(script: Script) -> None:
+    def first(script: UserScript) -> None:
         script.put(10)
         script.client.reconfigure(cut(5))
 
     storage = HookedStorage(world.storage, half_way(succeed))
-    with pytest.raises(OvertakenError), Script(world, first, end="nothing"):
+    with pytest.raises(OvertakenError), UserScript(world, first, end="nothing"):
         world.run(counting(world), storage=storage)
     assert (successors, [one.result.value for one in told]) == (["STOPPED"], ["completed"]), told
     assert world.state().settings["counts"].state_partitions == 3
-    with Script(world, lambda script: script.put(40)):
+    with UserScript(world, lambda script: script.put(40)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
-    check(world, 50)
-    assert cut_into(world) == 3
+    check_counting(world, 50)
+    assert state_partitions(world) == 3
 
 
 def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +91,7 @@ def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.Cap
         begun.set()
         assert gate.wait(120)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         asked = script.client.reconfigure(cut(3))
         try:
@@ -109,11 +108,11 @@ def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.Cap
         told.append(outcome)
         script.put(20)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world), storage=HookedStorage(world.storage, half_way(hold)))
     assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
-    check(world, 30)
-    assert cut_into(world) == 3
+    check_counting(world, 30)
+    assert state_partitions(world) == 3
     assert "RUNNING" in capsys.readouterr().out
 
 
@@ -138,25 +137,25 @@ def test_r1_a_batch_that_nobody_published_is_before_the_state_is_cut(world: Worl
     world.put_ids("live", 1, 10)
     dead = threading.Event()
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         dead.set()
         world.put_ids("live", 1, 10, 20)
 
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(counting(world), storage=Unpublished(world.storage, dead))
     assert run.status == "RESTARTING"
     published = [record.batch_id for _, record in world.records("counts") if isinstance(record, Batch)]
-    committed = last_folder(world).newest_commit()
+    committed = committed_folder(world).newest_commit()
     assert committed is not None
     assert committed > published[-1]
     journal = Journal(world.storage, world.job_id)
     journal.claim("decides", Worker(), time.time())
     journal.write(Reconfigured(1, {"counts": VertexSettings(state_partitions=5)}, time.time()))
-    with Script(world, lambda script: script.put(30)):
+    with UserScript(world, lambda script: script.put(30)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
-    check(world, 40)
-    assert cut_into(world) == 5
+    check_counting(world, 40)
+    assert state_partitions(world) == 5
     batches = [record.batch_id for _, record in world.records("counts") if isinstance(record, Batch)]
     assert committed in batches

@@ -13,16 +13,20 @@ from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.spark.task import trials
-from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
-from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
+from tests.spark.counting_job import (
+    UserScript,
+    check_counting,
+    committed_folder,
+    counting,
+    counting_version,
+    state_partitions,
+)
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import mixed, windows
-from tests.spark.test_reconfiguring import Script, another, check, counting, cut_into
 from tests.support.waiting import wait_until
 
 
@@ -48,12 +52,6 @@ def dying_at(world: World, matches: Callable[[str, str], bool]) -> HookedStorage
     return HookedLists(world.storage, hook)
 
 
-def last_folder(world: World, vertex: str = "counts") -> SparkFolder:
-    attempts = [record.attempt for _, record in world.records(vertex) if isinstance(record, Open)]
-    folders = AttemptFolders(world.storage, f"job/vertices/{vertex}/0/spark")
-    return next(f for a in reversed(attempts) if (f := folders.folder(a)).newest_commit() is not None)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before the cut", "in the cut", "behind the cut", "behind the cut, restored"])
 def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, moment: str) -> None:
@@ -70,14 +68,14 @@ def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, m
         # the last verb of an attempt before it starts its query
         return verb == "list" and path.endswith("/trial") and decided()
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(20)
         script.client.reconfigure(Reconfiguration().assign_workload("counts", state_partitions=5))
 
-    with pytest.raises(CkptError), Script(world, work, end="nothing"):
+    with pytest.raises(CkptError), UserScript(world, work, end="nothing"):
         world.run(counting(world), storage=dying_at(world, matches), restart_attempts=0)
     assert world.state().reconfigured == 1
-    folder = last_folder(world)
+    folder = committed_folder(world)
     if moment == "in the cut":
         cut = folder.newest_commit()
         assert folder.state_partitions() == 5
@@ -86,11 +84,11 @@ def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, m
         if folder.storage.exists(crc):
             folder.storage.delete(crc)
     given: dict[str, Any] = {"restore": "latest"} if moment.endswith("restored") else {}
-    with Script(world, lambda script: script.put(30)):
+    with UserScript(world, lambda script: script.put(30)):
         again = world.run(counting(world), **given)
     assert again.status == "STOPPED", again.cause
-    check(world, 40)
-    assert cut_into(world) == 5
+    check_counting(world, 40)
+    assert state_partitions(world) == 5
     assert not list(world.root.rglob("trial/*"))
 
 
@@ -99,21 +97,21 @@ def test_state_is_cut_again_before_a_row_comes_in(world: World) -> None:
     world.put_ids("live", 2, 10)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(20)
         told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=5)))
         told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
         told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=4)))
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert [one.result.value for one in told] == ["completed"] * 3
-    with Script(world, lambda script: script.put(30)):
+    with UserScript(world, lambda script: script.put(30)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
-    check(world, 40)
-    assert cut_into(world) == 4
+    check_counting(world, 40)
+    assert state_partitions(world) == 4
 
 
 def test_windows_whose_state_was_cut_fire_with_a_drain(world: World) -> None:
@@ -121,7 +119,7 @@ def test_windows_whose_state_was_cut_fire_with_a_drain(world: World) -> None:
     world.put_ids("live", 1, 10, 100)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: len(world.state().dropped) > 0, "history that is dropped")
         told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
         world.put_ids("live", 1, 10, 110)
@@ -129,7 +127,7 @@ def test_windows_whose_state_was_cut_fire_with_a_drain(world: World) -> None:
         told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=2)))
         world.request("drain")
 
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(windows(world))
     assert run.status == "FINISHED", run.cause
     assert world.released_ids() == [0, 10, 100, 110]
@@ -141,7 +139,7 @@ def test_history_in_the_query_is_read_once_whatever_limits_it_is_given_meanwhile
     world.put_ids("live", 2, 10, 1000)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() > 10, "rows")
         told.append(script.change(Reconfiguration().assign_workload("history", max_bytes_per_batch=3000)))
         told.append(script.change(Reconfiguration().assign_workload("history", max_files_per_batch=3)))
@@ -151,7 +149,7 @@ def test_history_in_the_query_is_read_once_whatever_limits_it_is_given_meanwhile
         wait_until(lambda: world.released_count() >= 140, "rows")
         world.request("drain")
 
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(mixed(world))
     assert run.status == "FINISHED", run.cause
     assert world.released_ids() == [*range(100), *range(1000, 1040)]
@@ -159,14 +157,16 @@ def test_history_in_the_query_is_read_once_whatever_limits_it_is_given_meanwhile
 
 def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_that_is_gone(world: World) -> None:
     world.put_ids("live", 1, 10)
-    bad = another(world, "bad", marked='return rows.withColumn("by", F.raise_error(F.lit("bad row")).cast("string"))')
+    bad = counting_version(
+        world, "bad", marked='return rows.withColumn("by", F.raise_error(F.lit("bad row")).cast("string"))'
+    )
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         script.change(Reconfiguration().assign_execution_logic("marked", bad))
         world.put_ids("live", 1, 10, 20)
 
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(counting(world), restart_attempts=1, restart_delay=0.1)
     assert run.status == "RESTARTING"
     Path(bad.removesuffix(":job")).unlink()
@@ -174,11 +174,11 @@ def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_th
         world.run(counting(world))
     way_out = f"ckpt reconfigure {world.job_id} marked.logic=declared --root {world.root} --next-run"
     assert str(refused.value).endswith(way_out)
-    another(world, "bad")
-    with Script(world, lambda script: script.put(30)):
+    counting_version(world, "bad")
+    with UserScript(world, lambda script: script.put(30)):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    check(world, 40)
+    check_counting(world, 40)
 
 
 @pytest.mark.slow
@@ -186,31 +186,31 @@ def test_the_cut_holds_whatever_the_session_says_later(world: World, spark: Spar
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=5)))
 
-    with Script(world, work):
+    with UserScript(world, work):
         world.run(counting(world))
     before = str(spark.conf.get("spark.sql.shuffle.partitions"))
     spark.conf.set("spark.sql.shuffle.partitions", "7")
     try:
-        with Script(world, lambda script: script.put(20)):
+        with UserScript(world, lambda script: script.put(20)):
             again = world.run(counting(world))
         assert again.status == "STOPPED", again.cause
-        assert cut_into(world) == 5
+        assert state_partitions(world) == 5
 
-        def more(script: Script) -> None:
+        def more(script: UserScript) -> None:
             told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=7)))
             script.put(30)
 
-        with Script(world, more):
+        with UserScript(world, more):
             again = world.run(counting(world))
         assert again.status == "STOPPED", again.cause
-        assert cut_into(world) == 7
+        assert state_partitions(world) == 7
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
-    check(world, 40)
+    check_counting(world, 40)
 
 
 def test_a_function_that_never_returns_keeps_the_job_from_nothing(
@@ -222,9 +222,9 @@ def test_a_function_that_never_returns_keeps_the_job_from_nothing(
     waits += '                return rows.withColumn("by", F.lit("two"))'
     world.put_ids("live", 1, 10)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
-        reference = another(world, "v2", marked=waits)
+        reference = counting_version(world, "v2", marked=waits)
         told.append(script.change(Reconfiguration().assign_execution_logic("marked", reference)))
         script.put(20)
         script.client.stop()
@@ -233,12 +233,12 @@ def test_a_function_that_never_returns_keeps_the_job_from_nothing(
         finally:
             gate.touch()
 
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(counting(world), checkpoint_timeout=3)
         ended.touch()
     assert run.status == "STOPPED", run.cause
     assert "had not made its new query within 3 s" in told[0].detail
-    check(world, 30)
+    check_counting(world, 30)
 
 
 @pytest.mark.slow
@@ -251,20 +251,22 @@ def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
     waits += '                return rows.withColumn("by", F.lit("two"))'
     world.put_ids("live", 1, 10)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         try:
             for name, marked in (("v2", waits), ("v3", "")):
-                change = Reconfiguration().assign_execution_logic("marked", another(world, name, marked=marked))
+                change = Reconfiguration().assign_execution_logic(
+                    "marked", counting_version(world, name, marked=marked)
+                )
                 told.append(script.change(change))
         finally:
             gate.touch()
         wait_until(lambda: script.change(change).took_place, "a change behind it")
         script.put(20)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world), checkpoint_timeout=3)
     assert run.status == "STOPPED", run.cause
     assert "had not made its new query within 3 s" in told[0].detail
     assert "what was tried before has not returned yet" in told[1].detail
-    check(world, 30)
+    check_counting(world, 30)

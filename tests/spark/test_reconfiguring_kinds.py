@@ -13,10 +13,10 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from tests.spark.counting_job import UserScript
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
-from tests.spark.test_reconfiguring import Script
-from tests.spark.test_stateful import running
+from tests.spark.running_count import running_count
 from tests.support.waiting import wait_until
 
 Make = Callable[[DataFrame, DataFrame], DataFrame]
@@ -59,13 +59,13 @@ def test_state_without_keys_is_not_cut(world: World, make: Make) -> None:
     def top() -> int:
         return max((row["n"] for row in world.released()), default=0)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: top() == 30, "30 counted")
         told.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=5)))
         world.put_ids("live", 1, 10, 30)
         wait_until(lambda: top() == 40, "40 counted")
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(one_query(world, make, output_mode="update" if make is whole else "complete"))
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "failed"
@@ -87,7 +87,7 @@ def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
     world.put_ids("other", 1, 10)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= 10, "rows")
         for parts, start in ((5, 20), (2, 30)):
             told.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=parts)))
@@ -95,16 +95,16 @@ def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
             world.put_ids("live", 1, 10, start)
             wait_until(lambda: world.released_count() >= start, "rows")  # noqa: B023
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(one_query(world, make))
     assert run.status == "STOPPED", run.cause
 
-    def more(script: Script) -> None:
+    def more(script: UserScript) -> None:
         world.put_ids("other", 2, 10, 30)
         world.put_ids("live", 1, 10, 40)
         wait_until(lambda: world.released_count() >= 50, "rows")
 
-    with Script(world, more):
+    with UserScript(world, more):
         run = world.run(one_query(world, make))
     assert run.status == "STOPPED", run.cause
     assert world.released_ids() == list(range(50))
@@ -123,14 +123,14 @@ def test_state_of_a_python_function_is_cut_anew(world: World) -> None:
             best[row["k"]] = max(best.get(row["k"], 0), row["id"])
         return sum(best.values())
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         wait_until(lambda: total() == 21, "rows")
         told.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=5)))
         world.put_ids("live", 1, 10, 20)
         wait_until(lambda: total() == 31, "rows")
 
-    with Script(world, work):
-        run = world.run(one_query(world, lambda rows, others: running(rows.unionByName(others))))
+    with UserScript(world, work):
+        run = world.run(one_query(world, lambda rows, others: running_count(rows.unionByName(others))))
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "completed"
 
@@ -156,14 +156,14 @@ def test_a_limit_that_was_given_for_files_that_are_over_is_in_the_way_of_no_othe
 
     job.sink("out", both, FileSink(world.path("out")))
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         limit = Reconfiguration().assign_workload("both", max_files_per_batch=1)
         told.append(script.change(limit))
         wait_until(lambda: bool(world.state().dropped), "a source that is dropped")
         told.append(script.change(Reconfiguration().assign_resources("both", pool_weight=2)))
         told.append(script.change(Reconfiguration().assign_workload("both", max_files_per_batch=2)))
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(job)
     assert run.status == "STOPPED", run.cause
     assert [one.result.value for one in told] == ["completed", "completed", "failed"], told

@@ -12,8 +12,8 @@ from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from tests.spark.counting_job import UserScript, check_counting, counting, counting_version
 from tests.spark.harness import World
-from tests.spark.test_reconfiguring import Script, another, check, counting
 from tests.support.waiting import wait_until
 
 FAILS = 'return rows.withColumn("by", F.raise_error(F.lit("bad row")).cast("string"))'
@@ -31,7 +31,7 @@ def with_helper(
     place.mkdir(exist_ok=True)
     (place / "marks_of_this_test.py").write_text(f"NAME = {name!r}\n\ndef mark(i):\n    return NAME\n")
     marked = f'return rows.withColumn("by", {mark})'
-    path = Path(another(world, f"{folder}/v", marked=marked).removesuffix(":job"))
+    path = Path(counting_version(world, f"{folder}/v", marked=marked).removesuffix(":job"))
     path.write_text("import marks_of_this_test\n" + path.read_text())
     return f"{path}:job"
 
@@ -54,7 +54,7 @@ def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_ag
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(script.change(assign(with_helper(world, "a", "first"))))
         script.put(20)
@@ -66,12 +66,12 @@ def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_ag
         script.put(50)
         told.append(script.change(assign(again)))
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert [one.result.value for one in told] == ["completed"] * 4, told
     assert "nothing had to be changed: what is read of marked is what runs" in told[-1].detail
-    check(world, 60)
+    check_counting(world, 60)
     assert by(world) == ["one", "one", "first", "second", "second", "mended"]
     assert "marks_of_this_test" not in sys.modules
 
@@ -80,7 +80,7 @@ def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_ag
 def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_file(world: World) -> None:
     world.put_ids("live", 1, 10)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         script.change(assign(with_helper(world, "a", "first")))
         script.put(20)
@@ -89,18 +89,18 @@ def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_
         script.change(Reconfiguration().assign_workload("marked", trigger_interval="10ms"))
         script.put(30)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert by(world) == ["one", "one", "first", "first"]
     assert run.of("warning") == []
 
-    with Script(world, lambda script: script.put(40)):
+    with UserScript(world, lambda script: script.put(40)):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     (told,) = run.of("warning")
     assert "is not what it was when it was assigned" in told["message"]
-    check(world, 50)
+    check_counting(world, 50)
     assert by(world)[-1] == "mended"
 
 
@@ -110,21 +110,21 @@ def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read
     assigned, edited = 'return rows.withColumn("by", F.lit("two"))', 'return rows.withColumn("by", F.lit("three"))'
     told: list[RequestOutcome] = []
 
-    def first(script: Script) -> None:
+    def first(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(assign(another(world, "v", marked=assigned))))
+        told.append(script.change(assign(counting_version(world, "v", marked=assigned))))
         script.put(20)
 
-    def second(script: Script) -> None:
+    def second(script: UserScript) -> None:
         script.put(30)
-        told.append(script.change(assign(another(world, "v", marked=assigned))))
+        told.append(script.change(assign(counting_version(world, "v", marked=assigned))))
         script.put(40)
 
     for work in (first, second):
-        with Script(world, work):
+        with UserScript(world, work):
             run = world.run(counting(world))
         assert run.status == "STOPPED", run.cause
-        another(world, "v", marked=edited)
+        counting_version(world, "v", marked=edited)
     assert all(one.took_place for one in told), told
     assert by(world) == ["one", "one", "two", "three", "two"]
 
@@ -132,30 +132,30 @@ def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read
 @pytest.mark.slow
 def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job(world: World) -> None:
     world.put_ids("live", 1, 10)
-    bad = another(world, "bad", marked=FAILS)
+    bad = counting_version(world, "bad", marked=FAILS)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         script.change(assign(bad))
         world.put_ids("live", 1, 10, 20)
 
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(counting(world), restart_attempts=1, restart_delay=0.1)
     assert run.status == "RESTARTING"
     client = JobClient(str(world.root), world.job_id)
     state = client.assign_for_next_run(assign(None))
     assert (state.settings, state.reconfigured, state.status) == ({}, 2, "RESTARTING")
-    with Script(world, lambda script: script.put(30)):
+    with UserScript(world, lambda script: script.put(30)):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    client.assign_for_next_run(assign(another(world, "v2")))
-    with Script(world, lambda script: script.put(40)):
+    client.assign_for_next_run(assign(counting_version(world, "v2")))
+    with UserScript(world, lambda script: script.put(40)):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    check(world, 50)
+    check_counting(world, 50)
     assert by(world) == ["one", "one", "one", "one", "two"]
-    another(world, "v2", marked='return rows.withColumn("by", F.lit("three"))')
-    with Script(world, lambda script: script.put(50)):
+    counting_version(world, "v2", marked='return rows.withColumn("by", F.lit("three"))')
+    with UserScript(world, lambda script: script.put(50)):
         run = world.run(counting(world))
     assert any("is not what it was when it was assigned" in line["message"] for line in run.of("warning"))
 
@@ -165,22 +165,22 @@ def test_a_function_is_that_of_the_job_again(world: World) -> None:
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
 
-    def first(script: Script) -> None:
+    def first(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(assign(another(world, "v2"))))
+        told.append(script.change(assign(counting_version(world, "v2"))))
         script.put(20)
 
-    def second(script: Script) -> None:
+    def second(script: UserScript) -> None:
         script.put(30)
         told.append(script.change(assign(None)))
         script.put(40)
 
     for work in (first, second):
-        with Script(world, work):
+        with UserScript(world, work):
             run = world.run(counting(world))
         assert run.status == "STOPPED", run.cause
     assert [one.result.value for one in told] == ["completed"] * 2, told
-    check(world, 50)
+    check_counting(world, 50)
     assert by(world) == ["one", "one", "two", "two", "one"]
     assert world.state().settings == {}
 
@@ -199,20 +199,20 @@ def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
     job.sink("counted", job.operators["counts"], _sink(world, "counted"))
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(assign(another(world, "v2"))))
+        told.append(script.change(assign(counting_version(world, "v2"))))
         script.put(20)
         told.append(script.change(assign(own)))
         script.put(30)
         told.append(script.change(assign(with_helper(world, "own", "mended", literal))))
         script.put(40)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(job)
     assert run.status == "STOPPED", run.cause
     assert [one.result.value for one in told] == ["completed"] * 3, told
-    check(world, 50)
+    check_counting(world, 50)
     assert by(world) == ["own", "own", "two", "own", "mended"]
 
 
@@ -226,20 +226,20 @@ def test_a_version_reads_the_parameters_of_the_run(world: World) -> None:
     world.put_ids("live", 1, 10)
     job = counting(world)
     told: list[RequestOutcome] = []
-    reference = another(world, "v2", marked='return rows.withColumn("by", F.lit(day))')
+    reference = counting_version(world, "v2", marked='return rows.withColumn("by", F.lit(day))')
     path = Path(reference.removesuffix(":job"))
     text = path.read_text()
     missing = path.with_name("v3.py")
     path.write_text(text.replace('Job("counting")\n', 'Job("counting")\nday = job.param("day")\n'))
     missing.write_text(text.replace('Job("counting")\n', 'Job("counting")\nday = job.param("night")\n'))
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(script.change(assign(f"{missing}:job")))
         told.append(script.change(assign(reference)))
         script.put(20)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(job, params={"day": "friday"})
     assert run.status == "STOPPED", run.cause
     assert [one.result.value for one in told] == ["failed", "completed"], told
@@ -254,20 +254,20 @@ def test_a_queries_functions_are_called_once_for_a_change(world: World, ends: st
     calls = Path(world.path("calls")) / "made"
     count = f'open({str(calls)!r}, "a").write("x")'
     fails = "" if ends == "completed" else "; raise ValueError('no')"
-    reference = another(world, "v2", marked=f'{count}{fails}; return rows.withColumn("by", F.lit("two"))')
+    reference = counting_version(world, "v2", marked=f'{count}{fails}; return rows.withColumn("by", F.lit("two"))')
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(script.change(assign(reference)))
         script.put(20)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == ends
     assert calls.read_text() == "x"
-    check(world, 30)
+    check_counting(world, 30)
 
 
 HOLD = """
@@ -284,12 +284,12 @@ def test_a_batch_that_does_not_end_holds_a_change_for_the_checkpoint_timeout(wor
     """The other queries run unchanged, and so does this one when its batch ends."""
     gate = Path(world.path("gate")) / "open"
     marked = 'return rows.withColumn("by", F.udf(hold, "string")("id"))'
-    path = Path(another(world, "v2", marked=marked).removesuffix(":job"))
+    path = Path(counting_version(world, "v2", marked=marked).removesuffix(":job"))
     path.write_text(path.read_text() + HOLD.format(gate=str(gate)))
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(script.change(assign(f"{path}:job")))
         world.put_ids("live", 1, 10, 20)
@@ -303,16 +303,16 @@ def test_a_batch_that_does_not_end_holds_a_change_for_the_checkpoint_timeout(wor
         script.put(30)
         told.append(script.change(Reconfiguration().assign_workload("marked", trigger_interval="10ms")))
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world), checkpoint_timeout=8)
     assert run.status == "STOPPED", run.cause
     assert [one.result.value for one in told] == ["completed", "failed", "completed"], told
     assert "marked/0 did not stand still within 8 s" in told[1].detail, told[1]
-    check(world, 40)
+    check_counting(world, 40)
 
 
 def _reading_less(world: World) -> str:
-    path = Path(another(world, "less").removesuffix(":job"))
+    path = Path(counting_version(world, "less").removesuffix(":job"))
     path.write_text(path.read_text().replace('/live")', '/live").where("id < 30")'))
     return f"{path}:job"
 
@@ -331,17 +331,17 @@ def _is_in_batch(world: World) -> bool:
 def test_a_function_over_state_is_tried_on_what_a_micro_batch_has_left_and_not_before(world: World) -> None:
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
-        change = Reconfiguration().assign_execution_logic("counts", another(world, "v2"))
+    def work(script: UserScript) -> None:
+        change = Reconfiguration().assign_execution_logic("counts", counting_version(world, "v2"))
         told.append(script.change(change))
         script.put(0)
         told.append(script.change(change))
         script.put(10)
 
     world.path("live")
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert "no micro-batch of it is committed yet" in told[0].detail
     assert told[1].result.value == "completed", told[1]
-    check(world, 20)
+    check_counting(world, 20)

@@ -23,16 +23,16 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.testing.crash import WrappedStorage
-from tests.spark.faults import BATCH, END, DiesAt, Fault, FaultyStorage, HookedEntries, HookedStorage
+from tests.spark.faults import BATCH, END, Fault, FaultyStorage, HookedEntries, HookedStorage, RefusedEntries
 from tests.spark.harness import Run, World
 from tests.spark.jobs import IDS
-from tests.spark.test_split_sources import Read, ids_of, splits
+from tests.spark.split_jobs import SplitReader, ids_of, splits
 from tests.support.waiting import wait_until
 
 GIVEN = splits(6)
 
 
-def job_of(world: World, read: Read, *, sinks: bool = True) -> Job:
+def job_of(world: World, read: SplitReader, *, sinks: bool = True) -> Job:
     """Return the job parts (by split) -> clean -> report.
 
     A vertex without a sink is finished as soon as it is at its end.
@@ -56,9 +56,9 @@ def job_of(world: World, read: Read, *, sinks: bool = True) -> Job:
     return job
 
 
-def dies(world: World, read: Read, vertex: str = "report", text: str = BATCH, *, sinks: bool = True) -> None:
+def dies(world: World, read: SplitReader, vertex: str = "report", text: str = BATCH, *, sinks: bool = True) -> None:
     """Let the driver lose its storage when the vertex publishes, or at an entry with another ``text``."""
-    died = world.run(job_of(world, read, sinks=sinks), storage=DiesAt(world.storage, vertex, text))
+    died = world.run(job_of(world, read, sinks=sinks), storage=RefusedEntries(world.storage, vertex, text))
     assert died.status == "RESTARTING"
     assert world.state().last_completed == 0
 
@@ -87,7 +87,7 @@ def restarted(world: World) -> dict[str, int | None]:
     return {one.subtask: None if one.splits is None else size(one.splits) for one in found.reset}
 
 
-def ends(world: World, read: Read, *, sinks: bool = True) -> Run:
+def ends(world: World, read: SplitReader, *, sinks: bool = True) -> Run:
     """Run the job to its end and check that all rows are released once.
 
     The driver plans with the first remaining split, if there is one.
@@ -100,7 +100,7 @@ def ends(world: World, read: Read, *, sinks: bool = True) -> Run:
 
 
 def test_what_is_finished_is_kept(world: World) -> None:
-    read = Read()
+    read = SplitReader()
     dies(world, read)
     read.asked.clear()
     there = JobClient(world.storage, world.job_id).get_partition_with_metrics()
@@ -121,7 +121,7 @@ def test_what_is_finished_is_kept(world: World) -> None:
 @pytest.mark.slow
 def test_without_recovery_the_job_begins_anew(world: World) -> None:
     """Flink's option for this is ``execution.batch.job-recovery.enabled: false``."""
-    read = Read()
+    read = SplitReader()
     dies(world, read)
     read.asked.clear()
     run = world.run(job_of(world, read), batch_recovery=False)
@@ -150,14 +150,16 @@ def test_a_job_in_batch_mode_goes_back_to_its_last_checkpoint(world: World, dies
 
     It must not ask for Spark folders, because a batch job has none.
     """
-    read = Read()
+    read = SplitReader()
     with suppress(TransientError):
         world.run(job_of(world, read), storage=NoRelease(world.storage))
     assert (world.state().last_completed, world.state().last_released) == (1, 0)
     read.asked.clear()
     if dies_again:
         with suppress(TransientError):
-            world.run(job_of(world, read), storage=DiesAt(world.storage, "report", '"type": "Open"'), restore="chk-1")
+            world.run(
+                job_of(world, read), storage=RefusedEntries(world.storage, "report", '"type": "Open"'), restore="chk-1"
+            )
         assert world.state().restored == 1
     run = world.run(job_of(world, read), restore="chk-1")
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -171,7 +173,7 @@ def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: W
 
     The bug reported each run as one to retry.
     """
-    read = Read()
+    read = SplitReader()
     expected = world.put_ids("history", 3, 1)
     with suppress(TransientError):
         world.run(job_of(world, read), storage=NoRelease(world.storage))
@@ -191,7 +193,7 @@ def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: W
         job.sink("more_out", more, FileSink(world.path("more")))
         return job
 
-    died = world.run(with_more(), storage=DiesAt(world.storage, "more", BATCH))
+    died = world.run(with_more(), storage=RefusedEntries(world.storage, "more", BATCH))
     assert died.status == "RESTARTING"
     lost, *_ = results(world, "history")
     content = lost.read_bytes()
@@ -210,7 +212,7 @@ def test_what_has_finished_behind_a_vertex_that_waits_for_its_release_stays_so(w
     A vertex without a sink has FINISHED. The one before it has a sink and is only at its end. The bug refused each
     later run.
     """
-    read, job = Read(), Job("recovery")
+    read, job = SplitReader(), Job("recovery")
 
     @job.source(bounded=True, splits=GIVEN)
     def parts(reader: object, split: dict[str, object]) -> DataFrame:
@@ -238,7 +240,7 @@ def test_what_has_finished_behind_a_vertex_that_waits_for_its_release_stays_so(w
 
 def test_without_recovery_what_is_covered_is_not_done_again(world: World) -> None:
     """The driver dies between the final checkpoint and its release."""
-    read = Read()
+    read = SplitReader()
     with suppress(TransientError):
         world.run(job_of(world, read), storage=NoRelease(world.storage))
     assert (world.state().last_completed, world.state().last_released) == (1, 0)
@@ -249,7 +251,7 @@ def test_without_recovery_what_is_covered_is_not_done_again(world: World) -> Non
 
 
 def test_a_result_that_everybody_has_read_may_be_gone(world: World) -> None:
-    read = Read()
+    read = SplitReader()
     dies(world, read)
     for path in results(world, "parts"):
         path.unlink()
@@ -259,7 +261,7 @@ def test_a_result_that_everybody_has_read_may_be_gone(world: World) -> None:
 
 
 def test_who_made_a_result_that_is_gone_runs_again_and_nobody_else(world: World) -> None:
-    read = Read()
+    read = SplitReader()
     dies(world, read)
     results(world, "clean")[0].unlink()
     read.asked.clear()
@@ -270,7 +272,7 @@ def test_who_made_a_result_that_is_gone_runs_again_and_nobody_else(world: World)
 
 @pytest.mark.parametrize("how", ["gone", "emptied"])
 def test_of_splits_those_that_are_gone_are_read_again(world: World, how: str) -> None:
-    read = Read()
+    read = SplitReader()
     dies(world, read, "clean")
     lost = [of_split(world, name) for name in ("part-1", "part-4")]
     for path in lost:
@@ -284,7 +286,7 @@ def test_of_splits_those_that_are_gone_are_read_again(world: World, how: str) ->
 @pytest.mark.parametrize("sinks", [True, False], ids=["at its end", "finished"])
 def test_upwards_from_what_is_wanted(world: World, sinks: bool) -> None:
     """The output of clean is lost, so its input is needed again. One split of that input is lost, too."""
-    read = Read()
+    read = SplitReader()
     dies(world, read, sinks=sinks)
     assert ("clean/0" in world.state().finished) is not sinks
     of_split(world, "part-3").unlink()
@@ -299,7 +301,7 @@ def test_upwards_from_what_is_wanted(world: World, sinks: bool) -> None:
 
 
 def test_what_goes_while_the_job_runs_is_made_again_by_the_next_run(world: World) -> None:
-    read = Read()
+    read = SplitReader()
 
     def lose() -> None:
         if results(world, "parts"):
@@ -316,7 +318,7 @@ def test_what_goes_while_the_job_runs_is_made_again_by_the_next_run(world: World
 def test_an_end_that_an_overtaken_driver_writes_in_the_midst_of_a_recovery_hides_no_lost_split(world: World) -> None:
     """The bug completed and released the job without the split."""
 
-    read = Read()
+    read = SplitReader()
     dies(world, read, "parts", END)
     of_split(world, "part-3").unlink()
     overtaken = [SubtaskLog(world.storage, subtask_log_path(world.job_id, "parts", number)) for number in (0, 1)]
@@ -374,7 +376,7 @@ def test_a_checkpoint_that_covers_nothing_does_not_keep_a_result_from_being_made
     first = world.run(job(), storage=NothingPublished(world.storage), mode="streaming", checkpoint_interval=0.1)
     assert first.status == "RESTARTING"
     assert world.state().last_completed > 0
-    second = world.run(job(), storage=DiesAt(world.storage, "report", BATCH), mode="batch")
+    second = world.run(job(), storage=RefusedEntries(world.storage, "report", BATCH), mode="batch")
     assert second.of("anew")
     for path in results(world, "clean"):
         path.unlink()
@@ -382,14 +384,14 @@ def test_a_checkpoint_that_covers_nothing_does_not_keep_a_result_from_being_made
     assert world.released_ids() == sorted(expected)
 
 
-def with_more(world: World, read: Read, operator: str) -> Job:
+def with_more(world: World, read: SplitReader, operator: str) -> Job:
     job = job_of(world, read)
     job.sink("more", operator, FileSink(world.path("more")))
     return job
 
 
 def test_a_sink_that_is_added_gets_what_is_run_again_and_nobody_is_told_otherwise(world: World) -> None:
-    read = Read()
+    read = SplitReader()
     dies(world, read)
     results(world, "clean")[0].unlink()
     run = world.run(with_more(world, read, "clean"))
@@ -400,7 +402,7 @@ def test_a_sink_that_is_added_gets_what_is_run_again_and_nobody_is_told_otherwis
 
 def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World) -> None:
     """The bug handed out no splits to the subtask, which waited forever."""
-    read = Read()
+    read = SplitReader()
     dies(world, read)
     vertices = world.root / world.job_id / "vertices"
     shutil.rmtree(vertices / "clean")
@@ -419,7 +421,7 @@ def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World
 def test_whoever_dies_in_a_recovery_is_followed_by_one_that_does_it_again(world: World) -> None:
     """The test tries every verb of the recovery, until the lost split is read again."""
     for at in range(1, 100):
-        read, lost = Read(), World(world.base / f"at-{at}")
+        read, lost = SplitReader(), World(world.base / f"at-{at}")
         dies(lost, read, "clean")
         of_split(lost, "part-2").unlink()
         read.asked.clear()

@@ -26,14 +26,14 @@ from airflow_provider_ckpt.storage.layout import journal_path
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import Line, World
-from tests.spark.test_split_sources import (
-    Read,
-    alone,
-    completed,
-    done,
+from tests.spark.split_jobs import (
+    SplitReader,
+    completed_splits,
+    done_splits,
     ids_of,
-    into_a_query,
-    into_a_sink,
+    only_splits,
+    query_of_splits,
+    sink_of_splits,
     splits,
 )
 from tests.support.waiting import wait_until
@@ -80,21 +80,21 @@ def graph_changes(world: World) -> list[ev.GraphChanged]:
     return [event for event in found if isinstance(event, ev.GraphChanged)]
 
 
-@pytest.mark.parametrize("make", [into_a_query, into_a_sink])
+@pytest.mark.parametrize("make", [query_of_splits, sink_of_splits])
 def test_more_subtasks_read_what_is_left_beside_a_live_feed(world: World, make: Callable[..., Any]) -> None:
     given = splits(14)
     asked = Asked(world, 3)
     live = world.put_ids("live", 1, 2, 1000)
-    raw = ["raw"] if make is into_a_sink else []
+    raw = ["raw"] if make is sink_of_splits else []
     rows = ids_of(given)
     drain = world.drain_at(len(rows) + (0 if raw else len(live)), *raw)
-    run = world.run(make(world, given, Read(then=asked), parallelism=1), drain)
+    run = world.run(make(world, given, SplitReader(then=asked), parallelism=1), drain)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 3")
     everything = world.released_ids() + (world.released_ids("raw") if raw else [])
     assert sorted(everything) == sorted([*rows, *live])
-    assert done(world, given, 3) == {one["id"] for one in given}
-    assert set(completed(world, 3).values()) == {0, 1, 2}
+    assert done_splits(world, given, 3) == {one["id"] for one in given}
+    assert set(completed_splits(world, 3).values()) == {0, 1, 2}
     state = world.state()
     assert (state.epoch, state.graph().vertex("parts").parallelism) == (1, 3)
     assert "parts" in state.finished_operators()
@@ -103,21 +103,21 @@ def test_more_subtasks_read_what_is_left_beside_a_live_feed(world: World, make: 
 def test_fewer_subtasks_read_what_is_left(world: World) -> None:
     given = splits(16)
     asked = Asked(world, 1)
-    run = world.run(into_a_query(world, given, Read(then=asked), parallelism=3), world.drain_at(48))
+    run = world.run(query_of_splits(world, given, SplitReader(then=asked), parallelism=3), world.drain_at(48))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 1")
     assert world.released_ids() == ids_of(given)
-    assert done(world, given, 3) == {one["id"] for one in given}
+    assert done_splits(world, given, 3) == {one["id"] for one in given}
 
 
 def test_in_batch_mode_the_consumer_begins_when_the_new_ones_have_ended_too(world: World) -> None:
     given = splits(14)
     asked = Asked(world, 3)
-    run = world.run(alone(world, given, Read(then=asked), parallelism=1))
+    run = world.run(only_splits(world, given, SplitReader(then=asked), parallelism=1))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 3")
     assert world.released_ids() == world.released_ids("raw") == ids_of(given)
-    assert set(completed(world, 3).values()) == {0, 1, 2}
+    assert set(completed_splits(world, 3).values()) == {0, 1, 2}
 
 
 def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(world: World) -> None:
@@ -130,15 +130,15 @@ def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(
             raise StorageTransientError(verb=verb, uri=path, reason="on purpose")
 
     storage = HookedStorage(world.storage, hook)
-    run = world.run(into_a_query(world, given, Read(then=asked), parallelism=1), storage=storage)
+    run = world.run(query_of_splits(world, given, SplitReader(then=asked), parallelism=1), storage=storage)
     assert run.status == "RESTARTING"
     assert "parts/" in str(run.cause)
     assert str(asked.answer).startswith("failed: the job is RESTARTING first; later runs go by it")
     assert len(graph_changes(world)) == 1
-    assert world.run(into_a_query(world, given, parallelism=1), world.drain_at(42)).status == "FINISHED"
+    assert world.run(query_of_splits(world, given, parallelism=1), world.drain_at(42)).status == "FINISHED"
     assert world.released_ids() == ids_of(given)
     assert world.state().graph().vertex("parts").parallelism == 3
-    assert len(set(completed(world, 3).values())) > 1
+    assert len(set(completed_splits(world, 3).values())) > 1
     assert world.state().plan is not None
     assert dict(world.state().plan.rescaled) == {"parts": 3}  # type: ignore[union-attr]
 
@@ -152,16 +152,18 @@ def test_r21_a_job_that_begins_anew_goes_by_the_change_too(world: World) -> None
         if "/parts/1/log" in path or "/parts/2/log" in path:
             raise StorageTransientError(verb=verb, uri=path, reason="on purpose")
 
-    died = world.run(alone(world, given, Read(then=asked), parallelism=1), storage=HookedStorage(world.storage, hook))
+    died = world.run(
+        only_splits(world, given, SplitReader(then=asked), parallelism=1), storage=HookedStorage(world.storage, hook)
+    )
     assert died.status == "RESTARTING"
     assert str(asked.answer).startswith("failed: the job is RESTARTING first; later runs go by it")
-    run = world.run(alone(world, given, parallelism=1), batch_recovery=False)
+    run = world.run(only_splits(world, given, parallelism=1), batch_recovery=False)
     assert (run.status, len(run.of("anew"))) == ("FINISHED", 1)
     assert world.released_ids() == world.released_ids("raw") == ids_of(given)
     plan = world.state().plan
     assert plan is not None
     assert dict(plan.rescaled) == {"parts": 3}
-    assert set(completed(world, 3).values()) == {0, 1, 2}
+    assert set(completed_splits(world, 3).values()) == {0, 1, 2}
 
 
 def test_r21_a_driver_that_gets_ready_while_the_graph_changes_gets_ready_anew(tmp_path: Path) -> None:
@@ -200,10 +202,10 @@ def test_a_stop_and_another_run_keep_the_number_until_another_one_is_declared(wo
             world.request("stop")
             stopped.set()
 
-    run = world.run(into_a_query(world, given, Read(then=then), parallelism=1), stop)
+    run = world.run(query_of_splits(world, given, SplitReader(then=then), parallelism=1), stop)
     assert run.status == "STOPPED"
-    read = Read()
-    run = world.run(into_a_query(world, given, read, parallelism=2), world.drain_at(60))
+    read = SplitReader()
+    run = world.run(query_of_splits(world, given, read, parallelism=2), world.drain_at(60))
     assert run.status == "FINISHED"
     assert world.released_ids() == ids_of(given)
     assert world.state().plan is not None

@@ -19,20 +19,16 @@ from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
-from tests.spark.faults import HookedStorage, at_prepared
+from tests.spark.faults import HookedStorage, at_prepared, fail_prepared
 from tests.spark.harness import Run, World
 from tests.spark.jobs import IDS, mixed
-from tests.spark.test_split_sources import Read, ids_of, into_a_query, splits
+from tests.spark.split_jobs import SplitReader, ids_of, query_of_splits, splits
 from tests.support.waiting import wait_until
 
 AGAIN: dict[str, Any] = {"restart_attempts": 3, "restart_delay": 0}
 
 
-def failing() -> None:
-    raise StorageTransientError(verb="replace", uri="prepared", reason="Input/output error")
-
-
-def times(number: int, act: Callable[[], None] = failing) -> Callable[[], None]:
+def times(number: int, act: Callable[[], None] = fail_prepared) -> Callable[[], None]:
     """Return a function that calls ``act`` at its first ``number`` calls, and does nothing after that."""
     left = [None] * number
 
@@ -61,7 +57,7 @@ def restarted(run: Run) -> list[str]:
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on(world: World, chain: bool, number: int) -> None:
     expected = world.put_ids("history", 3, 5) | world.put_ids("live", 3, 5, 1000)
-    storage = HookedStorage(world.storage, at_prepared("doubled", number, failing))
+    storage = HookedStorage(world.storage, at_prepared("doubled", number, fail_prepared))
     run = world.run(mixed(world, chain=chain), world.drain_at(len(expected)), storage=storage, **AGAIN)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
@@ -75,7 +71,7 @@ def test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on(world: W
 
 def test_consumers_of_a_query_that_begins_again_read_on_in_its_log(world: World) -> None:
     expected = world.put_ids("history", 4, 5) | world.put_ids("live", 2, 5, 1000)
-    storage = HookedStorage(world.storage, at_prepared("history", 2, failing))
+    storage = HookedStorage(world.storage, at_prepared("history", 2, fail_prepared))
     run = world.run(mixed(world, chain=False), world.drain_at(len(expected)), storage=storage, **AGAIN)
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
     assert restarted(run) == ["history/0"]
@@ -95,7 +91,7 @@ def test_the_others_commit_while_one_stands_still(world: World) -> None:
     def hook(verb: str, path: str) -> None:
         if "/doubled/0/prepared/" in path and verb == "replace" and not seen:
             seen.append(published())
-            failing()
+            fail_prepared()
         if "/doubled/0/log/" in path and verb == "create" and len(seen) == 1:
             seen.append(len(world.state().checkpoints))  # the open entry of its next attempt
             while published() <= seen[0]:
@@ -162,7 +158,7 @@ def test_r7_a_feed_that_could_not_be_written_is_written_by_the_next_attempt(worl
         if before < 5:
             failed.append(path)
             wait_until(lambda: world.newest_batch("history") > before, "another batch of the producer")
-            failing()
+            fail_prepared()
 
     job = mixed(world, chain=False)
     run = world.run(job, world.drain_at(len(expected | live)), storage=HookedStorage(world.storage, hook), **AGAIN)
@@ -187,7 +183,7 @@ def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:
         return found.select(F.date_format("w.start", "HH:mm").alias("minute"), "n", "s")
 
     job.sink("out", counts, FileSink(world.path("out")))
-    storage = HookedStorage(world.storage, at_prepared("counts", 4, failing))
+    storage = HookedStorage(world.storage, at_prepared("counts", 4, fail_prepared))
 
     def read_all() -> bool:
         return world.newest_batch("counts") >= 5
@@ -225,7 +221,7 @@ def test_one_that_fails_again_and_again_ends_the_run_and_the_next_run_goes_on(wo
 
     def hook(verb: str, path: str) -> None:
         if verb == "replace" and "/doubled/0/prepared/" in path:
-            failing()
+            fail_prepared()
 
     run = world.run(mixed(world), storage=HookedStorage(world.storage, hook), **AGAIN)
     assert run.status == "RESTARTING"
@@ -247,7 +243,7 @@ def test_of_those_that_fail_again_and_again_no_more_stays_than_of_the_last_two(w
     def fails_in(vertex: str) -> HookedStorage:
         def hook(verb: str, path: str) -> None:
             if verb == "replace" and f"/{vertex}/0/prepared/" in path:
-                failing()
+                fail_prepared()
 
         return HookedStorage(world.storage, hook)
 
@@ -287,7 +283,7 @@ def test_r23_a_vertex_of_a_batch_job_that_fails_is_run_again_alone(world: World,
 
 
 def test_a_split_that_fails_is_read_again_and_no_other_one(world: World) -> None:
-    given, read = splits(6), Read()
+    given, read = splits(6), SplitReader()
     fails = times(2, lambda: (_ for _ in ()).throw(ConnectionError("the service is down")))
 
     def then(split: str) -> None:
@@ -296,7 +292,7 @@ def test_a_split_that_fails_is_read_again_and_no_other_one(world: World) -> None
 
     read.then = then
     live = world.put_ids("live", 1, 5, 1000)
-    job = into_a_query(world, given, read)
+    job = query_of_splits(world, given, read)
     run = world.run(job, world.drain_at(len(live) + len(ids_of(given))), **AGAIN)
     assert run.status == "FINISHED"
     assert sorted(set(read.asked)) == sorted(split["id"] for split in given)

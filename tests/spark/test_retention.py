@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.jobmaster import retention
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import spark_folders
 from airflow_provider_ckpt.jobmaster.retention import (
     PURGE_AT,
@@ -23,113 +21,19 @@ from airflow_provider_ckpt.jobmaster.retention import (
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
+from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import journal_path, metadata_path, partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.retained_job import GRAPH, A, B, RetainedJob
 
-GRAPH = JobGraph(
-    (
-        JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True),
-        JobVertex("b", ("b",), (), (), ("out",), bounded=True),
-    ),
-    (JobEdge("a__b", "a", "b", "b"),),
-)
-A, B = GRAPH.subtasks
 LAST = 24
-
-
-class House:
-    """A job with one checkpoint for each batch.
-
-    Checkpoint *n* lies at position 2*n* of each log, after the batch at 2*n* - 1. The batch of "b" has read the batch
-    of "a".
-    """
-
-    def __init__(
-        self, storage: Storage, *, retained: int = 2, final_only: Collection[str] = (), graph: JobGraph = GRAPH
-    ) -> None:
-        self.storage, self.graph = storage, graph
-        journal = Journal(storage, "job")
-        journal.claim("t", Worker(), 0.0)
-        self.journal = OwnedJournal(journal)
-        self.logs = {name: SubtaskLog(storage, subtask_log_path("job", name.vertex, name.number)) for name in (A, B)}
-        for log in self.logs.values():
-            log.load()
-            log.open(AttemptId(1, 0, "1"))
-        self.retention = self.next_master(retained=retained, final_only=final_only)
-
-    def live(self, checkpoints: int, *, released: int | None = None) -> House:
-        """Complete the first ``checkpoints`` checkpoints. ``released``: the last one that is released (None: all)."""
-        for number in range(1, checkpoints + 1):
-            self.complete(number)
-            if released is None or number <= released:
-                self.journal.write(CheckpointReleased(number, 1.0, {}))
-            self.retention.completed(number)
-            self.retention._thread.submit(int).result()  # waits for its deletions
-        self.retention.close()
-        return self
-
-    def idle(self, checkpoints: range, *, released: int | None = None) -> None:
-        """Complete checkpoints without new data under a new driver. ``released``: later ones are released."""
-        self.retention = self.next_master()
-        for number in checkpoints:
-            self.checkpoint(number)
-            if released is not None and number > released:
-                self.journal.write(CheckpointReleased(number, 1.0, {}))
-            self.retention.completed(number)
-            self.retention._thread.submit(int).result()
-        self.retention.close()
-
-    def complete(self, number: int) -> None:
-        path = f"a__b/data/0001-1-{number}-n"
-        for name in ("part-0", "_SUCCESS", ".part-0.crc"):
-            self.storage.create(f"{partition_path('job', 'a', 0)}/{path}/{name}", b"rows")
-        self.logs[A].publish(Batch(number, {}, files=(PartitionFile(f"{path}/part-0", 4),)))
-        handle = {"id": f"h{number}", "rows": 1}
-        self.logs[B].publish(Batch(number, {}, inputs={"a__b": 2 * number}, handles={"out": handle}))
-        self.checkpoint(number)
-
-    def checkpoint(self, number: int) -> None:
-        subtasks = {uid: log.barrier(1, number) for uid, log in self.logs.items()}
-        self.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
-
-    def next_master(self, *, retained: int = 2, final_only: Collection[str] = ()) -> Retention:
-        return Retention(
-            self.storage,
-            "job",
-            lambda: self.graph,
-            self.journal,
-            self.logs,
-            retained=retained,
-            final_only=frozenset(final_only),
-        )
-
-    def positions(self, uid: str) -> list[int]:
-        """Return the positions that a new reader finds from the head on, without the entries that fence zombies."""
-        log = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
-        log.load()
-        records = [number for number, record in log.records() if not isinstance(record, Open)]
-        return [number for number in records if number >= self.head(uid)]
-
-    def head(self, uid: str) -> int:
-        names = self.storage.list(subtask_log_path("job", uid, 0))
-        return max((int(name[5:-5]) for name in names if name.startswith("head-")), default=0)
-
-    def left(self) -> tuple[list[int], list[int], list[int]]:
-        return self.data(), self.positions("a"), self.positions("b")
-
-    def data(self) -> list[int]:
-        """Return the batches that have data in the partition."""
-        return sorted(
-            int(name.split("-")[2]) for name in self.storage.list(f"{partition_path('job', 'a', 0)}/a__b/data")
-        )
 
 
 @pytest.fixture
@@ -146,7 +50,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("at_once")
 def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(storage: Storage) -> None:
     """The input entry at the checkpoint's position stays too, because it may have been read in part."""
-    house = House(storage).live(LAST)
+    house = RetainedJob(storage).live(LAST)
     assert house.data() == [LAST - 1, LAST]
     assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 1)
     assert [one.batch_id for _, one in house.logs[A].records() if isinstance(one, Batch)] == [LAST - 1, LAST]
@@ -158,7 +62,7 @@ def test_r7_a_gate_that_is_shut_holds_batches_and_not_the_barriers_behind_them(s
 
     The head passes the other three again and again. They stay in the log in memory, and for a new reader of the log.
     """
-    house = House(storage).live(4, released=1)
+    house = RetainedJob(storage).live(4, released=1)
     house.idle(range(5, 5 + gap))
     house.logs[B].publish(Batch(5, {}, handles={"out": {"id": "h5", "rows": 1}}))
     house.idle(range(5 + gap, 200))
@@ -173,7 +77,7 @@ def test_r7_what_is_not_released_is_kept_below_the_head_only_where_that_is_worth
 
     Entries after the head are read as a pack, and entries below it one by one.
     """
-    house = House(storage).live(4 * TRUNCATE_AT, released=1)
+    house = RetainedJob(storage).live(4 * TRUNCATE_AT, released=1)
     assert house.head("b") < 4
 
 
@@ -190,7 +94,7 @@ def unreleased(log: SubtaskLog) -> list[object]:
 @pytest.mark.usefixtures("at_once")
 def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> None:
     """The successor may restore data that this driver takes for unneeded."""
-    house = House(storage).live(LAST - 1)
+    house = RetainedJob(storage).live(LAST - 1)
     house.complete(LAST)
     late, before = house.next_master(), house.left()
     Journal(storage, "job").claim("t2", Worker(), 0.0)
@@ -200,7 +104,7 @@ def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> Non
 
 
 def test_r7_a_driver_that_was_overtaken_deletes_no_checkpoint(storage: Storage) -> None:
-    house = House(storage).live(2)
+    house = RetainedJob(storage).live(2)
     before = sorted(storage.list("job/checkpoints"))
     house.complete(3)
     late = house.next_master(retained=1)
@@ -225,14 +129,14 @@ def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(st
             if path == self.at:
                 Journal(storage, "job").claim("t2", Worker(), 0.0)
 
-    house = House(Overtaken(storage)).live(LAST)
+    house = RetainedJob(Overtaken(storage)).live(LAST)
     assert house.data() == [LAST - 2, LAST - 1, LAST]
     assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 2)
 
 
 @pytest.mark.usefixtures("at_once")
 def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -> None:
-    house = House(storage).live(LAST)
+    house = RetainedJob(storage).live(LAST)
     for uid in ("a", "b"):
         log, again = house.logs[SubtaskId.of(uid, 0)], SubtaskLog(storage, subtask_log_path("job", uid, 0))
         again.load()
@@ -242,21 +146,21 @@ def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -
 
 def test_r7_a_few_entries_are_not_worth_a_truncation(storage: Storage) -> None:
     """A checkpoint adds two entries to the log of "b"."""
-    house = House(storage).live(TRUNCATE_AT // 2)
+    house = RetainedJob(storage).live(TRUNCATE_AT // 2)
     assert house.positions("b")[0] == 1
-    house = House(storage.child("another")).live(TRUNCATE_AT // 2 + 1)
+    house = RetainedJob(storage.child("another")).live(TRUNCATE_AT // 2 + 1)
     assert house.positions("b")[0] == TRUNCATE_AT
 
 
 def test_r7_data_that_all_have_read_go_with_the_next_checkpoint(storage: Storage) -> None:
     """The data may be gigabytes, and a job may take one checkpoint an hour."""
-    assert House(storage).live(4).data() == [3, 4]
+    assert RetainedJob(storage).live(4).data() == [3, 4]
 
 
 @pytest.mark.usefixtures("at_once")
 def test_r7_of_an_idle_subtask_the_last_batch_stays_and_its_barriers_go(storage: Storage) -> None:
     """The last batch shows the subtask's published position, also to the next checkpoint."""
-    house = House(storage).live(1)
+    house = RetainedJob(storage).live(1)
     for number in range(2, 100):
         subtasks = {uid: log.barrier(1, number) for uid, log in house.logs.items()}
         house.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
@@ -273,13 +177,13 @@ def test_r7_of_an_idle_subtask_the_last_batch_stays_and_its_barriers_go(storage:
 
 @pytest.mark.usefixtures("at_once")
 def test_r7_entries_whose_handles_are_not_released_stay(storage: Storage) -> None:
-    house = House(storage).live(LAST, released=10)
+    house = RetainedJob(storage).live(LAST, released=10)
     assert house.positions("b")[0] == 2 * 10 + 1
 
 
 @pytest.mark.usefixtures("at_once")
 def test_r7_entries_of_a_sink_that_releases_at_the_end_stay_from_the_first_one(storage: Storage) -> None:
-    house = House(storage, final_only={"out"}).live(LAST)
+    house = RetainedJob(storage, final_only={"out"}).live(LAST)
     assert house.positions("b")[0] == 1
 
 
@@ -287,7 +191,7 @@ def test_r7_entries_of_a_sink_that_releases_at_the_end_stay_from_the_first_one(s
 def test_r7_files_go_before_the_entries_that_name_them(storage: Storage) -> None:
     """A crash in between must not leave files that no entry names, because they would never be found."""
     wrapped = WrappedStorage(storage)
-    House(wrapped).live(LAST)
+    RetainedJob(wrapped).live(LAST)
     gone, heads = 0, 0
     for verb in wrapped.verbs.log:
         if verb.startswith("delete_tree ") and "/partition/" in verb:
@@ -299,13 +203,13 @@ def test_r7_files_go_before_the_entries_that_name_them(storage: Storage) -> None
 
 
 def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storage) -> None:
-    House(storage, retained=3).live(10)
+    RetainedJob(storage, retained=3).live(10)
     assert storage.list("job/checkpoints") == ["chk-10", "chk-8", "chk-9"]
     for name in storage.list("job/checkpoints"):
         assert storage.exists(f"job/checkpoints/{name}/_metadata")
 
 
-class SparkHouse(House):
+class SparkHouse(RetainedJob):
     """A job in which the query of "a" has the Spark folder of an attempt."""
 
     def complete(self, number: int) -> None:
@@ -363,7 +267,7 @@ def test_r7_a_driver_that_is_overtaken_while_it_looks_for_sparks_folder_purges_n
 
 @pytest.mark.slow
 def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None:
-    house = House(storage).live(4 * WORTH_A_SNAPSHOT)
+    house = RetainedJob(storage).live(4 * WORTH_A_SNAPSHOT)
     state = Journal(storage, "job").replay()
     assert state == house.journal.state
     assert state.last_released == 4 * WORTH_A_SNAPSHOT
@@ -372,7 +276,7 @@ def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None
 
 def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: Storage) -> None:
     """All entries count, whichever driver wrote them."""
-    house = House(storage)
+    house = RetainedJob(storage)
     for number in range(1, WORTH_A_SNAPSHOT):
         house.complete(number)
         house.journal.write(CheckpointReleased(number, 1.0, {}))
@@ -384,7 +288,7 @@ def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: 
 
 def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(storage: Storage) -> None:
     """BATCH mode: the journal is compacted rarely, and not for a few entries."""
-    house = House(storage)
+    house = RetainedJob(storage)
     for number in range(WORTH_A_SNAPSHOT):
         house.journal.write(SubtaskFinished(A, str(number), 0.0))
         house.journal.flush()
@@ -424,7 +328,7 @@ def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_sinc
     one, more = (replace(GRAPH.vertices[0], splits=True, parallelism=width) for width in (1, 2))
     b, new = GRAPH.vertices[1], SubtaskId("a/1")
     now = [JobGraph((one, b), GRAPH.edges)]
-    house = House(storage)
+    house = RetainedJob(storage)
     log = house.logs[new] = SubtaskLog(storage, subtask_log_path("job", "a", 1))
     log.load()
     log.open(AttemptId(1, 1, "1"))
@@ -443,7 +347,7 @@ def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_sinc
 
 def test_r7_of_a_job_whose_runs_are_short_as_much_is_given_back(storage: Storage) -> None:
     """The bug counted the checkpoints of each run alone, so a job that stopped every hour deleted nothing."""
-    house = House(storage)
+    house = RetainedJob(storage)
     for number in range(1, LAST + 1):
         house.complete(number)
         house.journal.write(CheckpointReleased(number, 1.0, {}))
@@ -471,7 +375,7 @@ def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice
             return super().list(path)
 
     slow = Slow(storage)
-    house = House(slow)
+    house = RetainedJob(slow)
     for number in range(1, 6 * LAST + 1):
         house.complete(number)
         house.journal.write(CheckpointReleased(number, 1.0, {}))
@@ -486,7 +390,7 @@ def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice
 @pytest.mark.usefixtures("at_once")
 def test_r7_a_checkpoint_that_was_aborted_holds_nothing_up(storage: Storage) -> None:
     """The logs would have been truncated at exactly its number."""
-    house = House(storage)
+    house = RetainedJob(storage)
     for number in (*range(1, LAST), LAST + 1):
         house.complete(number)
         house.retention.completed(number)
@@ -499,7 +403,7 @@ def test_data_are_given_back_once_though_their_entries_stay(storage: Storage) ->
     a = replace(GRAPH.vertices[0], sinks=("late",))
     wrapped = WrappedStorage(storage)
     graph = JobGraph((a, GRAPH.vertices[1]), GRAPH.edges)
-    house = House(wrapped, final_only={"late"}, graph=graph).live(3 * LAST)
+    house = RetainedJob(wrapped, final_only={"late"}, graph=graph).live(3 * LAST)
     assert house.positions("a")[0] == 1
     assert house.data() == [3 * LAST - 1, 3 * LAST]
     deleted = [verb for verb in wrapped.verbs.log if verb.startswith("delete_tree ") and "/partition/" in verb]
@@ -509,7 +413,7 @@ def test_data_are_given_back_once_though_their_entries_stay(storage: Storage) ->
 @pytest.mark.usefixtures("at_once")
 def test_what_is_gone_already_is_no_error(storage: Storage) -> None:
     """A deletion that was interrupted is repeated, and a user may have cleaned up by hand."""
-    house = House(storage).live(LAST - 1)
+    house = RetainedJob(storage).live(LAST - 1)
     storage.delete_tree(partition_path("job", "a", 0))
     house.complete(LAST)
     master = house.next_master()
@@ -531,7 +435,7 @@ def test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one(storage: St
             super().delete_tree(path)
 
     failing = Fails(storage)
-    house = House(failing).live(2 * LAST)
+    house = RetainedJob(failing).live(2 * LAST)
     assert failing.left < 0
     assert house.data() == [2 * LAST - 1, 2 * LAST]
 
@@ -557,7 +461,7 @@ def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attem
                 successor.publish(Batch(5, {}, files=(PartitionFile(f"{mine}/part-0", 4),)))
             super().delete_tree(path)
 
-    House(Paused(storage)).live(LAST)
+    RetainedJob(Paused(storage)).live(LAST)
     assert storage.list(f"{partition_path('job', 'a', 0)}/{mine}") == ["part-0"]
     successor.check_fenced()
     reader = SubtaskLog(storage, successor.path)
@@ -570,7 +474,9 @@ def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attem
 @pytest.mark.usefixtures("at_once")
 def test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go(storage: Storage) -> None:
     """The reader of the result has read all of it."""
-    house = House(storage, graph=JobGraph((replace(GRAPH.vertices[0], persist=True), GRAPH.vertices[1]), GRAPH.edges))
+    house = RetainedJob(
+        storage, graph=JobGraph((replace(GRAPH.vertices[0], persist=True), GRAPH.vertices[1]), GRAPH.edges)
+    )
     house.live(LAST)
     assert house.data() == [*range(1, LAST + 1)]
     assert house.positions("a")[0] == 1

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
-from tests.spark.test_retention import A, B, House
+from tests.spark.retained_job import A, B, RetainedJob
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_r7_a_consumer_that_has_come_back_loses_nothing_by_its_position_of_befor
     It begins at 0 and reads the remaining batches of "a". The oldest retained checkpoint has the position of its
     earlier life.
     """
-    house = House(storage, retained=3)
+    house = RetainedJob(storage, retained=3)
     for number in range(1, 11):
         house.complete(number)
         house.journal.write(CheckpointReleased(number, 1.0, {}))
@@ -72,7 +72,7 @@ def test_cost_of_a_log_that_is_held(storage: Storage) -> None:
     Nothing can be deleted, and the driver must not read the whole log again and again for that.
     """
     counted = Counting(storage)
-    house = House(counted, final_only={"out"})
+    house = RetainedJob(counted, final_only={"out"})
     found = []
     for number in range(1, 161):
         house.complete(number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 from airflow_provider_ckpt.spark.query.errors import GraphChangedError, UnreleasedSinkGoneError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from tests.spark.harness import Line, World
+from tests.spark.harness import Line, World, stop_on_another_host
 from tests.spark.jobs import mixed
 
 pytestmark = pytest.mark.spark
@@ -69,12 +69,6 @@ def gated(world: World, is_open: list[bool], asked: list[PendingRelease] | None 
     return job.with_operators(operators)
 
 
-def held_and_stopped(world: World, job: Job, stop: Callable[[Line], None]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socket, "gethostname", lambda: "worker-7")  # this live process must not be found
-        assert world.run(job, stop).status == "STOPPED"
-
-
 def test_r9_a_sink_that_is_down_holds_up_no_other_and_gets_everything_once_when_it_is_back(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 3, 2, start=100)
     outage = Outage(DOWN)
@@ -124,7 +118,7 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     is_open, asked = [False], list[PendingRelease]()
     stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
-    held_and_stopped(world, gated(world, is_open, asked), stop)
+    stop_on_another_host(world, gated(world, is_open, asked), stop)
     assert world.released_count("down") == 0
     assert {one.sink for one in asked} == {"down"}
     assert 0 < asked[-1].rows <= len(expected)
@@ -183,7 +177,7 @@ def test_a_sink_that_is_behind_is_not_taken_out_of_a_job_and_one_that_is_level_m
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     is_open = [False]
     stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
-    held_and_stopped(world, gated(world, is_open), stop)
+    stop_on_another_host(world, gated(world, is_open), stop)
     before = world.state()
 
     with pytest.raises(UnreleasedSinkGoneError, match=r"ckpt release") as refused:
@@ -237,7 +231,7 @@ def test_one_whose_gate_holds_the_final_checkpoint_is_not_taken_out_of_the_job(w
         if "down" not in state.sinks_released and any(one.kind == "final" for one in state.checkpoints.values()):
             world.request("stop")
 
-    held_and_stopped(world, held(), hear)
+    stop_on_another_host(world, held(), hear)
     with pytest.raises(UnreleasedSinkGoneError, match=r"ckpt release"):
         world.run(mixed(world), allow_non_restored_state=True)
     assert world.state().status == "STOPPED"
@@ -253,7 +247,7 @@ def test_one_whose_gate_holds_the_final_checkpoint_is_not_taken_out_of_the_job(w
 def test_an_interrupted_release_from_outside_leaves_the_job_as_it_was(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
-    held_and_stopped(world, gated(world, [False]), stop)
+    stop_on_another_host(world, gated(world, [False]), stop)
 
     def interrupted(pending: PendingRelease) -> bool:
         raise KeyboardInterrupt

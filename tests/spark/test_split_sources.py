@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,168 +17,49 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.errors import BadSplitsError, DefinitionChangedError, SplitsFailedError
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
-from airflow_provider_ckpt.model.split import numbers
-from airflow_provider_ckpt.partitions.log_state import Numbered
 from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.sinks.sink import Sink
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, WatermarkOverSplitsError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from airflow_provider_ckpt.storage.layout import subtask_log_path
 from tests.spark.faults import Fault, FaultySink, FaultyStorage, HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
+from tests.spark.split_jobs import (
+    EACH,
+    SplitReader,
+    completed_splits,
+    done_splits,
+    fail_at,
+    ids_of,
+    only_splits,
+    query_of_splits,
+    sink_of_splits,
+    split_records,
+    splits,
+)
 from tests.support.waiting import wait_until
-
-EACH = 3
-
-
-def splits(count: int) -> list[dict[str, Any]]:
-    """Return ``count`` splits. Each of them stands for ``rows`` ids from ``first`` on."""
-    return [{"id": f"part-{number}", "first": number * EACH, "rows": EACH} for number in range(count)]
-
-
-def ids_of(given: Sequence[dict[str, Any]]) -> list[int]:
-    return sorted(i for split in given for i in range(split["first"], split["first"] + split["rows"]))
-
-
-@dataclass
-class Read:
-    """A user's function that records the requested splits.
-
-    ``then``: called for each split. The driver and the tests share one process.
-    """
-
-    asked: list[str] = field(default_factory=list)
-    then: Callable[[str], None] = lambda split: None
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __call__(self, read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
-        with self.lock:
-            self.asked.append(split["id"])
-        self.then(split["id"])
-        first = split["first"]
-        frame = read._spark.range(first, first + split["rows"])
-        return frame.select("id", (F.col("id") % 3).alias("k"))
-
-
-def into_a_sink(
-    world: World,
-    given: Any,
-    read: Read | None = None,
-    parallelism: int = 2,
-    sink: Callable[[str], Sink] = FileSink,
-) -> Job:
-    """Return a job with splits directly into a sink, and a live feed."""
-    job, reads = Job("splits"), read or Read()
-
-    @job.source(bounded=True, splits=given, parallelism=parallelism)
-    def parts(read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
-        return reads(read, split)
-
-    @job.source
-    def live(read: DataStreamReader) -> DataFrame:
-        return read.schema(IDS).parquet(world.path("live"))
-
-    job.sink("raw", parts, sink(world.path("raw")))
-    job.sink("out", live, sink(world.path("out")))
-    return job
-
-
-def into_a_query(
-    world: World,
-    given: Any,
-    read: Read | None = None,
-    parallelism: int = 2,
-    sink: Callable[[str], Sink] = FileSink,
-    most: int | None = None,
-) -> Job:
-    """Return a job with splits and a live feed in one query."""
-    job, reads = Job("splits"), read or Read()
-
-    @job.source(bounded=True, splits=given, parallelism=parallelism, max_splits_per_batch=most)
-    def parts(read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
-        return reads(read, split)
-
-    @job.source
-    def live(read: DataStreamReader) -> DataFrame:
-        return read.schema(IDS).parquet(world.path("live"))
-
-    @job.transform(inputs=[parts, live])
-    def doubled(rows: DataFrame) -> DataFrame:
-        return rows.withColumn("twice", F.col("id") * 2)
-
-    job.sink("out", doubled, sink(world.path("out")))
-    return job
-
-
-def alone(world: World, given: Any, read: Read | None = None, parallelism: int = 2) -> Job:
-    """Return a job with splits only, through a query. It runs in batch mode."""
-    job, reads = Job("splits"), read or Read()
-
-    @job.source(bounded=True, splits=given, parallelism=parallelism)
-    def parts(read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
-        return reads(read, split)
-
-    @job.transform(inputs=[parts])
-    def doubled(rows: DataFrame) -> DataFrame:
-        return rows.withColumn("twice", F.col("id") * 2)
-
-    job.sink("out", doubled, FileSink(world.path("out")))
-    job.sink("raw", parts, FileSink(world.path("raw")))
-    return job
-
-
-def records(world: World, number: int) -> list[Numbered]:
-    log = SubtaskLog(world.storage, subtask_log_path(world.job_id, "parts", number))
-    log.load()
-    return log.records()
-
-
-def completed(world: World, subtasks: int) -> dict[str, int]:
-    """Return split -> the subtask with its entry. Check that each split has exactly one entry."""
-    found = [
-        (name, number)
-        for number in range(subtasks)
-        for _, record in records(world, number)
-        if isinstance(record, Batch)
-        for name in record.completes
-    ]
-    assert max(Counter(split for split, _ in found).values(), default=1) == 1, found
-    return dict(found)
-
-
-def done(world: World, given: Sequence[dict[str, Any]], subtasks: int = 2) -> set[str]:
-    """Return the completed splits.
-
-    They are in the logs or in the last checkpoint. The head of a log may have passed an entry (R14).
-    """
-    state = world.state()
-    covered = numbers(covered_splits(state, "parts", state.last_completed))
-    return {given[number]["id"] for number in covered} | completed(world, subtasks).keys()
 
 
 def test_every_split_reaches_a_query_once(world: World) -> None:
-    given, read = splits(9), Read()
+    given, read = splits(9), SplitReader()
     live = world.put_ids("live", 1, 2, 1000)
-    run = world.run(into_a_query(world, given, read), world.drain_at(29))
+    run = world.run(query_of_splits(world, given, read), world.drain_at(29))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted([*ids_of(given), *live])
     assert Counter(read.asked) == Counter([one["id"] for one in given] + ["part-0"])  # the plan reads the first one
-    assert done(world, given) == {one["id"] for one in given}
+    assert done_splits(world, given) == {one["id"] for one in given}
 
 
 def test_every_split_reaches_a_sink_of_the_source_once(world: World) -> None:
     given = splits(7)
     live = world.put_ids("live", 1, 2, 1000)
-    run = world.run(into_a_sink(world, given, parallelism=3), world.drain_at(23 - 2, "raw"))
+    run = world.run(sink_of_splits(world, given, parallelism=3), world.drain_at(23 - 2, "raw"))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert (world.released_ids("raw"), world.released_ids()) == (ids_of(given), sorted(live))
 
 
 def test_in_batch_mode_a_consumer_reads_all_of_all_subtasks(world: World) -> None:
     given = splits(7)
-    run = world.run(alone(world, given, parallelism=3))
+    run = world.run(only_splits(world, given, parallelism=3))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == world.released_ids("raw") == ids_of(given)
 
@@ -189,29 +69,24 @@ def test_in_batch_mode_a_consumer_reads_all_of_all_subtasks(world: World) -> Non
 
 def test_an_empty_split_is_done_without_a_file(world: World) -> None:
     given = [{"id": "a", "first": 0, "rows": 3}, {"id": "none", "first": 3, "rows": 0}]
-    run = world.run(alone(world, given, parallelism=1))
+    run = world.run(only_splits(world, given, parallelism=1))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [0, 1, 2]
-    batches = {one.split: one.files for _, one in records(world, 0) if isinstance(one, Batch)}
+    batches = {one.split: one.files for _, one in split_records(world, 0) if isinstance(one, Batch)}
     assert bool(batches["a"])
     assert batches["none"] == ()
-
-
-def failing(split: str, at: str) -> None:
-    if split == at:
-        raise ConnectionError("the service is down")
 
 
 def test_a_split_that_fails_is_named_with_what_was_raised_and_the_next_run_goes_on_behind_those_done(
     world: World,
 ) -> None:
     given = splits(6)
-    down = Read(then=lambda split: failing(split, "part-4"))
-    run = world.run(into_a_query(world, given, down, parallelism=1))
+    down = SplitReader(then=lambda split: fail_at(split, "part-4"))
+    run = world.run(query_of_splits(world, given, down, parallelism=1))
     assert run.status == "RESTARTING"
     assert "split 'part-4' of source 'parts' failed: ConnectionError: the service is down" in str(run.cause)
-    read = Read()
-    assert world.run(into_a_query(world, given, read, parallelism=1), world.drain_at(18)).status == "FINISHED"
+    read = SplitReader()
+    assert world.run(query_of_splits(world, given, read, parallelism=1), world.drain_at(18)).status == "FINISHED"
     assert read.asked == ["part-0", "part-4", "part-5"]  # the first one for the plan
     assert world.released_ids() == ids_of(given)
 
@@ -219,11 +94,11 @@ def test_a_split_that_fails_is_named_with_what_was_raised_and_the_next_run_goes_
 def test_in_batch_mode_the_next_run_goes_on_behind_the_splits_that_are_done(world: World) -> None:
     """Each completion counts by itself (R14). Consumers begin when all splits are complete (R23)."""
     given = splits(4)
-    down = Read(then=lambda split: failing(split, "part-2"))
-    assert world.run(alone(world, given, down, parallelism=1)).status == "RESTARTING"
+    down = SplitReader(then=lambda split: fail_at(split, "part-2"))
+    assert world.run(only_splits(world, given, down, parallelism=1)).status == "RESTARTING"
     assert not world.released()
-    read = Read()
-    assert world.run(alone(world, given, read, parallelism=1)).status == "FINISHED"
+    read = SplitReader()
+    assert world.run(only_splits(world, given, read, parallelism=1)).status == "FINISHED"
     assert read.asked == ["part-0", "part-2", "part-3"]
     assert world.released_ids() == world.released_ids("raw") == ids_of(given)
 
@@ -271,7 +146,7 @@ def test_columns_in_another_order_are_the_same_columns(world: World) -> None:
 )
 def test_splits_that_cannot_be_told_apart_or_recorded_are_refused(world: World, given: Any, problem: str) -> None:
     with pytest.raises(BadSplitsError, match=problem):
-        world.run(into_a_query(world, given))
+        world.run(query_of_splits(world, given))
     assert world.everything_under_root() == []
 
 
@@ -280,7 +155,7 @@ def test_a_function_that_gives_no_splits_is_named_with_what_it_raised(world: Wor
         raise LookupError("no catalogue")
 
     with pytest.raises(SplitsFailedError, match=r"'parts'.*LookupError: no catalogue"):
-        world.run(into_a_query(world, given))
+        world.run(query_of_splits(world, given))
     assert world.everything_under_root() == []
 
 
@@ -295,7 +170,7 @@ def test_a_function_that_changes_what_it_is_given_reads_the_split_as_it_was(worl
             raise LookupError("not now")
         return reader._spark.range(first, first + split["rows"]).select("id", (F.col("id") % 3).alias("k"))
 
-    runs = [world.run(alone(world, given, read, parallelism=2)) for _ in range(2)]  # type: ignore[arg-type]
+    runs = [world.run(only_splits(world, given, read, parallelism=2)) for _ in range(2)]  # type: ignore[arg-type]
     assert runs[-1].status == "FINISHED", runs[-1].cause
     assert runs[-1].of("warning") == []
     assert world.released_ids() == world.released_ids("raw") == ids_of(given) == ids_of(splits(8))
@@ -304,13 +179,13 @@ def test_a_function_that_changes_what_it_is_given_reads_the_split_as_it_was(worl
 def test_one_that_ends_the_process_is_refused_likewise(world: World) -> None:
     """An exit code of 0 would make the job look finished."""
     with pytest.raises(SplitsFailedError, match=r"'parts'.*SystemExit: 0"):
-        world.run(into_a_query(world, lambda: sys.exit(0)))
+        world.run(query_of_splits(world, lambda: sys.exit(0)))
 
     def then(split: str) -> None:
         sys.exit(0)
 
     with pytest.raises(FunctionFailedError, match=r"'parts'.*SystemExit: 0 \(split 'part-0'\)"):
-        world.run(into_a_query(world, splits(2), Read(then=then)))
+        world.run(query_of_splits(world, splits(2), SplitReader(then=then)))
     assert world.everything_under_root() == []
 
 
@@ -340,10 +215,10 @@ def test_a_watermark_over_splits_is_refused_in_a_stream(world: World) -> None:
 
 def test_r11_a_run_whose_list_differs_goes_on_with_the_frozen_one_and_says_so(world: World) -> None:
     given = splits(4)
-    down = Read(then=lambda split: failing(split, "part-3"))
-    assert world.run(into_a_query(world, given, down, parallelism=1)).status == "RESTARTING"
+    down = SplitReader(then=lambda split: fail_at(split, "part-3"))
+    assert world.run(query_of_splits(world, given, down, parallelism=1)).status == "RESTARTING"
     other = [*given[:3], {"id": "part-9", "first": 900, "rows": 1}]
-    run = world.run(into_a_query(world, lambda: other, parallelism=1), world.drain_at(12))
+    run = world.run(query_of_splits(world, lambda: other, parallelism=1), world.drain_at(12))
     assert run.status == "FINISHED"
     told = [line["message"] for line in run.of("warning")]
     assert any("1 new: part-9; 1 gone: part-3" in message for message in told), told
@@ -357,7 +232,7 @@ def test_the_function_that_gives_the_splits_is_called_once_a_run(world: World) -
         calls.append(1)
         return splits(2)
 
-    assert world.run(alone(world, given)).status == "FINISHED"
+    assert world.run(only_splits(world, given)).status == "FINISHED"
     assert len(calls) == 1
 
 
@@ -376,7 +251,7 @@ def run_into(world: World, fault: Fault, make: Any, given: Any, rows: int) -> st
 
 def die_and_recover(world: World, make: Any, at: int) -> bool:
     given, live = splits(5), world.put_ids("live", 1, 2, 1000)
-    into_out = make is into_a_query
+    into_out = make is query_of_splits
     rows = len(live) + (5 * EACH if into_out else 0)
     fault = Fault(at, "after" if at % 2 else "before")
     ended = run_into(world, fault, make, given, rows)
@@ -385,19 +260,19 @@ def die_and_recover(world: World, make: Any, at: int) -> bool:
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted([*live, *(ids_of(given) if into_out else [])])
     assert into_out or world.released_ids("raw") == ids_of(given)
-    assert done(world, given) == {one["id"] for one in given}
+    assert done_splits(world, given) == {one["id"] for one in given}
     return fault.happened
 
 
 @pytest.mark.parametrize("at", [12, 31, 44, 58])
-@pytest.mark.parametrize("make", [into_a_sink, into_a_query], ids=["sink", "query"])
+@pytest.mark.parametrize("make", [sink_of_splits, query_of_splits], ids=["sink", "query"])
 def test_a_run_that_dies_is_finished_by_the_next_one(world: World, make: Any, at: int) -> None:
     die_and_recover(world, make, at)
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("make", [into_a_sink, into_a_query], ids=["sink", "query"])
+@pytest.mark.parametrize("make", [sink_of_splits, query_of_splits], ids=["sink", "query"])
 def test_a_run_may_die_at_every_verb(world: World, make: Any) -> None:
     at = 1
     while die_and_recover(World(world.base / str(at)), make, at):
@@ -409,7 +284,7 @@ def test_after_a_kill_no_more_splits_are_read_again_than_there_are_subtasks(worl
 
     They are read one by one.
     """
-    given, first, second = splits(20), Read(), Read()
+    given, first, second = splits(20), SplitReader(), SplitReader()
     gone = threading.Event()
 
     def hook(verb: str, path: str) -> None:
@@ -418,11 +293,11 @@ def test_after_a_kill_no_more_splits_are_read_again_than_there_are_subtasks(worl
             raise StorageTransientError(verb=verb, uri=path, reason="killed")
 
     try:
-        world.run(into_a_query(world, given, first, 3, most=1), storage=HookedStorage(world.storage, hook))
+        world.run(query_of_splits(world, given, first, 3, most=1), storage=HookedStorage(world.storage, hook))
     except TransientError:
         pass
     assert gone.is_set()
-    assert world.run(into_a_query(world, given, second, 3, most=1), world.drain_at(60)).status == "FINISHED"
+    assert world.run(query_of_splits(world, given, second, 3, most=1), world.drain_at(60)).status == "FINISHED"
     again = Counter(first.asked[1:]) + Counter(second.asked[1:]) - Counter(one["id"] for one in given)
     assert sum(again.values()) <= 3, again
     assert world.released_ids() == ids_of(given)
@@ -452,34 +327,34 @@ def finished(world: World) -> set[int]:
     return {int(name.removeprefix("parts/")) for name, one in of_parts.items() if one.finished_on_restore}
 
 
-@pytest.mark.parametrize("make", [into_a_sink, into_a_query], ids=["sink", "query"])
+@pytest.mark.parametrize("make", [sink_of_splits, query_of_splits], ids=["sink", "query"])
 def test_checkpoints_go_on_with_2_of_4_finished_and_a_run_of_5_reads_what_is_left(world: World, make: Any) -> None:
     """Six splits for four subtasks: two subtasks are stuck in the last two splits, and two have finished.
 
     See FLIP-147 and FLIP-27.
     """
     given, live = splits(6), world.put_ids("live", 1, 2, 1000)
-    stuck = Read(then=held(world, 2))
+    stuck = SplitReader(then=held(world, 2))
     first = world.run(make(world, given, stuck, parallelism=4))
     assert first.status == "RESTARTING", first
     state = world.state()
     last = state.checkpoints[state.last_completed]
     assert last.operators["parts"] == "partially finished"
     ended = finished(world)
-    read = Read()
-    rows = len(live) + (18 if make is into_a_query else 0)
+    read = SplitReader()
+    rows = len(live) + (18 if make is query_of_splits else 0)
     run = world.run(make(world, given, read, parallelism=5), world.drain_at(rows))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert sorted(read.asked[1:]) == ["part-4", "part-5"]
     assert world.state().graph().vertex("parts").parallelism == 7  # two have finished for good, five continue reading
-    assert world.released_ids("raw" if make is into_a_sink else "out")[: 6 * EACH] == ids_of(given)
-    where = completed(world, 7)
+    assert world.released_ids("raw" if make is sink_of_splits else "out")[: 6 * EACH] == ids_of(given)
+    where = completed_splits(world, 7)
     assert not {where[one] for one in ("part-4", "part-5") if one in where} & ended
-    assert done(world, given, 7) == {one["id"] for one in given}
+    assert done_splits(world, given, 7) == {one["id"] for one in given}
 
 
 def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: World) -> None:
-    given, first, second = splits(12), Read(), Read()
+    given, first, second = splits(12), SplitReader(), SplitReader()
     at_six = threading.Event()
 
     def then(split: str) -> None:
@@ -493,9 +368,9 @@ def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: W
 
     first.then = then
     # one by one: if the stop fails a split, one that is read together with it is rightly read again
-    run = world.run(into_a_query(world, given, first, parallelism=2, most=1))
+    run = world.run(query_of_splits(world, given, first, parallelism=2, most=1))
     assert run.status == "STOPPED", run
-    assert world.run(into_a_query(world, given, second, parallelism=3), world.drain_at(36)).status == "FINISHED"
+    assert world.run(query_of_splits(world, given, second, parallelism=3), world.drain_at(36)).status == "FINISHED"
     assert world.released_ids() == ids_of(given)
     assert len(second.asked) - 1 <= 6
     assert world.state().graph().vertex("parts").parallelism == 3
@@ -503,7 +378,7 @@ def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: W
 
 def test_r14_a_restore_returns_to_the_splits_of_its_checkpoint(world: World) -> None:
     """Splits read after the checkpoint are void and read again. Splits that it covers are not."""
-    given, first, second = splits(8), Read(), Read()
+    given, first, second = splits(8), SplitReader(), SplitReader()
 
     def then(split: str) -> None:
         number = int(split.removeprefix("part-"))
@@ -513,13 +388,13 @@ def test_r14_a_restore_returns_to_the_splits_of_its_checkpoint(world: World) -> 
             raise ConnectionError("on purpose")
 
     first.then = then
-    run = world.run(into_a_query(world, given, first, parallelism=1))
+    run = world.run(query_of_splits(world, given, first, parallelism=1))
     assert run.status == "RESTARTING"
     state = world.state()
     covered = sum(end - start for start, end in covered_splits(state, "parts", state.last_completed))
     assert covered >= 4
     restore = f"chk-{state.last_completed}"
-    run = world.run(into_a_query(world, given, second, parallelism=2), world.drain_at(24), restore=restore)
+    run = world.run(query_of_splits(world, given, second, parallelism=2), world.drain_at(24), restore=restore)
     assert run.status == "FINISHED"
     assert sorted(second.asked[1:]) == [one["id"] for one in given[covered:]]
     assert world.released_ids() == ids_of(given)
@@ -531,7 +406,7 @@ def test_a_source_with_splits_cannot_become_one_without(world: World) -> None:
             wait_until(lambda: world.released_count() > 0, "a release")
             raise ConnectionError("on purpose")
 
-    assert world.run(into_a_query(world, splits(4), Read(then=then), parallelism=1)).status == "RESTARTING"
+    assert world.run(query_of_splits(world, splits(4), SplitReader(then=then), parallelism=1)).status == "RESTARTING"
     job = Job("splits")
 
     @job.source(bounded=True, chain=False)
@@ -552,6 +427,6 @@ def test_a_source_with_splits_cannot_become_one_without(world: World) -> None:
 
 
 def test_the_progress_is_in_the_state(world: World) -> None:
-    assert world.run(alone(world, splits(5))).status == "FINISHED"
+    assert world.run(only_splits(world, splits(5))).status == "FINISHED"
     (progress,) = world.state().split_progress()
     assert (progress.source, progress.total, progress.done, progress.assigned, progress.left) == ("parts", 5, 5, 0, 0)

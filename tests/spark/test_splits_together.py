@@ -19,9 +19,9 @@ from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.spark.task import split_stage
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.task import local_gateway, split_batch_size
-from tests.spark.faults import BATCH, DiesAt, Fault, FaultySink, FaultyStorage, HookedStorage
+from tests.spark.faults import BATCH, Fault, FaultySink, FaultyStorage, HookedStorage, RefusedEntries
 from tests.spark.harness import World
-from tests.spark.test_split_sources import EACH, Read, completed, failing, ids_of, records, splits
+from tests.spark.split_jobs import EACH, SplitReader, completed_splits, fail_at, ids_of, split_records, splits
 from tests.support.waiting import wait_until
 
 
@@ -61,7 +61,9 @@ def job_of(
 
 def entries(world: World, subtasks: int = 1) -> list[tuple[str, ...]]:
     """Return the splits that each entry completes, in order."""
-    return [one.completes for number in range(subtasks) for _, one in records(world, number) if isinstance(one, Batch)]
+    return [
+        one.completes for number in range(subtasks) for _, one in split_records(world, number) if isinstance(one, Batch)
+    ]
 
 
 def names(first: int, behind: int) -> tuple[str, ...]:
@@ -76,34 +78,34 @@ def ends(world: World, job: Job, given: Any, **more: Any) -> None:
 
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 def test_several_are_published_by_one_entry_and_every_row_is_there_once(world: World, mode: str) -> None:
-    given, read = splits(30), Read()
+    given, read = splits(30), SplitReader()
     ends(world, job_of(world, given, read), given, mode=mode)
     assert Counter(read.asked) == Counter([one["id"] for one in given] + ["part-0"])
     if mode == "batch":  # in a stream the log may have forgotten some
         assert [one for entry in entries(world) for one in entry] == [one["id"] for one in given]
         assert max(map(len, entries(world))) >= 4
         cores = SparkSession.active().sparkContext.defaultParallelism
-        assert all(len(one.files) <= cores for _, one in records(world, 0) if isinstance(one, Batch))
+        assert all(len(one.files) <= cores for _, one in split_records(world, 0) if isinstance(one, Batch))
 
 
 def test_several_subtasks_read_together_without_being_asked(world: World) -> None:
     given = splits(40)
-    ends(world, job_of(world, given, Read(), parallelism=2, most=None), given)
+    ends(world, job_of(world, given, SplitReader(), parallelism=2, most=None), given)
     assert max(map(len, entries(world, 2))) > 1
-    assert completed(world, 2).keys() == {one["id"] for one in given}
+    assert completed_splits(world, 2).keys() == {one["id"] for one in given}
 
 
 @pytest.mark.parametrize(("parallelism", "most"), [(1, None), (2, 1)], ids=["one subtask", "bound of one"])
 def test_one_by_one_where_nobody_asked_for_more(world: World, parallelism: int, most: int | None) -> None:
     """If one subtask reads the source, the function may overwrite the data that it returned for the previous split."""
     given = splits(10)
-    ends(world, job_of(world, given, Read(), parallelism, most), given)
+    ends(world, job_of(world, given, SplitReader(), parallelism, most), given)
     assert set(map(len, entries(world, parallelism))) == {1}
 
 
 def test_empty_ones_among_them_and_columns_in_another_order(world: World) -> None:
     given = [{**one, "rows": EACH if number % 3 else 0} for number, one in enumerate(splits(16))]
-    plain = Read()
+    plain = SplitReader()
 
     def read(reader: Any, split: Any) -> DataFrame:
         frame = plain(reader, split)
@@ -119,7 +121,7 @@ def test_those_that_the_function_does_not_give_in_time_are_read_later(
 ) -> None:
     """The splits that the function has returned are read, and the entry names only these."""
     monkeypatch.setattr(split_stage, "SHORT", -1.0)
-    given, read = splits(12), Read()
+    given, read = splits(12), SplitReader()
     ends(world, job_of(world, given, read), given)
     assert set(map(len, entries(world))) == {1}
     assert read.asked == ["part-0", *names(0, 12)]
@@ -130,19 +132,19 @@ def test_those_that_the_function_does_not_give_in_time_are_read_later(
 
 def test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count(world: World) -> None:
     given = splits(20)
-    down = Read(then=lambda split: failing(split, "part-12"))
+    down = SplitReader(then=lambda split: fail_at(split, "part-12"))
     run = world.run(job_of(world, given, down))
     assert run.status == "RESTARTING"
     assert "split 'part-12' of source 'parts' failed: ConnectionError: the service is down" in str(run.cause)
     assert [one for entry in entries(world) for one in entry] == list(names(0, 12))
     assert max(map(len, entries(world))) > 1
-    read = Read()
+    read = SplitReader()
     ends(world, job_of(world, given, read), given)
     assert sorted(read.asked[1:]) == sorted(names(12, 20))
 
 
 def test_one_that_spark_fails_on_is_named_too(world: World) -> None:
-    given, plain = splits(12), Read()
+    given, plain = splits(12), SplitReader()
 
     def read(reader: Any, split: Any) -> DataFrame:
         frame = plain(reader, split)
@@ -152,11 +154,11 @@ def test_one_that_spark_fails_on_is_named_too(world: World) -> None:
     assert run.status == "RESTARTING"
     assert "split 'part-5' of source 'parts' failed" in str(run.cause)
     assert "rotten" in str(run.cause)
-    assert completed(world, 1).keys() == set(names(0, 5))
+    assert completed_splits(world, 1).keys() == set(names(0, 5))
 
 
 def test_one_with_other_columns_is_named(world: World) -> None:
-    given, plain = splits(12), Read()
+    given, plain = splits(12), SplitReader()
 
     def read(reader: Any, split: Any) -> DataFrame:
         frame = plain(reader, split)
@@ -178,13 +180,13 @@ def test_one_that_fails_only_beside_others_is_read_alone(world: World) -> None:
         if split == "part-2" and now.count(split) == 1:
             raise ConnectionError("two at a time")
 
-    ends(world, job_of(world, given, Read(then=then)), given)
+    ends(world, job_of(world, given, SplitReader(then=then)), given)
     found = list(map(len, entries(world)))
     assert found[:17] == [1] * 17
     assert max(found[17:]) > 1
 
 
-def sleeping(seconds: float, plain: Read) -> Callable[[Any, Any], DataFrame]:
+def sleeping(seconds: float, plain: SplitReader) -> Callable[[Any, Any], DataFrame]:
     def read(reader: Any, split: Any) -> DataFrame:
         slept = F.expr(f"reflect('java.lang.Thread', 'sleep', {int(seconds * 1000)}L)")
         return plain(reader, split).withColumn("k", F.when(slept.isNull(), F.col("k")).otherwise(F.col("k")))
@@ -198,7 +200,7 @@ def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_o
 ) -> None:
     """The limit of patience is zero: every batch of several splits is cancelled."""
     monkeypatch.setattr(split_batch_size, "_GIVEN_UP", 0)
-    given, asked = splits(12), Read()
+    given, asked = splits(12), SplitReader()
     ends(world, job_of(world, given, sleeping(0.3, asked)), given)
     assert set(map(len, entries(world))) == {1}
     assert max(Counter(asked.asked[1:]).values()) == 2, "none were begun together"
@@ -209,7 +211,7 @@ def test_a_stop_interrupts_what_is_read_together(
     world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_gateway, "LAST_BATCH", 0.0)
-    given, quick, slow = splits(60), Read(), sleeping(60, Read())
+    given, quick, slow = splits(60), SplitReader(), sleeping(60, SplitReader())
     asked = list[str]()
 
     def read(reader: Any, split: Any) -> DataFrame:
@@ -228,7 +230,7 @@ def test_a_stop_interrupts_what_is_read_together(
     run = world.run(job_of(world, given, read), mode="streaming")
     assert run.status == "STOPPED", run
     assert len(asked) < 50
-    ends(world, job_of(world, given, Read()), given, mode="streaming")
+    ends(world, job_of(world, given, SplitReader()), given, mode="streaming")
 
 
 # ---- crashes, losses
@@ -236,14 +238,14 @@ def test_a_stop_interrupts_what_is_read_together(
 
 def die_and_recover(world: World, at: int) -> bool:
     given, fault = splits(9), Fault(at, "after" if at % 2 else "before")
-    faulty = job_of(world, given, Read(), 2, sink=lambda path: FaultySink(path, fault=fault))
+    faulty = job_of(world, given, SplitReader(), 2, sink=lambda path: FaultySink(path, fault=fault))
     try:
         ended = world.run(faulty, storage=FaultyStorage(world.storage, fault), mode="streaming").status
         assert ended in ("FINISHED", "RESTARTING")
     except TransientError as error:
         ended = type(error).__name__
     print(f"verb {at} ({fault.when}): {fault.verbs.log[at - 1 : at]} -> {ended}")
-    ends(world, job_of(world, given, Read(), 2, sink=FaultySink), given, mode="streaming")
+    ends(world, job_of(world, given, SplitReader(), 2, sink=FaultySink), given, mode="streaming")
     return fault.happened
 
 
@@ -263,7 +265,7 @@ def test_a_run_may_die_at_every_verb(world: World) -> None:
 
 @pytest.mark.slow
 def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was_begun_is(world: World) -> None:
-    given, first, second = splits(40), Read(), Read()
+    given, first, second = splits(40), SplitReader(), SplitReader()
     gone = threading.Event()
 
     def hook(verb: str, path: str) -> None:
@@ -274,7 +276,7 @@ def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was
     with pytest.raises(TransientError):
         run = world.run(job_of(world, given, first, 2), storage=HookedStorage(world.storage, hook))
         raise StorageTransientError(verb="run", uri="", reason=str(run.cause))
-    there = completed(world, 2).keys()
+    there = completed_splits(world, 2).keys()
     assert max(map(len, entries(world, 2))) > 1
     ends(world, job_of(world, given, second, 2), given)
     assert sorted(second.asked[1:]) == sorted({one["id"] for one in given} - there)
@@ -283,10 +285,10 @@ def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was
 @pytest.mark.slow
 def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_nothing_else(world: World) -> None:
     """See R23 and FLIP-383."""
-    given, read = splits(30), Read()
-    died = world.run(job_of(world, given, Read()), storage=DiesAt(world.storage, "doubled", BATCH))
+    given, read = splits(30), SplitReader()
+    died = world.run(job_of(world, given, SplitReader()), storage=RefusedEntries(world.storage, "doubled", BATCH))
     assert died.status == "RESTARTING"
-    lost = next(one for _, one in records(world, 0) if isinstance(one, Batch) and len(one.completes) > 2)
+    lost = next(one for _, one in split_records(world, 0) if isinstance(one, Batch) and len(one.completes) > 2)
     partition = world.root / world.job_id / "vertices" / "parts" / "0" / "partition"
     (partition / lost.files[0].path).unlink()
     ends(world, job_of(world, given, read), given)
@@ -300,7 +302,7 @@ def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_no
 # ---- a function for several splits
 
 
-class ReadMany(Read):
+class ReadMany(SplitReader):
     """A function that gets several splits. ``calls``: the splits of each call."""
 
     def __init__(self) -> None:

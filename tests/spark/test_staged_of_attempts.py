@@ -15,13 +15,12 @@ from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import World
-from tests.spark.jobs import mixed
-from tests.spark.test_batch_attempts import stamped
-from tests.spark.test_split_sources import into_a_sink, splits
+from tests.spark.jobs import mixed, stamped
+from tests.spark.split_jobs import sink_of_splits, splits
 
 KINDS: dict[str, tuple[Callable[[World], Job], str, str, dict[str, Any]]] = {
     "query": (mixed, "doubled", "out", {}),
-    "splits": (lambda world: into_a_sink(world, splits(6), parallelism=1), "parts", "raw", {}),
+    "splits": (lambda world: sink_of_splits(world, splits(6), parallelism=1), "parts", "raw", {}),
     "batch": (lambda world: stamped(world, 1), "stamps", "out", {"mode": "batch"}),
 }
 

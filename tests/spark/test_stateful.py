@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-import pandas as pd  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
@@ -22,28 +20,9 @@ from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import HookedStorage, NothingIsPublished
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
+from tests.spark.running_count import running_count
 
 Make = Callable[[DataFrame, DataFrame, DataFrame], DataFrame]
-
-
-class Running(StatefulProcessor):
-    """A processor that counts the rows of each key."""
-
-    def init(self, handle: Any) -> None:
-        self.seen = handle.getValueState("seen", "n long")
-
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
-        n = sum(len(one) for one in rows) + (self.seen.get()[0] if self.seen.exists() else 0)
-        self.seen.update((n,))
-        yield pd.DataFrame({"k": [key[0]], "id": [n]})
-
-    def close(self) -> None:
-        pass
-
-
-def running(rows: DataFrame) -> DataFrame:
-    processor: Any = Running()
-    return rows.groupBy("k").transformWithStateInPandas(processor, "k long, id long", "append", "none")
 
 
 def rowwise(rows: Iterator[Any]) -> Iterator[Any]:
@@ -61,7 +40,7 @@ STATEFUL: dict[str, Make] = {
     "join of streams": lambda one, two, table: one.join(two, "id"),
     "under a projection": lambda one, two, table: one.limit(3).select("id").where("id > 1"),
     "under a union": lambda one, two, table: one.limit(3).unionByName(two),
-    "any state, Pandas": lambda one, two, table: running(one),
+    "any state, Pandas": lambda one, two, table: running_count(one),
     "any state, older": lambda one, two, table: one.groupBy("k").applyInPandasWithState(
         lambda key, rows, state: iter([]),
         "k long",
@@ -152,13 +131,13 @@ def history_is_dropped(world: World) -> bool:
 @pytest.mark.slow
 def test_any_state_in_python_goes_on_after_a_stop(world: World) -> None:
     expected = put(world)
-    stopped = world.run(job(world, running), world.ask("stop", lambda: history_is_dropped(world)))
+    stopped = world.run(job(world, running_count), world.ask("stop", lambda: history_is_dropped(world)))
     assert (stopped.status, stopped.cause) == ("STOPPED", None)
     expected += Counter(number % 3 for number in world.put_ids("live", 2, 2, 2000))
     for _ in range(2):
-        again = world.run(job(world, running), world.ask("stop", lambda: world.released_count() > 0))
+        again = world.run(job(world, running_count), world.ask("stop", lambda: world.released_count() > 0))
         assert (again.status, again.cause) == ("STOPPED", None)
-    run = world.run(job(world, running), world.ask("drain", lambda: total(world) == expected.total()))
+    run = world.run(job(world, running_count), world.ask("drain", lambda: total(world) == expected.total()))
     assert (run.status, run.cause) == ("FINISHED", None)
     counted_right(world, expected)
 
@@ -176,8 +155,8 @@ def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world
                 raise StorageTransientError(verb=verb, uri=path, reason="gone")
 
         with suppress(TransientError):
-            world.run(job(world, running), storage=HookedStorage(world.storage, hook))
-    run = world.run(job(world, running), world.ask("drain", lambda: total(world) == expected.total()))
+            world.run(job(world, running_count), storage=HookedStorage(world.storage, hook))
+    run = world.run(job(world, running_count), world.ask("drain", lambda: total(world) == expected.total()))
     assert (run.status, run.cause) == ("FINISHED", None)
     counted_right(world, expected)
 
@@ -186,14 +165,14 @@ def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world
 def test_r4_any_state_in_python_goes_back_to_a_checkpoint(world: World) -> None:
     expected = put(world)
     # history does not end here, nor in the next run: its end would trigger another checkpoint
-    stopped = world.stop_in_batch(job(world, running), "behind")
+    stopped = world.stop_in_batch(job(world, running_count), "behind")
     assert (stopped.status, stopped.cause) == ("STOPPED", None)
     number = world.state().last_completed
     with suppress(TransientError):
-        world.run(job(world, running), storage=NothingIsPublished(world.storage), checkpoint_interval=600)
+        world.run(job(world, running_count), storage=NothingIsPublished(world.storage), checkpoint_interval=600)
     path = f"{world.root}/{world.job_id}/checkpoints/chk-{number}"
     done = world.ask("drain", lambda: total(world) == expected.total())
-    run = world.run(job(world, running), done, restore=path)
+    run = world.run(job(world, running_count), done, restore=path)
     assert (run.status, run.cause) == ("FINISHED", None)
     counted_right(world, expected)
 

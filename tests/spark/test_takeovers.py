@@ -35,10 +35,10 @@ from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, Unreada
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.testing.crash import WrappedStorage
-from tests.spark.faults import HookedStorage, at_prepared
+from tests.spark.faults import HookedStorage, at_prepared, before_claim
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed, windows
-from tests.support.refusing_storage import Refusing
+from tests.support.refusing_storage import RefusingStorage
 from tests.support.waiting import wait_until
 
 
@@ -145,18 +145,6 @@ def test_another_mode_is_refused_and_nothing_is_written(world: World) -> None:
 # ---- decisions after the claim
 
 
-def before_its_claim(world: World, act: Callable[[], None]) -> HookedStorage:
-    """Return a storage that calls ``act`` just before a driver claims its epoch."""
-    done: list[str] = []
-
-    def hook(verb: str, path: str) -> None:
-        if not done and verb == "create" and "/journal/" in path:
-            done.append(path)
-            act()
-
-    return HookedStorage(world.storage, hook)
-
-
 def test_a_restore_is_decided_on_the_state_that_is_claimed(world: World) -> None:
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
     world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= 2))
@@ -167,7 +155,7 @@ def test_a_restore_is_decided_on_the_state_that_is_claimed(world: World) -> None
         assert world.run(mixed(world), more).status == "STOPPED"
 
     with pytest.raises(RestoreRefusedError, match="cannot take back"):
-        world.run(mixed(world), storage=before_its_claim(world, the_driver_before_goes_on), restore=f"chk-{last}")
+        world.run(mixed(world), storage=before_claim(world.storage, the_driver_before_goes_on), restore=f"chk-{last}")
     run = world.run(mixed(world), world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
@@ -184,7 +172,7 @@ def test_a_job_that_failed_between_look_and_claim_is_not_resumed(world: World) -
         journal.write(ev.StatusChanged(JobStatus.FAILED, time.time(), "for good"))
 
     with pytest.raises(JobFailedTerminallyError, match="for good"):
-        world.run(mixed(world), storage=before_its_claim(world, it_fails_for_good))
+        world.run(mixed(world), storage=before_claim(world.storage, it_fails_for_good))
     assert (world.state().status, world.state().epoch) == ("FAILED", 2)
 
 
@@ -195,7 +183,7 @@ def test_a_job_that_finished_between_look_and_claim_is_not_run_again(world: Worl
     def it_finishes() -> None:
         assert world.run(mixed(world), world.drain_at(len(expected))).status == "FINISHED"
 
-    assert world.run(mixed(world), storage=before_its_claim(world, it_finishes)).status == "FINISHED"
+    assert world.run(mixed(world), storage=before_claim(world.storage, it_finishes)).status == "FINISHED"
     assert (world.state().status, world.state().epoch) == ("FINISHED", 2)
     assert world.released_ids() == sorted(expected)
 
@@ -372,7 +360,7 @@ def test_leftovers_that_cannot_be_deleted_keep_nobody_from_going_on(world: World
         folder.mkdir(parents=True)
         (folder / "part-0.parquet").write_bytes(b"x")
     stays = {*(folder.name for folder in left), attempt}
-    refusing = Refusing(world.storage, lambda path: Path(path).name in stays)
+    refusing = RefusingStorage(world.storage, lambda path: Path(path).name in stays)
     for number, storage in enumerate([refusing, world.storage]):
         world.put_ids("live", 1, 2, 2000 + 10 * number)
         wanted = 8 + 2 * number

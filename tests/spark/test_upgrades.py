@@ -25,9 +25,10 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.spark.counting_job import UserScript, check_counting, counting, expected_counts, final_counts
 from tests.spark.faults import Fault, FaultyStorage
 from tests.spark.harness import Line, World
-from tests.spark.test_reconfiguring import IDS, Script, check, counting, expected_counts, final_counts
+from tests.spark.jobs import IDS
 from tests.support.waiting import wait_until
 
 COUNTED = 'return rows.groupBy("k").agg(F.count("*").alias("n"), F.max("id").alias("last"))'
@@ -99,7 +100,7 @@ class Journaled(WrappedStorage):
         super().create(path, data)
 
 
-def upgrade(script: Script, job: str | None, *, allow_non_restored_state: bool = False) -> RequestOutcome:
+def upgrade(script: UserScript, job: str | None, *, allow_non_restored_state: bool = False) -> RequestOutcome:
     asked = script.client.upgrade(job, allow_non_restored_state=allow_non_restored_state)
     outcome = script.client.answer(asked, 60).outcome
     assert outcome is not None
@@ -112,7 +113,7 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
     told: list[RequestOutcome] = []
     statuses: list[JobStatus | None] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(upgrade(script, with_more(world, "v2")))
         assert told[-1].took_place, told
@@ -121,13 +122,13 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
         wait_until(lambda: (world.released_count("copies"), world.released_count("old")) == (10, 5), "the new sinks")
 
     journaled = Journaled(world.storage)
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world), lambda line: statuses.append(world.state().status), journaled)
 
     assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
     assert any(b"the job runs as" in one for one in journaled.entries)
     assert not any(b"refused" in one for one in journaled.entries), "the version is not asked to become one more"
-    check(world, 30)
+    check_counting(world, 30)
     by = {row["id"]: row["by"] for row in world.released()}
     assert [by[i] for i in range(30)] == ["one"] * 20 + ["two"] * 10
     assert world.released_ids("further_out") == world.released_ids("copies") == [*range(20, 30)]
@@ -145,7 +146,7 @@ def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: Worl
     told: list[RequestOutcome] = []
     v2, v3 = with_more(world, "v2"), version(world, "v3")
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(upgrade(script, v2, allow_non_restored_state=True))
         script.put(20)
@@ -154,21 +155,21 @@ def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: Worl
         told.append(upgrade(script, v3, allow_non_restored_state=True))
         script.put(30)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert [one.result.value for one in told] == ["completed", "failed", "completed"], told
     assert "past" in told[1].detail
-    check(world, 40)
+    check_counting(world, 40)
     assert world.released_ids("copies") == list(range(20, 30))
     state = world.state()
     assert (state.epoch, state.driver_since) == (3, 1)
     assert not {"past", "copies"} & set(state.graph().operators)
 
-    with Script(world, lambda script: script.put(40)):
+    with UserScript(world, lambda script: script.put(40)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
-    check(world, 50)
+    check_counting(world, 50)
     assert world.state().driver_since == 0
 
 
@@ -184,7 +185,7 @@ def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
     copies = FileSink(world.path("copies"))
     job.sink("copies", job.operators["marked"], copies, gate=lambda release: open_.is_set())
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(upgrade(script, v2, allow_non_restored_state=True))
         assert not told[0].took_place, told
@@ -192,12 +193,12 @@ def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
         script.put(20)
         wait_until(lambda: world.released_count("copies") == 30, "what was held")
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(job)
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "failed", told
     assert "copies" in told[0].detail
-    check(world, 30)
+    check_counting(world, 30)
     assert world.released_ids("copies") == list(range(30))
     assert world.state().epoch == 2
 
@@ -229,20 +230,20 @@ def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, given: dict[str
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(upgrade(script, version(world, "v2", **given)))
         script.put(20)
 
     spaces = _spaces()
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "failed", told
     assert why in told[0].detail
     assert _spaces() == spaces, "its modules are of no use"
     assert told[0].detail.endswith("the job goes on as it was")
-    check(world, 30)
+    check_counting(world, 30)
     assert {row["by"] for row in world.released()} == {"one"}
     assert world.state().epoch == 1
     assert [one for one in world.everything_under_root() if "/trial/" in one] == []
@@ -259,17 +260,17 @@ def test_an_operator_that_is_left_out_has_to_be_given_up(world: World) -> None:
     path = Path(without.removesuffix(":job"))
     path.write_text(path.read_text().replace('"counted"', '"summed"').replace("counts", "sums"))
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         told.append(upgrade(script, without))
         script.put(20)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "failed", told
     assert "counts" in told[0].detail
-    check(world, 30)
+    check_counting(world, 30)
 
 
 def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,19 +282,19 @@ def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, mo
         monkeypatch.undo()
         raise ValueError("something that was there is there no more")
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.refuse_beginning_anew", refuse)
         told.append(upgrade(script, v2))
         script.put(20)
 
-    with Script(world, work):
+    with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "failed", told
     assert "could not begin: ValueError: something that was there is there no more" in told[0].detail
     assert told[0].detail.endswith("the job goes on as it was")
-    check(world, 30)
+    check_counting(world, 30)
     assert {row["by"] for row in world.released()} == {"one"}
     assert final_counts(world) == expected_counts(30)
 
@@ -307,12 +308,12 @@ def test_if_no_version_can_begin_the_job_does_not_look_as_if_it_ran(
     def refuse(prepared: object) -> None:
         raise StorageTransientError(verb="read", uri="root", reason="out of reach")
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.refuse_beginning_anew", refuse)
         script.client.upgrade(v2)
 
-    with pytest.raises(StorageTransientError), Script(world, work, end="nothing"):
+    with pytest.raises(StorageTransientError), UserScript(world, work, end="nothing"):
         world.run(counting(world))
     monkeypatch.undo()
     state = world.state()
@@ -320,10 +321,10 @@ def test_if_no_version_can_begin_the_job_does_not_look_as_if_it_ran(
     assert (state.status, outcome.result.value) == ("RESTARTING", "failed")
     assert "could not begin" in outcome.detail
     assert "nor could the job go on as it was" in outcome.detail
-    with Script(world, lambda script: script.put(20)):
+    with UserScript(world, lambda script: script.put(20)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
-    check(world, 30)
+    check_counting(world, 30)
 
 
 @pytest.mark.slow
@@ -338,7 +339,7 @@ def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_k
     v2 = with_more(world, "v2")
     fault = Fault()
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(20)
         script.client.upgrade(v2)
 
@@ -346,19 +347,19 @@ def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_k
         if "and goes on as" in line["message"]:
             fault.at = fault.verbs.count + verbs
 
-    with pytest.raises(CkptError), Script(world, work, end="nothing"):
+    with pytest.raises(CkptError), UserScript(world, work, end="nothing"):
         world.run(counting(world), hear, storage=FaultyStorage(world.storage, fault))
     assert fault.happened
     assert world.state().outcomes == {}, "nobody has said that it took place"
 
-    def goes_on(script: Script) -> None:
+    def goes_on(script: UserScript) -> None:
         script.put(30)
         wait_until(lambda: world.released_count("old") == 5, "the new sink")
 
-    with Script(world, goes_on):
+    with UserScript(world, goes_on):
         again = world.run(load_job(v2))
     assert again.status == "STOPPED", again.cause
-    check(world, 40)
+    check_counting(world, 40)
     assert world.released_ids("old") == list(range(5))
     assert world.released_ids("copies") == [*range(30, 40)]
 
@@ -369,7 +370,7 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
     v2 = with_more(world, "v2")
     client = JobClient(str(world.root), world.job_id)
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(20)
         told.append(upgrade(script, v2))
 
@@ -378,7 +379,7 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
             client.stop(epoch=1, leaves=True)
 
     told: list[RequestOutcome] = []
-    with Script(world, work, end="nothing"):
+    with UserScript(world, work, end="nothing"):
         run = world.run(counting(world), hear)
     assert run.status == "STOPPED", run.cause
     assert told[0].took_place, told
@@ -386,7 +387,7 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
     state = world.state()
     assert state.epoch == 2
     assert sorted(str(one) for one in state.outcomes.values())[0].startswith("completed: savepoint")
-    check(world, 30)
+    check_counting(world, 30)
 
 
 def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> None:
@@ -394,7 +395,7 @@ def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> N
     world.put_ids("live", 1, 10)
     v2 = version(world, "v2")
 
-    def work(script: Script) -> None:
+    def work(script: UserScript) -> None:
         script.put(10)
         script.client.upgrade(v2)
 
@@ -402,11 +403,14 @@ def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> N
         if "and goes on as" in line["message"]:
             Journal(world.storage, world.job_id).claim("another", Worker("elsewhere"), 1.0)
 
-    with pytest.raises(FencedError, match="epoch 2 is owned by attempt another"), Script(world, work, end="nothing"):
+    with (
+        pytest.raises(FencedError, match="epoch 2 is owned by attempt another"),
+        UserScript(world, work, end="nothing"),
+    ):
         world.run(counting(world), hear)
     state = world.state()
     assert (state.epoch, state.attempt, state.driver_since, state.outcomes) == (2, "another", 0, {})
-    with Script(world, lambda script: script.put(20)):
+    with UserScript(world, lambda script: script.put(20)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
-    check(world, 30)
+    check_counting(world, 30)

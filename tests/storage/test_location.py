@@ -19,11 +19,7 @@ from airflow_provider_ckpt.storage.faults import translated
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.redaction import credentials_in, redact_uri
-
-MARK = "S3CR"
-SECRETS = st.builds(
-    lambda rest: MARK + rest, st.text(st.characters(exclude_categories=["C", "Z"]), min_size=4, max_size=20)
-)
+from tests.support.secret_uris import MARK, SECRETS, uris_with
 
 
 def options_with(secret: str) -> list[dict[str, Any]]:
@@ -34,23 +30,6 @@ def options_with(secret: str) -> list[dict[str, Any]]:
         {"config_kwargs": {"proxies": [{"http": secret}, (secret, 1)]}, "x": {secret}},
         {"endpoint_url": f"http://me:{quote(secret, safe='')}@minio:9000"},
         {"client_kwargs": {"endpoint_url": f"https://host/?sv=1&sig={quote(secret, safe='')}"}},
-    ]
-
-
-def uris_with(secret: str) -> list[str]:
-    part = quote(secret, safe="")
-    return [
-        f"s3://AKIA1234:{part}@bucket/x",
-        f"s3://AKIA1234:{secret.replace('?', '/').replace('#', '/')}@bucket/x",
-        f"s3://{part}@bucket/x",
-        f"S3A://{part}:{part}@bucket:9000/x@y",
-        f"https://host:9000/x?token={part}",
-        f"https://host/x?sv=1&sig={part}&se=2#access_token={part}",
-        f"abfss://lake@account.dfs.core.windows.net/x?sig={part}",
-        f"abfss://me:{part}@account.dfs.core.windows.net/x",
-        f"gs://bucket/x?X-Goog-Signature={part}&X-Amz-Credential={part}",
-        f"simplecache::s3://me:{part}@bucket/x",
-        f"nothing-known://me:{part}@bucket/x",
     ]
 
 

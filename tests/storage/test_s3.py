@@ -244,7 +244,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 def answers() -> Iterator[type[Answers]]:
     kind = type("Answers", (Answers,), {"statuses": [], "seen": [], "server": None})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     kind.uri = f"http://127.0.0.1:{server.server_port}"  # type: ignore[attr-defined]
     yield kind

@@ -10,7 +10,7 @@ from pathlib import Path
 NOT_INSTALLED = "openssl is not installed: apt-get install openssl"
 
 
-def is_installed() -> bool:
+def is_openssl_installed() -> bool:
     return shutil.which("openssl") is not None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -18,13 +17,13 @@ import pymysql
 
 from tests.support.certificates import Keys
 from tests.support.processes import Process
+from tests.support.unprivileged import give_to_unprivileged, unprivileged_command
 from tests.support.waiting import wait_until
 
 NOT_INSTALLED = (
     "MariaDB is not installed (mariadbd and mariadb-install-db were not found): apt-get install mariadb-server"
 )
 PASSWORD = "s3cr3tPW"
-_OWNER = "nobody"
 _USER = "airflow"
 _SETTINGS = {
     "bind-address": "127.0.0.1",
@@ -82,14 +81,11 @@ class MariaDB:
         return pymysql.connect(**{"autocommit": True, "ssl_disabled": True, **given, **parameters})
 
     def _start(self) -> None:
-        owner = _as_somebody_else()
-        if owner:
-            found = pwd.getpwnam(_OWNER)
-            os.chown(self._folder, found.pw_uid, found.pw_gid)
+        owner = give_to_unprivileged(self._folder)
         install, options = program("mariadb-install-db"), ["--auth-root-authentication-method=normal", "--skip-test-db"]
         assert install is not None, NOT_INSTALLED
         made = subprocess.run(
-            [*owner, install, "--no-defaults", f"--datadir={self._data}", *options],
+            [*unprivileged_command(), install, "--no-defaults", f"--datadir={self._data}", *options],
             cwd=self._folder,
             capture_output=True,
             text=True,
@@ -97,7 +93,7 @@ class MariaDB:
         )
         assert made.returncode == 0, made.stdout + made.stderr
         if self._tls is not None:
-            here = self._tls.copied(self._folder, _OWNER if owner else None)
+            here = self._tls.copied(self._folder, owner)
             self._given |= {"ssl-cert": str(here.certificate), "ssl-key": str(here.key)}
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
@@ -114,7 +110,7 @@ class MariaDB:
         place = [f"--datadir={self._data}", f"--port={self.port}", f"--socket={self._folder / 's.sock'}"]
         place.append(f"--tmpdir={self._folder}")  # in a shared folder, a starting server deletes the files of others
         command = [str(program("mariadbd")), "--no-defaults", *place, *settings]
-        self._process = Process([*_as_somebody_else(), *command], self._log, cwd=self._folder)
+        self._process = Process([*unprivileged_command(), *command], self._log, cwd=self._folder)
         wait_until(self._is_ready, lambda: f"MariaDB\n{self._tail()}", seconds=120)
 
     def crash(self) -> None:
@@ -148,11 +144,3 @@ class MariaDB:
 
     def _tail(self) -> str:
         return "" if self._process is None else self._process.tail()
-
-
-def _as_somebody_else() -> list[str]:
-    """Return a command prefix that changes the user, because root may not run a server."""
-    if os.geteuid() != 0:
-        return []
-    found = pwd.getpwnam(_OWNER)
-    return ["setpriv", f"--reuid={found.pw_uid}", f"--regid={found.pw_gid}", "--clear-groups"]

@@ -8,7 +8,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 
 
-class Paused(WrappedStorage):
+class PausedStorage(WrappedStorage):
     """Storage that calls ``act`` before its ``at``-th verb, of whatever kind."""
 
     def __init__(self, inner: Storage, at: int, act: Callable[[], None]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -16,10 +15,10 @@ from pathlib import Path
 
 from tests.support.certificates import Keys
 from tests.support.processes import Process, is_alive, stands_still
+from tests.support.unprivileged import give_to_unprivileged, unprivileged_command
 from tests.support.waiting import wait_until
 
 NOT_INSTALLED = "PostgreSQL is not installed (no initdb was found): apt-get install postgresql"
-_OWNER = "nobody"
 _USER = "airflow"
 _SETTINGS = {"fsync": "off", "unix_socket_directories": "", "listen_addresses": "127.0.0.1", "max_connections": "200"}
 
@@ -75,13 +74,10 @@ class PostgreSQL:
         shutil.rmtree(self._folder)
 
     def _start(self) -> None:
-        owner = _as_somebody_else()
-        if owner:
-            found = pwd.getpwnam(_OWNER)
-            os.chown(self._folder, found.pw_uid, found.pw_gid)
+        owner = give_to_unprivileged(self._folder)
         options = ["--username", _USER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"]
         made = subprocess.run(
-            [*owner, str(self._programs / "initdb"), "--pgdata", str(self._data), *options],
+            [*unprivileged_command(), str(self._programs / "initdb"), "--pgdata", str(self._data), *options],
             cwd=self._folder,
             capture_output=True,
             text=True,
@@ -89,7 +85,7 @@ class PostgreSQL:
         )
         assert made.returncode == 0, made.stdout + made.stderr
         if self._tls is not None:
-            here = self._tls.copied(self._folder, _OWNER if owner else None)
+            here = self._tls.copied(self._folder, owner)
             self._given |= {"ssl": "on", "ssl_cert_file": str(here.certificate), "ssl_key_file": str(here.key)}
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
@@ -97,10 +93,9 @@ class PostgreSQL:
 
     def launch(self) -> None:
         """Start the server, also after :meth:`crash`."""
-        owner = _as_somebody_else()
         settings = [f"--{name}={value}" for name, value in self._given.items()]
         command = [str(self._programs / "postgres"), "-D", str(self._data), f"--port={self.port}", *settings]
-        self._process = Process([*owner, *command], self._log, cwd=self._folder)
+        self._process = Process([*unprivileged_command(), *command], self._log, cwd=self._folder)
         wait_until(self._is_ready, lambda: f"PostgreSQL\n{self._tail()}", seconds=120)
 
     def said(self) -> str:
@@ -152,11 +147,3 @@ class PostgreSQL:
 
     def _tail(self) -> str:
         return "" if self._process is None else self._process.tail()
-
-
-def _as_somebody_else() -> list[str]:
-    """Return a command prefix that changes the user, because root may not run a server."""
-    if os.geteuid() != 0:
-        return []
-    found = pwd.getpwnam(_OWNER)
-    return ["setpriv", f"--reuid={found.pw_uid}", f"--regid={found.pw_gid}", "--clear-groups"]

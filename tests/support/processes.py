@@ -138,6 +138,17 @@ def command_name(pid: int) -> str | None:
         return None
 
 
+def command_lines() -> str:
+    """Return the command lines of all processes on this machine, as ``ps`` shows them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return "\n".join(found)
+
+
 def _stat(pid: int) -> list[str] | None:
     """Return the fields of ``/proc/<pid>/stat`` from the state on, or None if the process is gone."""
     try:

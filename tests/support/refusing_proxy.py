@@ -64,7 +64,7 @@ class RefusingProxy:
 @contextmanager
 def refusing_proxy(host: str, port: int) -> Iterator[RefusingProxy]:
     proxy = RefusingProxy(host, port)
-    thread = threading.Thread(target=proxy.server.serve_forever, daemon=True)
+    thread = threading.Thread(target=proxy.server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield proxy

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 
 
-class Refusing(WrappedStorage):
+class RefusingStorage(WrappedStorage):
     """Storage that refuses to delete the folders whose path ``refused`` returns True for."""
 
     def __init__(self, inner: Storage, refused: Callable[[str], bool]) -> None:
@@ -24,5 +24,5 @@ class Refusing(WrappedStorage):
     def _mutate(self, verb: str, path: str, act: Callable[[], None]) -> None:
         act()
 
-    def _wrap(self, inner: Storage) -> Refusing:
-        return Refusing(inner, self.refused)
+    def _wrap(self, inner: Storage) -> RefusingStorage:
+        return RefusingStorage(inner, self.refused)

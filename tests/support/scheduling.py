@@ -1,4 +1,4 @@
-"""The order in which xdist hands out files: long ones first, and all that need Airflow to one worker."""
+"""The order in which xdist hands out files."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.scheduler.protocol import Scheduling
 
-_AIRFLOW = ("tests/airflow/", "tests/demo/", "tests/smoke/test_airflow")
+_TOGETHER = {
+    "airflow": ("tests/airflow/", "tests/demo/", "tests/smoke/test_airflow_task"),
+    "spark": ("tests/smoke/test_released_tables", "tests/smoke/test_root_on_s3"),
+}
+"""Scope → paths. One worker makes Airflow's database, and one starts the Spark session of the smoke tests."""
 
 
-class AirflowTogether(LoadFileScheduling):  # type: ignore[misc]
-    """Tests of a file stay together. Those that need Airflow's database do, too: a worker takes seconds to make it."""
+class SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
+    """Tests of a file stay together, and so do files that share what takes seconds to start."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "airflow" if nodeid.startswith(_AIRFLOW) else super()._split_scope(nodeid)
+        for scope, paths in _TOGETHER.items():
+            if nodeid.startswith(paths):
+                return scope
+        return str(super()._split_scope(nodeid))
 
 
 @pytest.hookimpl
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    return AirflowTogether(config, log) if config.getoption("dist") == "loadfile" else None
+    return SharedProcesses(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def long_files_first(items: list[pytest.Item]) -> None:

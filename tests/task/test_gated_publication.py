@@ -22,7 +22,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
 from airflow_provider_ckpt.testing.crash import WrappedStorage
-from tests.support.sole_feed import SoleFeed
+from tests.support.single_channel_feed import SingleChannelFeed
 
 EDGE = JobEdge("a__v", "a", "v", "v")
 OF_PRODUCER, OF_CONSUMER = AttemptId(1, 0, "a"), AttemptId(1, 0, "v")
@@ -62,7 +62,7 @@ def test_r7_nothing_is_fed_behind_what_could_not_be_fed(tmp_path: Path) -> None:
     """
     storage = FailingOnce(open_storage(tmp_path))
     producer = opened(storage, "a", OF_PRODUCER)
-    edge = EdgeInput(EDGE, producer, SoleFeed(storage, "p", "p", attempt=OF_CONSUMER), source=EDGE.uid)
+    edge = EdgeInput(EDGE, producer, SingleChannelFeed(storage, "p", "p", attempt=OF_CONSUMER), source=EDGE.uid)
     inputs = Inputs(
         {EDGE.uid: edge}, {}, InputGate([EDGE.uid], epoch=1), lambda uid: SeenFiles(storage, f"sources/{uid}")
     )
@@ -80,5 +80,5 @@ def test_r7_nothing_is_fed_behind_what_could_not_be_fed(tmp_path: Path) -> None:
     with pytest.raises(StorageTransientError):
         publication.act_on_inputs()
 
-    again = SoleFeed(storage, "p", "p", attempt=OF_CONSUMER.next("w"))
+    again = SingleChannelFeed(storage, "p", "p", attempt=OF_CONSUMER.next("w"))
     assert again.fed == position - 1

@@ -31,7 +31,7 @@ from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import Task
-from tests.support.no_restarts import NO_RESTARTS
+from tests.support.unused_restarts import UNUSED_RESTARTS
 
 V = SubtaskId("v/0")
 A = AttemptId(2, 0, "a")
@@ -157,7 +157,7 @@ def test_r22_a_task_that_finds_itself_fenced_by_its_next_attempt_does_not_end_th
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_r8_a_task_that_finds_its_log_opened_in_a_later_epoch_ends_it(call: Callable[[LocalGateway], None]) -> None:
-    gateway = LocalGateway(2, {V: Noting(A, [], fenced=AttemptId(3, 0, "c"))}, unexpected, NO_RESTARTS)
+    gateway = LocalGateway(2, {V: Noting(A, [], fenced=AttemptId(3, 0, "c"))}, unexpected, UNUSED_RESTARTS)
     with pytest.raises(LogFencedError):
         call(gateway)
 
@@ -174,7 +174,9 @@ def test_r15_what_a_task_fails_with_in_the_loop_is_the_coordinators_to_judge(
 
     crashes: list[tuple[AttemptId, type[BaseException]]] = []
     task = Failing(A, [])
-    gateway = LocalGateway(2, {V: task}, lambda task, error: crashes.append((task.attempt, type(error))), NO_RESTARTS)
+    gateway = LocalGateway(
+        2, {V: task}, lambda task, error: crashes.append((task.attempt, type(error))), UNUSED_RESTARTS
+    )
     call(gateway)
     call(gateway)
     assert crashes == [(A, StorageTransientError)], "once"
@@ -227,7 +229,7 @@ def test_barriers_are_put_side_by_side(call: Callable[[LocalGateway, Iterable[Su
     """If the calls were sequential, each task would wait for the next one forever."""
     heard: list[tuple[str, str]] = []
     tasks, before = meeting(5, heard), threads_of_barriers()
-    gateway = LocalGateway(2, tasks, unexpected, NO_RESTARTS)
+    gateway = LocalGateway(2, tasks, unexpected, UNUSED_RESTARTS)
     call(gateway, tasks)
     assert len(heard) == 5
     gateway.stop(after_batch=False)
@@ -236,7 +238,7 @@ def test_barriers_are_put_side_by_side(call: Callable[[LocalGateway, Iterable[Su
 
 def test_other_commands_keep_their_order_among_barriers() -> None:
     heard: list[tuple[str, str]] = []
-    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, NO_RESTARTS)
+    gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, UNUSED_RESTARTS)
     gateway.send(DeploySubtask(2, V, A, VertexPlan(3, ())), TriggerBarrier(2, V, A, 7), DrainSubtask(2, V, A))
     assert [what for _, what in heard] == ["deploy 3", "trigger", "drain"]
 
@@ -254,7 +256,7 @@ def test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done
             heard.append(("the loop", "has ended" if ended.is_set() else "waits"))
 
     tasks = {V: Noting(A, [], fenced=AttemptId(3, 0, "c")), Slow.subtask: Slow(A, heard)}
-    gateway = LocalGateway(2, tasks, unexpected, NO_RESTARTS)
+    gateway = LocalGateway(2, tasks, unexpected, UNUSED_RESTARTS)
     try:
         with pytest.raises(LogFencedError):
             gateway.send(*(TriggerBarrier(2, one, A, 7) for one in tasks))
@@ -266,7 +268,7 @@ def test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
 def test_a_command_reaches_the_task_as_what_it_is(command: Command) -> None:
     heard: list[tuple[str, str]] = []
-    LocalGateway(2, {V: Noting(A, heard)}, unexpected, NO_RESTARTS).send(command)
+    LocalGateway(2, {V: Noting(A, heard)}, unexpected, UNUSED_RESTARTS).send(command)
     assert heard == [(str(A), COMMANDS[command])]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from tests.workers.evidence import Evidence, released
+from tests.workers.evidence import Evidence, released_ids
 from tests.workers.world import PATIENCE, Member, World
 
 
@@ -22,7 +22,7 @@ def wait_for_all(world: World) -> None:
 
 
 def missing(world: World) -> int:
-    return sum(len(set(world.expected(sink)) - set(released(world, sink))) for sink in ("lake", "cellar"))
+    return sum(len(set(world.expected(sink)) - set(released_ids(world, sink))) for sink in ("lake", "cellar"))
 
 
 def finish(world: World, evidence: Evidence, master: Member, living: Iterable[Member]) -> None:

@@ -9,8 +9,8 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from tests.chaos.released import read_rows
+from tests.support.subtask_log_history import SubtaskLogHistory
 from tests.support.waiting import wait_until
-from tests.support.written_logs import WrittenLogs
 from tests.workers.world import PATIENCE, VERTICES, World
 
 
@@ -22,7 +22,7 @@ class Evidence:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._logs = WrittenLogs(world.root / world.job_id)
+        self._logs = SubtaskLogHistory(world.root / world.job_id)
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="evidence")
         self._error: AssertionError | None = None
@@ -111,12 +111,22 @@ class Evidence:
     def check_released(self) -> None:
         """Check that each sink holds each of its rows once."""
         for sink in ("lake", "cellar"):
-            got, wanted = Counter(released(self._world, sink)), Counter(self._world.expected(sink))
+            got, wanted = Counter(released_ids(self._world, sink)), Counter(self._world.expected(sink))
             lost, extra = wanted - got, got - wanted
             assert not lost, f"{sink}: {sum(lost.values())} rows lost, such as {sorted(lost)[:5]}"
             assert not extra, f"{sink}: {sum(extra.values())} rows too many, such as {sorted(extra)[:5]}"
 
 
-def released(world: World, sink: str) -> list[int]:
+def released_ids(world: World, sink: str) -> list[int]:
     found = read_manifests(str(world.base / sink), world.job_id, sink)
     return [row["id"] for one in found for file in one.files for row in read_rows(world.base / sink / file.path)]
+
+
+def check_readings(world: World, killed: int) -> None:
+    """Check that a split was read again only if its reader was replaced.
+
+    Planning reads the first split of each source, too.
+    """
+    readings = [(source, split) for source, split, _ in world.readings() if int(split) > 0]
+    again = len(readings) - len(set(readings))
+    assert again <= killed, f"{again} splits were read more than once, {killed} readers were replaced"

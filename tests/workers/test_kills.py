@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.waiting import wait_until
 from tests.workers.ending import finish
-from tests.workers.evidence import Evidence
+from tests.workers.evidence import Evidence, check_readings
 from tests.workers.world import PATIENCE, VERTICES, Member, World
 
 SEED = int(os.environ.get("CKPT_WORKERS_SEED", "1"))
@@ -41,16 +41,6 @@ def kill_and_replace(
             continue  # subtasks that read splits begin a new attempt for another master
         assert len(now) == len(before[vertex]) + more, f"{vertex} began again when {killed} was killed: {now}"
     evidence.check()
-
-
-def check_readings(world: World, killed: int) -> None:
-    """Check that a split was read again only if its reader was replaced.
-
-    Planning reads the first split of each source, too.
-    """
-    readings = [(source, split) for source, split, _ in world.readings() if int(split) > 0]
-    again = len(readings) - len(set(readings))
-    assert again <= killed, f"{again} splits were read more than once, {killed} readers were replaced"
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from tests.support.waiting import wait_until
-from tests.workers.test_reconfiguring import JOB, Counted
+from tests.workers.counted_world import JOB, Counted
 from tests.workers.world import PATIENCE, Member
 
 

@@ -13,8 +13,7 @@ import pytest
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.support.waiting import wait_until
 from tests.workers.ending import finish
-from tests.workers.evidence import Evidence
-from tests.workers.test_kills import check_readings
+from tests.workers.evidence import Evidence, check_readings
 from tests.workers.world import PATIENCE, World
 
 H0, H1, H2, H3 = (SubtaskId.of("history", number) for number in range(4))

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.chaos.results import SPLITS, Results
-from tests.support.steps import stop_at_step
+from tests.support.storage_steps import stop_at_step
 
 BASE = Path(os.environ["CKPT_CHAOS_BASE"])
 ROWS = 10

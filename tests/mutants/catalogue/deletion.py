@@ -42,7 +42,7 @@ DELETION = (
         "decide",
         "    state.refuse_deleted()\n",
         "",
-        _INTERRUPTED,
+        ("tests/client/test_delete_interrupted.py::test_r16_a_deletion_may_die_at_every_verb",),
         "a retry starts a deleted job from scratch, and releases all its rows again",
     ),
     Mutant(

@@ -98,7 +98,7 @@ RECONFIGURING = (
         "restored",
         "        settings=state.settings,\n",
         "",
-        ("tests/simulation",),
+        ("tests/simulation/test_simulation.py::test_the_schedules_of_reconfigurations_are_not_tame",),
         "later attempts of the next driver run the replaced settings",
     ),
     Mutant(

@@ -585,7 +585,7 @@ _PREPARED = (
         "collector:collect_garbage",
         "            every = [batch.handles for of_subtask in batches.values() for batch in of_subtask]",
         "            every = [batch.handles for batch in list(batches.values())[-1]]",
-        ("tests/task/test_parallel_run.py",),
+        ("tests/task/test_parallel_run.py::test_a_run_after_a_crash_of_any_subtask_goes_on_with_all_of_them",),
         "the staged output of other subtasks of the vertex is deleted before its release",
     ),
     Mutant(
@@ -736,12 +736,12 @@ _FORGOTTEN = (
         "each batch without rows leaves a folder that no entry names",
     ),
     Mutant(
-        "given-back-before-it-is-gone",
+        "refused-deletion-forgotten",
         "R7",
-        "Retention._give_back.start",
-        "start = self._given_back.get(subtask, 0)\n",
-        "start = self._given_back.get(subtask, 0)\nself._given_back[subtask] = max(start, head)\n",
-        _RETENTION,
+        "Removal._try",
+        "            self._left[path] = None\n",
+        "            pass\n",
+        ("tests/spark/test_retention.py::test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one",),
         "files that could not be deleted at once stay for the driver's life, after which no entry names them",
     ),
     Mutant(

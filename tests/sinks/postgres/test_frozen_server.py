@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from typing import Any
 
 import psycopg
@@ -18,9 +18,10 @@ from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgr
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import Database
 from airflow_provider_ckpt.sinks.postgres.known_rows import known_rows
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext
-from tests.sinks.freezing import IN_TIME, once_before
-from tests.sinks.postgres.world import Rows, World, rows_of, staged
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from tests.sinks.databases import rows_of
+from tests.sinks.freezing import IN_TIME, once_before, try_release
+from tests.sinks.postgres.world import Rows, World, staged
 from tests.support.processes import is_alive, parent
 from tests.support.waiting import wait_until
 
@@ -47,13 +48,6 @@ def impatient(world: World, connect: Any = psycopg.connect) -> BoundPostgresSink
     return BoundPostgresSink(world.sink().settings, SinkContext("orders", "lake"), Database(address, connect, 1))
 
 
-def released_in_the_end(sink: BoundSink, handle: Handle) -> bool:
-    """Try to release once. Transactions that were open when the server froze may hold their locks for a moment."""
-    with suppress(DatabaseUnreachableError):
-        return sink.release([handle], 1) == {"rows": 2}
-    return False
-
-
 @pytest.mark.parametrize("at", ["INSERT INTO", "COMMIT"])
 def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_for(world: World, at: str) -> None:
     world.table()
@@ -67,7 +61,7 @@ def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_fo
         with pytest.raises(DatabaseUnreachableError):
             impatient(world).release([handle], 1)
         assert time.monotonic() - begun < IN_TIME
-    wait_until(lambda: released_in_the_end(sink, handle), "a release by the next try")
+    wait_until(lambda: try_release(sink, handle), "a release by the next try")
     assert (world.rows(), sink.release([handle], 1), world.rows()) == (rows_of(1), {"rows": 2}, rows_of(1))
 
 

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.testing.released_rows import Damage, Row
 from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
-from tests.sinks.postgres.world import Steps, World
+from tests.sinks.postgres.world import PostgresSteps, World
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,7 @@ class Table(SinkTarget):
         return self.world.sink(**self.given).definition()
 
     def dying(self, at: int, when: When) -> BoundPostgresSink:
-        return self.world.bind(connect=Steps(at, when).connect, **self.given)
+        return self.world.bind(connect=PostgresSteps(at, when).connect, **self.given)
 
     def rows(self, spark: SparkSession) -> list[Row]:
         return sorted((row[0], row[1]) for row in self.world.rows())
@@ -83,7 +83,7 @@ class Tables(SinkGroup):
         ]
 
     def dying(self, at: int, when: When) -> list[BoundSink]:
-        return self.bind(connect=Steps(at, when).connect)
+        return self.bind(connect=PostgresSteps(at, when).connect)
 
     def losing(self) -> list[BoundSink]:
         class Losing(psycopg.Connection[Any]):

@@ -37,7 +37,8 @@ from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgr
 from airflow_provider_ckpt.sinks.postgres.errors import NotAPostgresConnectionError
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput
-from tests.sinks.postgres.world import COLUMNS, Rows, World, batch, request, rows_of, stage, staged
+from tests.sinks.databases import COLUMNS, rows_of, stage, stage_request
+from tests.sinks.postgres.world import Rows, World, frame_of, staged
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "postgres-handle-v1.json"
 KEYED = "id int PRIMARY KEY, city text"
@@ -353,7 +354,7 @@ def test_a_handle_that_is_not_what_was_written_releases_nothing(
 
 def refused(sink: BoundPostgresSink, rows: Rows) -> str:
     with pytest.raises((RowsRefusedError, TableMismatchError)) as raised:
-        sink.stage(rows, request(1))  # type: ignore[arg-type]
+        sink.stage(rows, stage_request(1))  # type: ignore[arg-type]
     told = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
     assert "sink 'lake' of job 'orders'" in told
     assert "t0p s3cr3t" not in told, "a row's value"
@@ -405,7 +406,7 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
     sink = world.table().new()
     assert staged(sink, 1)
     world.run(f'ALTER TABLE "{world.schema}".orders {change}')
-    assert told in refused(sink, batch(2))
+    assert told in refused(sink, frame_of(2))
     world.run(f'DROP TABLE "{world.schema}".{"others" if "others" in change else "orders"}')
     world.table()
     sink.release([staged(sink, 3)], 1)

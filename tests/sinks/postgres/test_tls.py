@@ -11,22 +11,15 @@ import pytest
 
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
-from tests.sinks.postgres.test_whole_jobs import Place, holders
-from tests.sinks.postgres.world import World, rows_of, staged
-from tests.support.certificates import NOT_INSTALLED as NO_OPENSSL
-from tests.support.certificates import Authority, is_installed
+from tests.sinks.databases import rows_of
+from tests.sinks.postgres.postgres_job import PostgresJob
+from tests.sinks.postgres.world import World, staged
+from tests.support.certificates import Authority
 from tests.support.postgres import NOT_INSTALLED, PostgreSQL, initdb
 
 _AUTHORIZED = re.compile(
     r"connection authorized: user=airflow .*?application_name=(ckpt\S*(?: \S+)*?)( SSL enabled.*)?$"
 )
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    if not is_installed():
-        pytest.skip(NO_OPENSSL)
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +52,15 @@ def connections(server: PostgreSQL) -> dict[str, set[bool]]:
 def test_driver_and_executors_stage_and_release_over_tls(
     encrypting: PostgreSQL, authority: Authority, tmp_path: Path
 ) -> None:
-    place = Place(world_of(encrypting, authority.keys.certificate, 1), tmp_path)
+    job = PostgresJob(world_of(encrypting, authority.keys.certificate, 1), tmp_path)
     for number in range(3):
-        place.put(number)
-    place.write_job(create=True)
-    with place.start() as run:
+        job.put(number)
+    job.write(create=True)
+    with job.start() as run:
         assert run.wait(300) == ExitCode.FINISHED, run.tail()
-    assert place.ids() == list(range(30))
+    assert job.ids() == list(range(30))
     assert connections(encrypting) == {"ckpt": {True}, "ckpt stage": {True}}
-    assert holders(place) == []
+    assert job.files_with_password() == []
 
 
 def test_the_release_is_encrypted_as_the_server_sees_it(encrypting: PostgreSQL, authority: Authority) -> None:

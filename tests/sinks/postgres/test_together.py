@@ -12,7 +12,8 @@ from airflow_provider_ckpt.sinks.database.errors import LedgerLostError, Release
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
 from airflow_provider_ckpt.sinks.sink import Share
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
-from tests.sinks.postgres.world import Steps, World, rows_of, staged
+from tests.sinks.databases import rows_of
+from tests.sinks.postgres.world import PostgresSteps, World, staged
 
 WHEN: tuple[When, ...] = ("before", "after")
 NAMES = ("lines", "orders")
@@ -53,7 +54,7 @@ def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_i
         while at <= count:
             number += 1
             handles = [[staged(sink, number)] for sink in sinks]
-            steps = Steps(at, when)
+            steps = PostgresSteps(at, when)
             with pytest.raises(SimulatedCrash):
                 release(bind(two, connect=steps.connect), number, *handles)
             one, other = shown(two)
@@ -63,7 +64,7 @@ def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_i
             assert [sink.last_released() for sink in sinks] == [number, number]
             if count == 99:
                 number += 1
-                watched = Steps()
+                watched = PostgresSteps()
                 handles = [[staged(sink, number)] for sink in sinks]
                 release(bind(two, connect=watched.connect), number, *handles)
                 count = len(watched.done)

@@ -11,7 +11,8 @@ from airflow_provider_ckpt.sinks.database.errors import RowsRefusedError, TableM
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
 from airflow_provider_ckpt.testing.staging import stage
-from tests.sinks.postgres.world import COLUMNS, World
+from tests.sinks.databases import COLUMNS
+from tests.sinks.postgres.world import World
 
 
 def release(world: World, frame: DataFrame) -> list[object]:

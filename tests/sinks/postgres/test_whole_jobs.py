@@ -2,154 +2,34 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import threading
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.sinks.manifests import read_manifests
+from tests.sinks.database_job import ODD
+from tests.sinks.postgres.postgres_job import PostgresJob
 from tests.sinks.postgres.world import World
-from tests.support.processes import Process
+from tests.support.processes import command_lines
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-SECRET = "s3cr3tPW"
-ODD = ["a,\"'", None]
-JOB = """
-from airflow_provider_ckpt import FileSink, Job, PostgresSink
-from pyspark.sql import functions as F
-
-job = Job("orders")
-
-
-@job.source(bounded={bounded})
-def orders(read):
-    schema = "id int, at timestamp, tags array<string>, raw binary, nested struct<n: int>"
-    return read.schema(schema).parquet({source!r})
-
-
-@job.transform(orders)
-def known(rows):
-    return rows.withColumn("city", F.concat(F.lit("city "), "id"))
-
-
-job.sink("files", known, FileSink({folder!r}))
-job.sink("table", known, PostgresSink({table!r}, conn_id="shop_db", staging_schema={staging!r}, **{given!r}))
-"""
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int32()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("tags", pa.list_(pa.string())),
-        ("raw", pa.binary()),
-        ("nested", pa.struct([("n", pa.int32())])),
-    ]
-)
-
-
-class Place:
-    """Folders where such a job reads and writes."""
-
-    def __init__(self, world: World, folder: Path) -> None:
-        self.world, self.folder, self.runs = world, folder, 0
-        self.events = folder / "events"
-        for name in ("source", "events", "root", "out"):
-            (folder / name).mkdir()
-
-    def put(self, number: int) -> None:
-        rows = [
-            {
-                "id": one,
-                "at": 1_700_000_000_000_000 + one,
-                "tags": ODD,
-                "raw": b"\x00\\",
-                "nested": {"n": one},
-            }
-            for one in range(10 * number, 10 * number + 10)
-        ]
-        path = self.folder / "source" / f"{number}.parquet"
-        parquet.write_table(pa.Table.from_pylist(rows, SCHEMA), path.with_suffix(".tmp"))
-        path.with_suffix(".tmp").rename(path)
-
-    def write_job(self, *, bounded: bool = True, **given: object) -> Path:
-        table = f'"{self.world.schema}".orders'
-        text = JOB.format(
-            bounded=bounded,
-            source=str(self.folder / "source"),
-            folder=str(self.folder / "out"),
-            table=table,
-            staging=self.world.staging,
-            given=given,
-        )
-        path = self.folder / "job.py"
-        path.write_text(text)
-        return path
-
-    def start(self, **more: object) -> Process:
-        self.runs += 1
-        conf = {
-            "spark.master": "local[2]",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.dir": self.events.as_uri(),
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.session.timeZone": "Europe/Berlin",
-        }
-        options = {
-            "job": f"{self.folder / 'job.py'}:job",
-            "root": str(self.folder / "root"),
-            "job_id": "orders",
-            "checkpoint_interval": 1,
-            "conf": conf,
-            **more,
-        }
-        command = [sys.executable, "-m", "airflow_provider_ckpt.spark.main", "--options", json.dumps(options)]
-        connection = {"AIRFLOW_CONN_SHOP_DB": self.world.url}
-        return Process(command, self.folder / f"run-{self.runs}.log", env=connection, cwd=self.folder)
-
-    def ids(self) -> list[int]:
-        return [row[0] for row in self.world.run(f'SELECT id FROM "{self.world.schema}".orders ORDER BY id')]
-
-    def file_rows(self) -> int:
-        return sum(manifest.rows for manifest in read_manifests(str(self.folder / "out")))
 
 
 @pytest.fixture
-def place(world: World, tmp_path: Path) -> Place:
-    return Place(world, tmp_path)
-
-
-def command_lines() -> str:
-    """Return the command lines of all processes on this machine, as ``ps`` shows them."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-        except OSError:
-            continue
-    return "\n".join(found)
-
-
-def holders(place: Place) -> list[str]:
-    """Return the files of the place that contain the password."""
-    files = [path for path in place.folder.rglob("*") if path.is_file()]
-    return [str(path) for path in files if SECRET.encode() in path.read_bytes()]
+def job(world: World, tmp_path: Path) -> PostgresJob:
+    return PostgresJob(world, tmp_path)
 
 
 @pytest.mark.slow
-def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_password_is_nowhere(place: Place) -> None:
+def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_password_is_nowhere(job: PostgresJob) -> None:
     for number in range(3):
-        place.put(number)
-    place.write_job(create=True)
+        job.put(number)
+    job.write(create=True)
     seen: list[str] = []
     over = threading.Event()
 
@@ -160,88 +40,88 @@ def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_passwo
     watching = threading.Thread(target=look)
     watching.start()
     try:
-        with place.start() as run:
+        with job.start() as run:
             assert run.wait(300) == ExitCode.FINISHED, run.tail()
     finally:
         over.set()
         watching.join()
-    assert place.ids() == list(range(30))
-    assert place.file_rows() == 30
-    [row] = place.world.run(f'SELECT at, tags, raw, nested, city FROM "{place.world.schema}".orders WHERE id = 7')
+    assert job.ids() == list(range(30))
+    assert job.file_rows() == 30
+    [row] = job.world.run(f'SELECT at, tags, raw, nested, city FROM "{job.world.schema}".orders WHERE id = 7')
     assert row[0].timestamp() == 1_700_000_000.000007
     assert row[1:] == (ODD, b"\x00\\", {"n": 7}, "city 7")
-    assert place.world.staged() == []
-    assert any(place.events.rglob("*")), "there is an event log to look into"
+    assert job.world.staged() == []
+    assert any(job.events.rglob("*")), "there is an event log to look into"
     assert "airflow_provider_ckpt.spark.main" in "".join(seen)
-    assert SECRET not in "".join(seen)
-    assert holders(place) == []
+    assert job.password not in "".join(seen)
+    assert job.files_with_password() == []
 
 
 @pytest.mark.slow
 def test_a_job_whose_rows_the_table_does_not_take_stops_before_it_acknowledges_and_goes_on_when_it_is_mended(
-    place: Place,
+    job: PostgresJob,
 ) -> None:
-    place.put(1)
-    place.world.run(
-        f'CREATE TABLE "{place.world.schema}".orders '
+    job.put(1)
+    job.world.run(
+        f'CREATE TABLE "{job.world.schema}".orders '
         "(id int, at timestamptz, tags text[], raw bytea, nested jsonb, city varchar(6))"
     )
-    place.write_job()
-    with place.start() as run:
+    job.write()
+    with job.start() as run:
         assert run.wait(300) == ExitCode.TERMINAL, run.tail()
         assert "sink 'table' of job 'orders'" in run.text()
         assert "SQLSTATE 22001" in run.text()
-    assert place.ids() == []
-    place.world.run(f'ALTER TABLE "{place.world.schema}".orders ALTER city TYPE text')
-    with place.start(resume_failed=True) as run:
+    assert job.ids() == []
+    job.world.run(f'ALTER TABLE "{job.world.schema}".orders ALTER city TYPE text')
+    with job.start(resume_failed=True) as run:
         assert run.wait(300) == ExitCode.FINISHED, run.tail()
-    assert place.ids() == list(range(10, 20))
-    assert holders(place) == []
+    assert job.ids() == list(range(10, 20))
+    assert job.files_with_password() == []
 
 
 @pytest.mark.chaos
-def test_a_driver_that_is_killed_again_and_again_puts_each_row_into_the_table_once(place: Place) -> None:
-    place.write_job(bounded=False, create=True)
-    place.put(0)
+def test_a_driver_that_is_killed_again_and_again_puts_each_row_into_the_table_once(job: PostgresJob) -> None:
+    job.write(bounded=False, create=True)
+    job.put(0)
     for number in range(1, 4):
-        with place.start() as run:
+        with job.start() as run:
             wanted = 10 * number
 
             def is_there() -> bool:
                 assert run.exit_code is None, run.tail()
-                return bool(place.world.run("SELECT to_regclass(%s)", f'"{place.world.schema}".orders')[0][0]) and (
-                    len(place.ids()) >= wanted  # noqa: B023
+                return bool(job.world.run("SELECT to_regclass(%s)", f'"{job.world.schema}".orders')[0][0]) and (
+                    len(job.ids()) >= wanted  # noqa: B023
                 )
 
             wait_until(is_there, run.tail)
-            place.put(number)
-            wait_until(lambda: place.world.staging_tables() > 0 or len(place.ids()) > wanted, run.tail)  # noqa: B023
+            job.put(number)
+            wait_until(lambda: job.world.staging_tables() > 0 or len(job.ids()) > wanted, run.tail)  # noqa: B023
         # each driver was killed with batches in progress
-    with place.start(drain_after=20) as run:
+    with job.start(drain_after=20) as run:
         assert run.wait(300) == ExitCode.FINISHED, run.tail()
-    assert place.ids() == list(range(40))
-    assert place.file_rows() == 40
-    assert place.world.staging_tables() == 0
+    assert job.ids() == list(range(40))
+    assert job.file_rows() == 40
+    assert job.world.staging_tables() == 0
 
 
 @pytest.mark.slow
 def test_what_a_dead_job_has_staged_is_told_and_deleted_by_whoever_has_its_file(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    job: PostgresJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.write_job(bounded=False, create=True)
-    place.put(0)
-    with place.start(checkpoint_interval=3600) as run:
-        wait_until(lambda: bool(_staged(place)), run.tail)
-    assert _staged(place)
-    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", place.world.url)
-    client = JobClient(str(place.folder / "root"), "orders")
-    job = load_job(f"{place.folder / 'job.py'}:job")
-    deleted = client.delete(job, abandoned=True)
+    job.write(bounded=False, create=True)
+    job.put(0)
+    with job.start(checkpoint_interval=3600) as run:
+        wait_until(lambda: bool(_staged(job)), run.tail)
+    assert _staged(job)
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", job.world.url)
+    client = JobClient(str(job.folder / "root"), "orders")
+    loaded = load_job(f"{job.folder / 'job.py'}:job")
+    deleted = client.delete(loaded, abandoned=True)
     assert (deleted.staged["table"], deleted.left) == (1, ())
-    assert place.world.staging_tables() == 0
-    assert JobClient(str(place.folder / "root"), "orders").state().status is JobStatus.DELETED
+    assert job.world.staging_tables() == 0
+    assert JobClient(str(job.folder / "root"), "orders").state().status is JobStatus.DELETED
 
 
-def _staged(place: Place) -> list[str]:
-    [[is_there]] = place.world.run("SELECT to_regclass(%s) IS NOT NULL", f'"{place.world.staging}".staged')
-    return place.world.staged() if is_there else []
+def _staged(job: PostgresJob) -> list[str]:
+    [[is_there]] = job.world.run("SELECT to_regclass(%s) IS NOT NULL", f'"{job.world.staging}".staged')
+    return job.world.staged() if is_there else []

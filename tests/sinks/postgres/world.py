@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,51 +14,27 @@ from airflow_provider_ckpt.sinks.postgres.address import Address
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
 from airflow_provider_ckpt.sinks.postgres.database import Connect, Database
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
-from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput, StageRequest
-from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
-from airflow_provider_ckpt.testing.staging import counted
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
+from tests.sinks.databases import COLUMNS, Row, Steps, rows_of, stage
 from tests.support.postgres import PostgreSQL
 
-COLUMNS = (("id", "integer"), ("city", "string"))
+PASSWORD = "s3cr3tPW"
 _ARROW = {"integer": pyarrow.int32(), "string": pyarrow.string()}
-_NONCES, _PARTS = itertools.count(1), itertools.count(100)
-Row = tuple[Any, ...]
 
 
-class Steps:
-    """Connections that die before or after change number ``at``, counted over all of them.
-
-    A change is a commit, or a statement other than SELECT. ``done``: the changes made so far.
-    """
-
-    def __init__(self, at: int | None = None, when: When = "before") -> None:
-        self.at, self.when = at, when
-        self.done: list[str] = []
-
+class PostgresSteps(Steps):
     def connect(self, **parameters: Any) -> psycopg.Connection[Any]:
         steps = self
 
         class Dying(psycopg.Connection[Any]):
             def execute(self, query: Any, *args: Any, **more: Any) -> Any:
                 text = query if isinstance(query, str) else query.as_string(self)
-                if text.lstrip().startswith("SELECT"):
-                    return super().execute(query, *args, **more)
                 return steps.step(text, lambda: psycopg.Connection.execute(self, query, *args, **more))
 
             def commit(self) -> None:
                 steps.step("COMMIT", lambda: psycopg.Connection.commit(self))
 
         return Dying.connect(**parameters)
-
-    def step(self, name: str, act: Callable[[], Any]) -> Any:
-        number = len(self.done) + 1
-        if self.at is not None and (number > self.at or (number == self.at and self.when == "before")):
-            raise SimulatedCrash(f"before change {number}: {name}")
-        self.done.append(name)
-        found = act()
-        if number == self.at:
-            raise SimulatedCrash(f"after change {number}: {name}")
-        return found
 
 
 class Rows:
@@ -88,15 +63,6 @@ class Rows:
             yield pyarrow.RecordBatch.from_arrays(columns, names=names)
 
 
-def in_this_process(frame: Rows, function: Any) -> list[Any]:
-    """Run ``function`` here instead of on executors. Each partition is a task attempt."""
-    return [json.loads(json.dumps(function(next(_PARTS), frame.batches(rows)))) for rows in frame.partitions]
-
-
-def request(batch: int, attempt: str = "a1", run: Any = in_this_process) -> StageRequest:
-    return StageRequest(attempt, batch, f"n{next(_NONCES)}", counted, run)
-
-
 @dataclass
 class World:
     """Database for sinks of jobs.
@@ -113,7 +79,7 @@ class World:
 
     @property
     def url(self) -> str:
-        return f"postgresql://airflow:s3cr3tPW@127.0.0.1:{self.server.port}/postgres{self.settings}"
+        return f"postgresql://airflow:{PASSWORD}@127.0.0.1:{self.server.port}/postgres{self.settings}"
 
     def sink(self, **given: Any) -> PostgresSink:
         table = given.pop("table", f'"{self.schema}".orders')
@@ -170,20 +136,10 @@ class World:
         return int(found)
 
 
-def batch(number: int) -> Rows:
+def frame_of(number: int) -> Rows:
     """Return the rows 10 n and 10 n + 1, in two partitions."""
     return Rows([[row] for row in rows_of(number)])
 
 
-def rows_of(*numbers: int) -> list[Row]:
-    return [(row, f"city {row}") for number in numbers for row in (10 * number, 10 * number + 1)]
-
-
-def stage(sink: BoundPostgresSink, frame: Rows, number: int, attempt: str = "a1") -> Handle:
-    handle = sink.stage(frame, request(number, attempt))  # type: ignore[arg-type]
-    found: Handle = json.loads(json.dumps(handle))
-    return found
-
-
 def staged(sink: BoundPostgresSink, number: int, attempt: str = "a1") -> Handle:
-    return stage(sink, batch(number), number, attempt)
+    return stage(sink, frame_of(number), number, attempt)

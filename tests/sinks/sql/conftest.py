@@ -57,20 +57,3 @@ def world(request: pytest.FixtureRequest) -> World:
     """Run the test with both databases."""
     found: World = request.getfixturevalue("maria" if request.param == "mariadb" else "lite")
     return found
-
-
-_EACH_STEP = (
-    "group_r9_a_crash_at_any_step",
-    "a_release_that_crashed_at_any_step_is_finished_by_a_higher_checkpoint",
-    "r5_a_release_that_crashed_is_finished_behind_a_clean_up",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark most tests with a crash at every step as slow, because together they take a minute.
-
-    Of TestAppend, only the test of a release repeated by the next driver stays fast.
-    """
-    for item in items:
-        if any(f"TestAppend::test_{one}" in item.nodeid for one in _EACH_STEP):
-            item.add_marker("slow")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pymysql
 
-from tests.sinks.sql.world import Connect, Steps, Watch, World
+from tests.sinks.sql.world import Connect, SqlSteps, Watch, World
 from tests.support.mariadb import PASSWORD, MariaDB
 
 
@@ -23,7 +23,7 @@ class MariaDBWorld(World):
     def open(self) -> Any:
         return self.server.connect(init_command="SET SESSION time_zone = '+00:00'")
 
-    def dying(self, steps: Steps) -> Connect:
+    def dying(self, steps: SqlSteps) -> Connect:
         class Dying(pymysql.connections.Connection):  # type: ignore[misc]
             def query(self, statement: Any, unbuffered: bool = False) -> Any:
                 text = statement if isinstance(statement, str) else statement.decode()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_ckpt.sinks.sql.sqlite_dialect import RollingBack
-from tests.sinks.sql.world import Connect, Steps, Watch, World
+from tests.sinks.sql.world import Connect, SqlSteps, Watch, World
 
 
 class SQLiteWorld(World):
@@ -23,7 +23,7 @@ class SQLiteWorld(World):
     def open(self) -> Any:
         return sqlite3.connect(self.path, isolation_level=None, timeout=60)
 
-    def dying(self, steps: Steps) -> Connect:
+    def dying(self, steps: SqlSteps) -> Connect:
         class Cursor(sqlite3.Cursor):
             def execute(self, statement: str, *values: Any) -> Any:
                 return steps.step(statement, lambda: super(Cursor, self).execute(statement, *values))

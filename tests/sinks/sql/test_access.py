@@ -22,8 +22,9 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.sql.address import Address
 from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
+from tests.sinks.databases import rows_of
 from tests.sinks.sql.mariadb_world import MariaDBWorld
-from tests.sinks.sql.world import rows_of, staged
+from tests.sinks.sql.world import staged
 
 
 @pytest.mark.parametrize("password", ["pässwört", "пароль密码", "plain"])

@@ -11,7 +11,8 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.sink import Share
 from airflow_provider_ckpt.testing.crash import SimulatedCrash
-from tests.sinks.sql.world import Steps, World, batch, rows_of, stage, staged
+from tests.sinks.databases import rows_of, stage
+from tests.sinks.sql.world import SqlSteps, World, frame_of, staged
 
 NAMES = ("lines", "orders")
 
@@ -50,7 +51,7 @@ def test_a_table_is_made_by_many_at_once(world: World) -> None:
     handles: list[Any] = [None] * 4
 
     def put(number: int) -> None:
-        handles[number] = stage(sinks[number], batch(number), number)
+        handles[number] = stage(sinks[number], frame_of(number), number)
 
     assert at_once(*(lambda number=number: put(number) for number in range(4))) == []
     assert at_once(*(lambda number=number: sinks[number].release([handles[number]], 1) for number in range(4))) == []
@@ -124,7 +125,7 @@ def test_one_that_was_ahead_is_released_with_one_that_is_new(world: World) -> No
     both = [Share(lines, []), Share(orders, [staged(orders, 1)])]
     assert orders.release_together(both, 3) == [{"rows": 2}, {"rows": 2}]
     both = [Share(lines, [staged(lines, 4)]), Share(orders, [staged(orders, 2)])]
-    steps = Steps(6, "before")
+    steps = SqlSteps(6, "before")
     dying = [world.bind(uid=name, table=name, connect=world.dying(steps)) for name in ("lines", "orders")]
     with pytest.raises(SimulatedCrash):
         dying[0].release_together([Share(one, share.handles) for one, share in zip(dying, both, strict=True)], 5)

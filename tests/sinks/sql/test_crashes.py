@@ -17,11 +17,13 @@ import pytest
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError, LedgerLostError, RowsRefusedError
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
-from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from airflow_provider_ckpt.testing.crash import When
+from tests.sinks.databases import died, in_this_process, rows_of, stage, stage_request
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.sqlite_world import SQLiteWorld
-from tests.sinks.sql.world import Rows, Steps, World, batch, in_this_process, request, rows_of, stage, staged
+from tests.sinks.sql.world import Rows, SqlSteps, World, frame_of, staged
 from tests.support.mariadb import PASSWORD
+from tests.support.reply_losing_proxy import ReplyLosingProxy
 from tests.support.waiting import wait_until
 
 MODES: dict[str, dict[str, Any]] = {
@@ -40,17 +42,9 @@ def mode(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def changes(world: World, act: Callable[[BoundSqlSink], Any], **mode: Any) -> int:
     """Return the number of changes that an undisturbed process makes."""
-    steps = Steps()
+    steps = SqlSteps()
     act(world.bind(connect=world.dying(steps), **mode))
     return len(steps.done)
-
-
-def died(act: Callable[[], Any]) -> bool:
-    try:
-        act()
-    except SimulatedCrash:
-        return True
-    return False
 
 
 @pytest.mark.slow
@@ -67,7 +61,7 @@ def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_n
         while at <= count:
             number += 2
             handles = [staged(sink, number), staged(sink, number + 1)]
-            steps = Steps(at, when)
+            steps = SqlSteps(at, when)
             assert died(lambda: world.bind(connect=world.dying(steps), **mode).release(handles, number))  # noqa: B023
             found = world.rows()
             expected = sorted(others + rows_of(*range(2, number + 2)))
@@ -92,7 +86,7 @@ def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_l
     count = changes(world, lambda one: staged(one, 1))
     sink.collect_garbage([], [])
     for at in range(1, count + 1):
-        assert died(lambda: staged(world.bind(connect=world.dying(Steps(at, when))), at, "dead"))  # noqa: B023
+        assert died(lambda: staged(world.bind(connect=world.dying(SqlSteps(at, when))), at, "dead"))  # noqa: B023
         kept = staged(sink, at, "alive")
         assert world.rows() == rows_of(*range(1, at))
         found = sink.collect_garbage([kept["id"]], ["alive"])
@@ -115,7 +109,7 @@ def test_a_clean_up_that_dies_anywhere_is_done_by_the_next_one(world: World, whe
             continue
         if at > count:
             break
-        assert died(lambda: world.bind(connect=world.dying(Steps(at, when))).collect_garbage([], ["alive"]))  # noqa: B023
+        assert died(lambda: world.bind(connect=world.dying(SqlSteps(at, when))).collect_garbage([], ["alive"]))  # noqa: B023
         sink.collect_garbage([], ["alive"])
         assert (world.staged(), world.staging_tables()) == ([kept["id"]], 1)
     assert sink.release([kept], 1) == {"rows": 2}
@@ -123,12 +117,12 @@ def test_a_clean_up_that_dies_anywhere_is_done_by_the_next_one(world: World, whe
 
 @pytest.mark.parametrize("when", WHEN)
 def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, when: When) -> None:
-    steps = Steps()
+    steps = SqlSteps()
     world.table().bind(connect=world.dying(steps)).prepare()
     count = len(steps.done)
     for at in range(1, count + 1):
         world.forget()
-        assert died(lambda: world.bind(connect=world.dying(Steps(at, when))).prepare())  # noqa: B023
+        assert died(lambda: world.bind(connect=world.dying(SqlSteps(at, when))).prepare())  # noqa: B023
         world.new()
         assert world.bind().last_released() == 0
 
@@ -196,45 +190,9 @@ def test_a_connection_that_an_administrator_ends_is_worth_another_try(maria: Mar
     assert sink.release([handle], 1) == {"rows": 2}
 
 
-class LosingProxy:
-    """Proxy that stops passing replies back once a client has sent ``mark``. The bytes with ``mark`` still arrive."""
-
-    def __init__(self, port: int, mark: bytes) -> None:
-        self._port, self._mark, self.is_losing = port, mark, True
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self._port))
-            lost = threading.Event()
-            threading.Thread(target=self._pump, args=(client, server, lost, True), daemon=True).start()
-            threading.Thread(target=self._pump, args=(server, client, lost, False), daemon=True).start()
-
-    def _pump(self, source: socket.socket, to: socket.socket, lost: threading.Event, is_client: bool) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                if is_client and self.is_losing and self._mark in data:
-                    lost.set()
-                if not is_client and lost.is_set():
-                    break
-                to.sendall(data)
-        for one in (source, to):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-
 def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(maria: MariaDBWorld) -> None:
     sink = maria.table().new()
-    handle, proxy = staged(sink, 1), LosingProxy(maria.server.port, b"\x03COMMIT")
+    handle, proxy = staged(sink, 1), ReplyLosingProxy(maria.server.port, b"\x03COMMIT")
 
     def connect(**parameters: Any) -> Any:
         return pymysql.connect(**{**parameters, "port": proxy.port})
@@ -250,7 +208,7 @@ def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(maria: MariaDBWorl
 
 def test_a_part_whose_commit_is_in_doubt_does_not_count(maria: MariaDBWorld) -> None:
     """The batch fails and is staged again, next to the rows in doubt."""
-    sink, proxy = maria.table().new(), LosingProxy(maria.server.port, b"\x03COMMIT")
+    sink, proxy = maria.table().new(), ReplyLosingProxy(maria.server.port, b"\x03COMMIT")
 
     def through(frame: Rows, function: Any) -> list[Any]:
         for cell in function.__closure__:  # the parameters that are sent to executors
@@ -259,7 +217,7 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(maria: MariaDBWorld) -> 
         return in_this_process(frame, function)
 
     with pytest.raises(DatabaseUnreachableError, match="stage a batch from an executor"):
-        sink.stage(batch(1), request(1, "dead", through))  # type: ignore[arg-type]
+        sink.stage(frame_of(1), stage_request(1, "dead", through))  # type: ignore[arg-type]
     proxy.close()
     kept = staged(sink, 1, "alive")
     sink.collect_garbage([kept["id"]], ["alive"])
@@ -275,7 +233,7 @@ def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: Wo
         in_this_process(frame, function)
         return in_this_process(frame, function)
 
-    handle = sink.stage(batch(1), request(1, run=twice))  # type: ignore[arg-type]
+    handle = sink.stage(frame_of(1), stage_request(1, run=twice))  # type: ignore[arg-type]
     [[found]] = world.run(f"SELECT count(*) FROM {world.schema}{handle['staged']}")
     assert found == 4
     assert sink.release([handle], 1) == {"rows": 2}

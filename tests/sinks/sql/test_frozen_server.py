@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any
 
 import pymysql
@@ -13,14 +13,15 @@ import pytest
 from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext
+from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.sql.address import Address
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.sinks.sql.mysql_dialect import MySQLDialect
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
-from tests.sinks.freezing import IN_TIME, once_before
+from tests.sinks.databases import rows_of
+from tests.sinks.freezing import IN_TIME, once_before, try_release
 from tests.sinks.sql.mariadb_world import MariaDBWorld
-from tests.sinks.sql.world import rows_of, staged
+from tests.sinks.sql.world import staged
 from tests.support.waiting import wait_until
 
 
@@ -40,13 +41,6 @@ def freezing(at: str, freeze: Callable[[], object]) -> Any:
     return Freezing
 
 
-def released_in_the_end(sink: BoundSink, handle: Handle) -> bool:
-    """Try to release once. Transactions that were open when the server froze may hold their locks for a moment."""
-    with suppress(DatabaseUnreachableError):
-        return sink.release([handle], 1) == {"rows": 2}
-    return False
-
-
 @pytest.mark.parametrize("at", ["INSERT INTO", "COMMIT"])
 def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_for(maria: MariaDBWorld, at: str) -> None:
     url, cold = maria.table().url + "&connect_timeout=2", ExitStack()
@@ -61,7 +55,7 @@ def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_fo
         with pytest.raises(DatabaseUnreachableError):
             sink.release([handle], 1)
         assert time.monotonic() - begun < IN_TIME
-    wait_until(lambda: released_in_the_end(sink, handle), "a release by the next try")
+    wait_until(lambda: try_release(sink, handle), "a release by the next try")
     assert (maria.rows(), sink.release([handle], 1), maria.rows()) == (rows_of(1), {"rows": 2}, rows_of(1))
 
 

@@ -6,10 +6,11 @@ import pytest
 
 from airflow_provider_ckpt.sinks.database.errors import TableMismatchError
 from airflow_provider_ckpt.sinks.sink import SinkInput
+from tests.sinks.databases import stage
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.sqlite_world import SQLiteWorld
-from tests.sinks.sql.test_settings_of_servers import WINDOW, upsert_twice
-from tests.sinks.sql.world import Rows, World, stage
+from tests.sinks.sql.timestamps import WINDOW, upsert_one_key
+from tests.sinks.sql.world import Rows, World
 
 
 def test_a_window_is_updated_though_its_column_says_on_update(maria: MariaDBWorld) -> None:
@@ -17,7 +18,7 @@ def test_a_window_is_updated_though_its_column_says_on_update(maria: MariaDBWorl
         "at timestamp(6) NOT NULL DEFAULT current_timestamp(6) ON UPDATE current_timestamp(6) PRIMARY KEY, "
         "city varchar(99)"
     )
-    assert upsert_twice(maria) == [(WINDOW.replace(tzinfo=None), "three")]
+    assert upsert_one_key(maria) == [(WINDOW.replace(tzinfo=None), "three")]
 
 
 def test_of_one_key_of_a_batch_the_last_row_counts_also_if_its_collation_says_that_it_is_one(

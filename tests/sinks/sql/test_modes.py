@@ -18,7 +18,8 @@ from airflow_provider_ckpt.sinks.database.errors import (
     StagedRowsMissingError,
 )
 from airflow_provider_ckpt.sinks.errors import DamagedHandleError, UnknownHandleError
-from tests.sinks.sql.world import Rows, World, rows_of, stage, staged
+from tests.sinks.databases import rows_of, stage
+from tests.sinks.sql.world import Rows, World, staged
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "sql-handle-v1.json"
 KEYED = "id int NOT NULL PRIMARY KEY, city text"

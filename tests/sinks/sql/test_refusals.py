@@ -20,9 +20,10 @@ from airflow_provider_ckpt.sinks.database.errors import (
 )
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
+from tests.sinks.databases import COLUMNS, rows_of, stage, stage_request
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.sqlite_world import SQLiteWorld
-from tests.sinks.sql.world import COLUMNS, Rows, World, batch, request, rows_of, stage, staged
+from tests.sinks.sql.world import Rows, World, frame_of, staged
 
 KEYED = "id int NOT NULL PRIMARY KEY, city text"
 UPSERT: dict[str, Any] = {"mode": "upsert", "key": ["id"]}
@@ -37,7 +38,7 @@ def check(world: World, columns: Any = COLUMNS, **given: Any) -> None:
 
 def refused(sink: BoundSqlSink, rows: Rows) -> str:
     with pytest.raises((RowsRefusedError, TableMismatchError)) as raised:
-        sink.stage(rows, request(1))  # type: ignore[arg-type]
+        sink.stage(rows, stage_request(1))  # type: ignore[arg-type]
     told = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
     assert "sink 'lake' of job 'orders'" in told
     assert SECRET not in told, "a row's value"
@@ -216,7 +217,7 @@ def test_a_file_is_no_place_for_a_cluster(lite: SQLiteWorld) -> None:
     sink = lite.table().new()
     for master in ("yarn", "spark://h:7077", "local-cluster[2,1,1024]"):
         with pytest.raises(DatabaseUnfitError, match="do not share a file of SQLite"):
-            sink.stage(Rows([[(1, "a")]], master=master), request(1))  # type: ignore[arg-type]
+            sink.stage(Rows([[(1, "a")]], master=master), stage_request(1))  # type: ignore[arg-type]
     assert lite.staging_tables() == 0
 
 
@@ -295,7 +296,7 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
     sink = maria.table().new()
     assert staged(sink, 1)
     maria.run(f"ALTER TABLE {maria.schema}orders {change}")
-    assert told in refused(sink, batch(2))
+    assert told in refused(sink, frame_of(2))
     maria.run(f"DROP TABLE {maria.schema}orders")
     maria.table()
     sink.release([staged(sink, 3)], 1)

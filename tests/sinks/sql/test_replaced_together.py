@@ -7,7 +7,8 @@ import pytest
 from airflow_provider_ckpt.sinks.database.errors import DatabaseTableSupersededError
 from airflow_provider_ckpt.sinks.sink import Share
 from airflow_provider_ckpt.testing.crash import SimulatedCrash
-from tests.sinks.sql.world import Steps, World, rows_of, staged
+from tests.sinks.databases import rows_of
+from tests.sinks.sql.world import SqlSteps, World, staged
 
 NAMES = ("lines", "orders")
 
@@ -37,7 +38,7 @@ def test_r9_a_replacement_of_two_that_dies_anywhere_has_happened_in_both_or_in_n
         before = world.rows("orders")
         sinks = [world.new(job, uid=name, table=name, mode="replace") for name in NAMES]
         handles = [[staged(sink, number)] for sink in sinks]
-        steps = Steps(at, "after" if number % 2 else "before")
+        steps = SqlSteps(at, "after" if number % 2 else "before")
         dying = [world.bind(job, uid=name, table=name, mode="replace", connect=world.dying(steps)) for name in NAMES]
         shares = [Share(sink, one) for sink, one in zip(dying, handles, strict=True)]
         try:

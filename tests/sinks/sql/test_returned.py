@@ -6,7 +6,8 @@ import pytest
 
 from airflow_provider_ckpt.sinks.database.errors import DatabaseTableSupersededError, SinkReturnedElsewhereError
 from airflow_provider_ckpt.sinks.sink import SinkInput
-from tests.sinks.sql.world import COLUMNS, World, rows_of, staged
+from tests.sinks.databases import COLUMNS, rows_of
+from tests.sinks.sql.world import World, staged
 
 
 def two_tables(world: World) -> World:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import threading
 from typing import Any
 
@@ -10,21 +9,10 @@ import pyarrow
 import pytest
 
 from airflow_provider_ckpt.sinks.sink import SinkInput
+from tests.sinks.databases import COLUMNS, rows_of, stage
 from tests.sinks.sql.mariadb_world import MariaDBWorld
-from tests.sinks.sql.world import COLUMNS, Rows, rows_of, stage, staged
-
-WINDOWS = (("at", "timestamp"), ("city", "string"))
-TYPES = [pyarrow.timestamp("us", "UTC"), pyarrow.string()]
-WINDOW = datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.timezone.utc)
-
-
-def upsert_twice(maria: MariaDBWorld, **given: Any) -> list[Any]:
-    sink = maria.bind(mode="upsert", key=["at"], **given)
-    sink.check_rows(SinkInput("lake", WINDOWS))
-    sink.prepare()
-    for number, city in enumerate(("one", "two", "three"), 1):
-        sink.release([stage(sink, Rows([[(WINDOW, city)]], WINDOWS, types=TYPES), number)], number)
-    return maria.rows()
+from tests.sinks.sql.timestamps import TYPES, WINDOW, upsert_one_key
+from tests.sinks.sql.world import Rows, staged
 
 
 @pytest.mark.parametrize(
@@ -131,7 +119,7 @@ def test_a_window_is_updated_with_the_default_of_mariadb_before_10_10(
     setting("explicit_defaults_for_timestamp", "0")
     if not create:
         maria.table("at timestamp(6) NOT NULL PRIMARY KEY, city varchar(99)")
-    assert upsert_twice(maria, create=create) == [(WINDOW.replace(tzinfo=None), "three")]
+    assert upsert_one_key(maria, create=create) == [(WINDOW.replace(tzinfo=None), "three")]
 
 
 def test_a_key_of_two_times_is_made_and_kept_with_the_default_of_mariadb_before_10_10(

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.sinks.sql.mariadb_world import MariaDBWorld
-from tests.sinks.sql.world import Steps, World
+from tests.sinks.sql.world import SqlSteps, World
 
 pytestmark = pytest.mark.spark
 KEYED = "id int NOT NULL PRIMARY KEY, city text"
@@ -57,7 +57,7 @@ class Table(SinkTarget):
         return self.world.sink(**self.given).definition()
 
     def dying(self, at: int, when: When) -> BoundSqlSink:
-        return self.world.bind(connect=self.world.dying(Steps(at, when)), **self.given)
+        return self.world.bind(connect=self.world.dying(SqlSteps(at, when)), **self.given)
 
     def rows(self, spark: SparkSession) -> list[Row]:
         return sorted((row[0], row[1]) for row in self.world.rows())
@@ -83,7 +83,7 @@ class Tables(SinkGroup):
         return [self.one.world.bind(uid=name, table=name, **self.one.given, **given) for name in ("lines", "orders")]
 
     def dying(self, at: int, when: When) -> list[BoundSink]:
-        return self.bind(connect=self.one.world.dying(Steps(at, when)))
+        return self.bind(connect=self.one.world.dying(SqlSteps(at, when)))
 
     def losing(self) -> list[BoundSink]:
         return self.bind(connect=self.one.world.losing())

@@ -17,9 +17,10 @@ from airflow_provider_ckpt.sinks.sql.checks import about
 from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError, DialectRefusedError
 from airflow_provider_ckpt.sinks.sql.inserting import told
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
+from tests.sinks.databases import COLUMNS, rows_of
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.sqlite_world import SQLiteWorld
-from tests.sinks.sql.world import COLUMNS, World, rows_of, staged
+from tests.sinks.sql.world import World, staged
 from tests.support.mariadb import PASSWORD
 
 CONTEXT = SinkContext("orders", "lake")

@@ -11,13 +11,12 @@ import pytest
 
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from tests.sinks.databases import rows_of
 from tests.sinks.sql.mariadb_world import MariaDBWorld
-from tests.sinks.sql.test_whole_jobs import Place, holders
-from tests.sinks.sql.world import rows_of, staged
-from tests.support.certificates import NOT_INSTALLED as NO_OPENSSL
-from tests.support.certificates import Authority, is_installed
-from tests.support.mariadb import NOT_INSTALLED, PASSWORD, MariaDB
-from tests.support.mariadb import is_installed as is_mariadb_installed
+from tests.sinks.sql.sql_job import SqlJob
+from tests.sinks.sql.world import staged
+from tests.support.certificates import Authority
+from tests.support.mariadb import NOT_INSTALLED, PASSWORD, MariaDB, is_installed
 
 WITNESS = "INSERT INTO watch.seen VALUES (user())"
 """The server runs this statement in each new session, except for administrators."""
@@ -42,15 +41,8 @@ class TlsWorld(MariaDBWorld):
         return f"mysql+pymysql://job:{PASSWORD}@{place}?{self.settings}"
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    if not is_installed():
-        pytest.skip(NO_OPENSSL)
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
 def started(tls: Any, **settings: str) -> MariaDB:
-    if not is_mariadb_installed():
+    if not is_installed():
         pytest.skip(NOT_INSTALLED)
     return MariaDB(tls=tls, **settings)
 
@@ -116,20 +108,20 @@ def test_driver_and_executors_stage_and_release_over_tls(
     world = TlsWorld(encrypting, "whole", f"ssl_ca={authority.keys.certificate}&ssl_verify_identity=true")
     world.run("ALTER USER job REQUIRE SSL")
     sessions = Sessions(world)
-    place = Place(world, tmp_path)
+    job = SqlJob(world, tmp_path)
     for number in range(3):
-        place.put(number)
-    place.write_job(create=True)
+        job.put(number)
+    job.write(create=True)
     try:
-        with place.start() as run:
+        with job.start() as run:
             assert run.wait(300) == ExitCode.FINISHED, run.tail()
     finally:
         world.run("ALTER USER job REQUIRE NONE")
-    assert place.ids() == list(range(30))
+    assert job.ids() == list(range(30))
     begun, encrypted = sessions.now()
     assert begun > 10
     assert encrypted == begun
-    assert holders(place) == []
+    assert job.files_with_password() == []
 
 
 def test_a_server_of_another_authority_is_refused_before_anything_is_written(

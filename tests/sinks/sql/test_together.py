@@ -10,7 +10,8 @@ from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError
 from airflow_provider_ckpt.sinks.sink import Share
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
-from tests.sinks.sql.world import Steps, World, rows_of, staged
+from tests.sinks.databases import rows_of
+from tests.sinks.sql.world import SqlSteps, World, staged
 
 WHEN: tuple[When, ...] = ("before", "after")
 NAMES = ("lines", "orders")
@@ -41,7 +42,7 @@ def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_i
         while at <= count:
             number += 1
             handles = [[staged(sink, number)] for sink in sinks]
-            steps = Steps(at, when)
+            steps = SqlSteps(at, when)
             with pytest.raises(SimulatedCrash):
                 release(bind(two, connect=two.dying(steps)), number, *handles)
             one, other = (two.rows(name) for name in NAMES)
@@ -51,7 +52,7 @@ def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_i
             assert (two.staged(), [sink.last_released() for sink in sinks]) == ([], [number, number])
             if count == 99:
                 number += 1
-                watched = Steps()
+                watched = SqlSteps()
                 handles = [[staged(sink, number)] for sink in sinks]
                 release(bind(two, connect=two.dying(watched)), number, *handles)
                 count = len(watched.done)

@@ -14,7 +14,8 @@ from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import Share
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
-from tests.sinks.sql.world import World, rows_of, staged
+from tests.sinks.databases import rows_of
+from tests.sinks.sql.world import World, staged
 
 NAMES = ("lines", "orders")
 

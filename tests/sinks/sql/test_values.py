@@ -10,8 +10,9 @@ import pyarrow
 import pytest
 
 from airflow_provider_ckpt.sinks.sink import SinkInput
+from tests.sinks.databases import rows_of, stage
 from tests.sinks.sql.mariadb_world import MariaDBWorld
-from tests.sinks.sql.world import Rows, World, rows_of, stage, staged
+from tests.sinks.sql.world import Rows, World, staged
 
 D = decimal.Decimal
 UTC = datetime.timezone.utc

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -11,45 +10,22 @@ from typing import Any
 
 import pyarrow
 
-from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput, StageRequest
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
 from airflow_provider_ckpt.sinks.sql.address import Address
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.sinks.sql.opening import opened
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
-from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
-from airflow_provider_ckpt.testing.staging import counted
+from tests.sinks.databases import COLUMNS, Row, Steps, rows_of, stage
 
-COLUMNS = (("id", "integer"), ("city", "string"))
-_NONCES, _PARTS = itertools.count(1), itertools.count(100)
-_ASKING = ("SELECT", "SET", "SHOW", "PRAGMA", "BEGIN")
-Row = tuple[Any, ...]
 Connect = Callable[..., Any]
 Watch = Callable[[str, Any], None]
 """Function called with each statement and its connection, before the statement runs."""
 
 
-class Steps:
-    """Connections that die before or after change number ``at``, counted over all of them.
+class SqlSteps(Steps):
+    """Steps that do not count statements that set up the session."""
 
-    A change is a commit, or a statement that does not only read or set up the session. ``done``: the changes made so
-    far.
-    """
-
-    def __init__(self, at: int | None = None, when: When = "before") -> None:
-        self.at, self.when = at, when
-        self.done: list[str] = []
-
-    def step(self, name: str, act: Callable[[], Any]) -> Any:
-        if name.lstrip().startswith(_ASKING):
-            return act()
-        number = len(self.done) + 1
-        if self.at is not None and (number > self.at or (number == self.at and self.when == "before")):
-            raise SimulatedCrash(f"before change {number}: {name}")
-        self.done.append(name)
-        found = act()
-        if number == self.at:
-            raise SimulatedCrash(f"after change {number}: {name}")
-        return found
+    READS = ("SELECT", "SET", "SHOW", "PRAGMA", "BEGIN")
 
 
 class Rows:
@@ -90,15 +66,6 @@ class Rows:
             yield pyarrow.RecordBatch.from_arrays(columns, names=names)
 
 
-def in_this_process(frame: Rows, function: Any) -> list[Any]:
-    """Run ``function`` here instead of on executors. Each partition is a task attempt."""
-    return [json.loads(json.dumps(function(next(_PARTS), frame.batches(rows)))) for rows in frame.partitions]
-
-
-def request(batch: int, attempt: str = "a1", run: Any = in_this_process) -> StageRequest:
-    return StageRequest(attempt, batch, f"n{next(_NONCES)}", counted, run)
-
-
 class World(ABC):
     """Database for sinks of jobs. ``schema``: prefix of table names in statements, with its dot; may be empty."""
 
@@ -114,7 +81,7 @@ class World(ABC):
         """Return a connection that commits each statement."""
 
     @abstractmethod
-    def dying(self, steps: Steps) -> Connect: ...
+    def dying(self, steps: SqlSteps) -> Connect: ...
 
     @abstractmethod
     def losing(self) -> Connect:
@@ -192,20 +159,10 @@ class World(ABC):
                 self.run(f"DROP TABLE {self.schema}{name}")
 
 
-def batch(number: int) -> Rows:
+def frame_of(number: int) -> Rows:
     """Return the rows 10 n and 10 n + 1, in two partitions."""
     return Rows([[row] for row in rows_of(number)])
 
 
-def rows_of(*numbers: int) -> list[Row]:
-    return [(row, f"city {row}") for number in numbers for row in (10 * number, 10 * number + 1)]
-
-
-def stage(sink: BoundSqlSink, frame: Rows, number: int, attempt: str = "a1") -> Handle:
-    handle = sink.stage(frame, request(number, attempt))  # type: ignore[arg-type]
-    found: Handle = json.loads(json.dumps(handle))
-    return found
-
-
 def staged(sink: BoundSqlSink, number: int, attempt: str = "a1") -> Handle:
-    return stage(sink, batch(number), number, attempt)
+    return stage(sink, frame_of(number), number, attempt)

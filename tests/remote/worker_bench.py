@@ -1,4 +1,4 @@
-"""A bench: one worker, a recording gateway and a sequence of JobMasters. The tests post what the tasks report."""
+"""Test bench of one worker, with its gateway and a sequence of JobMasters. Tests post the tasks' reports."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ DEPLOY = cm.DeploySubtask(*WORLD, PLAN)
 PAUSE = cm.PauseSubtask(*WORLD, DropSource("h"))
 
 
-class Recorder:
-    """A gateway that records the commands it gets."""
+class CommandRecorder:
+    """Gateway that records the commands it gets."""
 
     def __init__(self) -> None:
         self.sent: list[cm.Command] = []
@@ -56,14 +56,14 @@ class Recorder:
         self.stopped = after_batch
 
 
-class Bench:
+class WorkerBench:
     """One worker of deployment 1 and its JobMasters; ``master`` is the current one."""
 
     def __init__(
         self, folder: Path, *, by_split: bool = False, restarts: bool = True, reads: Mapping[str, int] | None = None
     ) -> None:
         """Create the bench. ``reads``: source with splits that v reads → number of its subtasks."""
-        self.storage, self.clock, self.gateway = open_storage(folder), FakeClock(), Recorder()
+        self.storage, self.clock, self.gateway = open_storage(folder), FakeClock(), CommandRecorder()
         self.state = JobState("job")
         self.fenced_by: AttemptId | None = None
         self.happened(DeploymentPrepared(1, 1.0))

@@ -1,4 +1,4 @@
-"""Durable files without their checksum, as the golden copies hold them. Early releases wrote none."""
+"""Durable files without their checksum, as the golden copies hold them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 from typing import Any
 
 
-def unsealed(data: bytes) -> bytes:
+def without_checksum(data: bytes) -> bytes:
     """Return ``data`` without its checksum, which must be right."""
     start, seal, rest = data.rpartition(b', "crc32": "')
     assert seal, data[-60:]
@@ -17,5 +17,5 @@ def unsealed(data: bytes) -> bytes:
     return start + b"}\n"
 
 
-def unsealed_document(data: bytes) -> Any:
-    return json.loads(unsealed(data))
+def json_without_checksum(data: bytes) -> Any:
+    return json.loads(without_checksum(data))

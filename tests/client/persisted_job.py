@@ -30,7 +30,7 @@ SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,
 EDGES = {"read": "read__clean", "clean": "clean__count"}
 
 
-class KeptJob:
+class PersistedJob:
     """Job whose subtasks have each published two batches of two files, after an attempt that failed.
 
     Each file has three bytes. Each batch has three rows.
@@ -75,7 +75,7 @@ class KeptJob:
         return sorted(found)
 
 
-KEPT = sorted(
+PERSISTED_FILES = sorted(
     f"clean/{number}/partition/clean__count/data/0001-01-bb-{batch}-n/{name}"
     for number in range(2)
     for batch in range(2)

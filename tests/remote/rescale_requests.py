@@ -13,18 +13,18 @@ from tests.simulation.world import JOB
 MOST = 6
 
 
-def rescale(storage: Storage, state: JobState, uid: str, parallelism: int) -> str | None:
+def request_rescale(storage: Storage, state: JobState, uid: str, parallelism: int) -> str | None:
     """Write a rescale request. Return its name, or None if the job has no deployment."""
     if not state.deployment:
         return None
     return write_request(storage, JOB, "rescale", state.epoch, rescale=RescaleRequest(uid, parallelism))
 
 
-def ask_for_another_number(storage: Storage, state: JobState, random: Random) -> None:
+def request_random_parallelism(storage: Storage, state: JobState, random: Random) -> None:
     """Request other parallelisms for one source with splits, or for several at once."""
     uids = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
     if len(uids) < 2 or random.random() < 0.5:
-        rescale(storage, state, random.choice(uids or [""]), random.randint(1, MOST))
+        request_rescale(storage, state, random.choice(uids or [""]), random.randint(1, MOST))
     elif state.deployment:
         chosen = random.sample(uids, random.randint(1, len(uids)))
         changes = {uid: VertexSettings(parallelism=random.randint(1, MOST)) for uid in chosen}

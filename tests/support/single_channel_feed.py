@@ -8,7 +8,7 @@ from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.storage.storage import Storage
 
 
-class SoleFeed(ChannelFeed):
+class SingleChannelFeed(ChannelFeed):
     """Only channel of the feed ``edge``."""
 
     def __init__(self, storage: Storage, path: str, partition: str, *, attempt: AttemptId) -> None:

@@ -23,7 +23,7 @@ def completes(body: Body) -> list[str]:
     return [*body.get("splits", ()), *([body["split"]] if "split" in body else [])]
 
 
-class WrittenLogs:
+class SubtaskLogHistory:
     """Entries of a job's logs, kept at each :meth:`gather`, because logs are truncated.
 
     ``folder``: that of the job, under the root. Subtasks are named as everywhere, ``history/0``.

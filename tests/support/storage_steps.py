@@ -21,7 +21,7 @@ VARIABLE = "CKPT_STEP"
 
 
 @dataclass(frozen=True)
-class Step:
+class StorageStep:
     """Write of a file, or deletion of a tree.
 
     ``path`` and ``text``: regular expressions of the file's path and of a line in it. ``is_deletion``: the tree
@@ -49,7 +49,7 @@ class Step:
         return any(self.is_at(str(path), path.read_bytes()) for path in found)
 
 
-def environ(step: Step | None, *, after: bool = True) -> dict[str, str]:
+def stop_environ(step: StorageStep | None, *, after: bool = True) -> dict[str, str]:
     """Return the environment of the process that must stop at the step."""
     return {} if step is None else {VARIABLE: json.dumps([asdict(step), after])}
 
@@ -59,7 +59,7 @@ def stop_at_step() -> None:
     if VARIABLE not in os.environ:
         return
     given, after = json.loads(os.environ[VARIABLE])
-    step = Step(**given)
+    step = StorageStep(**given)
     create, delete_tree = LocalStorage.create, LocalStorage.delete_tree
 
     def created(storage: LocalStorage, path: str, data: bytes) -> None:

@@ -27,7 +27,7 @@ from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 
-NAME = "shop.orders.r1"
+JOB_ID = "shop.orders.r1"
 """Job id of the group ``orders`` in the Dag run ``r1`` of tests.airflow.support.context."""
 GRAPH = JobGraph(
     vertices=(
@@ -37,13 +37,13 @@ GRAPH = JobGraph(
     edges=(),
 )
 SUBTASKS = ["history/0", "history/1", "rows/0"]
-BESIDE = "history/2"
+ADDED_SUBTASK = "history/2"
 """Subtask added by :func:`rescaled`."""
 
 
 def prepared(
     journal: Journal,
-    attempt: str = f"{NAME}~t1.plan",
+    attempt: str = f"{JOB_ID}~t1.plan",
     sink: FileSink | None = None,
     mode: RuntimeMode | None = None,
     again: Sequence[str] = (),
@@ -64,7 +64,7 @@ def prepared(
     return journal
 
 
-def prepared_anew(journal: Journal, attempt: str = f"{NAME}~t2.coordinate") -> Journal:
+def prepared_from_scratch(journal: Journal, attempt: str = f"{JOB_ID}~t2.coordinate") -> Journal:
     """Write the entries of a planner that restarts a batch job from scratch, because ``batch_recovery`` is off."""
     epoch = journal.claim(attempt, Worker(), 1.0)
     journal.write(Restored(0, {}, 1.0, anew=True))
@@ -82,7 +82,7 @@ def deleted(journal: Journal) -> Journal:
     return journal
 
 
-def coordinated(journal: Journal, attempt: str = f"{NAME}~t1.coordinate") -> Journal:
+def coordinated(journal: Journal, attempt: str = f"{JOB_ID}~t1.coordinate") -> Journal:
     """Write the claim of a JobMaster for the prepared deployment."""
     journal.claim(attempt, Worker(), 3.0, deployment=journal.refresh().deployment)
     journal.write(StatusChanged(JobStatus.RUNNING, 4.0))
@@ -105,15 +105,15 @@ def rescaled(journal: Journal, *, begins: bool = True) -> Journal:
 
     ``begins``: the third subtask has been added; otherwise only the graph has changed.
     """
-    wider, hosts = GRAPH.rescaled({"history": 3}), {SubtaskId(BESIDE): SubtaskId("history/0")}
+    wider, hosts = GRAPH.rescaled({"history": 3}), {SubtaskId(ADDED_SUBTASK): SubtaskId("history/0")}
     journal.write(GraphChanged(1, wider, {"history": 3}, 4.2, hosts))
     if begins:
-        journal.write(SubtasksAdded((SubtaskId(BESIDE),), 4.3))
+        journal.write(SubtasksAdded((SubtaskId(ADDED_SUBTASK),), 4.3))
     return journal
 
 
 @dataclass
-class Told:
+class FakeTaskStates:
     """Fake of ``Siblings.states``: Airflow's states of the group's tasks.
 
     ``on_look``: called before each answer with the number of calls so far.

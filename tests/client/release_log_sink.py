@@ -12,33 +12,33 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Sink, SinkContex
 
 
 @dataclass(frozen=True)
-class Shelf(Sink):
+class ReleaseLogSink(Sink):
     path: Path
     on_release: Callable[[int], object] = lambda checkpoint: None
 
     def validate(self) -> None:
         pass
 
-    def bind(self, context: SinkContext) -> BoundShelf:
-        return BoundShelf(self)
+    def bind(self, context: SinkContext) -> BoundReleaseLogSink:
+        return BoundReleaseLogSink(self)
 
     def definition(self) -> Mapping[str, Any]:
-        return {"type": "shelf", "path": str(self.path)}
+        return {"type": "release_log", "path": str(self.path)}
 
 
-class BoundShelf(BoundSink):
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+class BoundReleaseLogSink(BoundSink):
+    def __init__(self, sink: ReleaseLogSink) -> None:
+        self._sink = sink
 
     def content(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = json.loads(self._shelf.path.read_text()) if self._shelf.path.exists() else {}
+        found: dict[str, list[str]] = json.loads(self._sink.path.read_text()) if self._sink.path.exists() else {}
         return found
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        self._shelf.on_release(checkpoint)
+        self._sink.on_release(checkpoint)
         if checkpoint > self.last_released():
             content = {**self.content(), str(checkpoint): [handle["id"] for handle in handles]}
-            self._shelf.path.write_text(json.dumps(content))
+            self._sink.path.write_text(json.dumps(content))
         return {"rows": sum(handle["rows"] for handle in handles)}
 
     def last_released(self) -> int:

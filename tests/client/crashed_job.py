@@ -28,7 +28,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.staging import counted
-from tests.client.past_job import GONE
+from tests.client.ended_job import GONE
 
 EDGE = "history__v"
 GRAPH = JobGraph(
@@ -43,7 +43,7 @@ PARTITION, DATA = "orders/vertices/history/0/partition", f"{EDGE}/data"
 FEEDS = f"{PARTITION}/{EDGE}/feeds"
 
 
-class LeftJob:
+class CrashedJob:
     """Job of two subtasks under ``folder``, which holds the root and the lake.
 
     ``storage`` replaces the storage of the root if it is given.
@@ -55,7 +55,7 @@ class LeftJob:
         self.sink = FileSink(str(self.lake))
 
     @classmethod
-    def run(cls, folder: Path, status: JobStatus | None = JobStatus.STOPPED, worker: Worker = GONE) -> LeftJob:
+    def run(cls, folder: Path, status: JobStatus | None = JobStatus.STOPPED, worker: Worker = GONE) -> CrashedJob:
         """Run three drivers, each of which dies before it has deleted the files of its predecessors.
 
         Batch 1 is committed but not published.

@@ -1,18 +1,22 @@
-"""A job of history and live rows under ``ckpt run``: killed in the middle of a batch, run again, drained."""
+"""``ckpt run`` as a process of its own, killed in the middle of a batch and run again."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.sinks.manifests import released_files
-from tests.support.processes import Process, command_name
+from tests.support.processes import Process
 from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.smoke, pytest.mark.spark]
 
 JOB = """
 import os
@@ -44,51 +48,7 @@ job.sink("lake", orders, FileSink({target!r}, format="json"))
 """
 
 
-@dataclass(frozen=True)
-class KilledJob:
-    """Evidence of the two runs. Rows are sorted ids of released rows."""
-
-    killed: list[str]
-    """Names of the processes that were alive before the kill."""
-    first_exit: int | None
-    rows_after_kill: list[int]
-    second_exit: int | None
-    second_kinds: set[str]
-    """Kinds of the second run's status lines."""
-    rows: list[int]
-    listed: list[int]
-    """The same rows, from a listing of the sink's folder instead of its manifests."""
-
-
-def run_killed_job(folder: Path) -> KilledJob:
-    shop = _Shop(folder)
-    shop.put(shop.history, "1.json", [1, 2], modified=1_700_000_000)
-    shop.put(shop.history, "2.json", [3, 4], modified=1_700_000_001)
-    shop.put(shop.live, "1.json", [101, 102], modified=1_700_000_000)
-    with shop.start("first.log") as first:
-        shop.wait_for(4, first)
-        killed = sorted(str(command_name(pid)) for pid in first.session())
-        first.end()
-    rows_after_kill = shop.rows()
-
-    shop.gate.unlink()
-    shop.put(shop.live, "2.json", [103], modified=1_700_000_001)
-    with shop.start("second.log") as second:
-        shop.wait_for(7, second)
-        assert main(["drain", "orders", "--root", str(shop.root)]) == 0
-        second.wait()
-    return KilledJob(
-        killed,
-        first.exit_code,
-        rows_after_kill,
-        second.exit_code,
-        {json.loads(line)["kind"] for line in second.text().splitlines() if line.startswith("{")},
-        shop.rows(),
-        _ids(shop.target.glob("*.json")),
-    )
-
-
-class _Shop:
+class Shop:
     """A folder with the job, its input and its output.
 
     ``gate`` is a named pipe without a writer: while it exists, the batch with history row 4 waits for it. So the first
@@ -120,13 +80,41 @@ class _Shop:
     def rows(self) -> list[int]:
         return _ids(self.target / Path(uri).name for uri in released_files(str(self.target)))
 
-    def wait_for(self, count: int, run: Process) -> None:
+    def wait_for(self, rows: list[int], run: Process) -> None:
         def are_released() -> bool:
             assert run.exit_code is None, run.tail()
-            return len(self.rows()) >= count
+            return self.rows() == rows
 
-        wait_until(are_released, lambda: f"{count} released rows, not {self.rows()}\n{run.tail()}")
+        wait_until(are_released, lambda: f"released rows {rows}, not {self.rows()}\n{run.tail()}")
 
 
 def _ids(files: Iterable[Path]) -> list[int]:
     return sorted(json.loads(line)["id"] for file in files for line in file.read_text().splitlines())
+
+
+def kinds(run: Process) -> set[str]:
+    """Return the kinds of the run's status lines."""
+    return {json.loads(line)["kind"] for line in run.text().splitlines() if line.startswith("{")}
+
+
+def test_a_job_that_is_killed_in_a_batch_releases_every_row_of_history_and_live_once(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.put(shop.history, "1.json", [1, 2], modified=1_700_000_000)
+    shop.put(shop.history, "2.json", [3, 4], modified=1_700_000_001)
+    shop.put(shop.live, "1.json", [101, 102], modified=1_700_000_000)
+    with shop.start("first.log") as first:
+        shop.wait_for([2, 4, 202, 204], first)
+        assert first.jvms()
+        first.end()
+        assert first.exit_code == -signal.SIGKILL
+    assert shop.rows() == [2, 4, 202, 204]
+
+    shop.gate.unlink()
+    shop.put(shop.live, "2.json", [103], modified=1_700_000_001)
+    everything = [2, 4, 6, 8, 202, 204, 206]
+    with shop.start("second.log") as second:
+        shop.wait_for(everything, second)
+        assert main(["drain", "orders", "--root", str(shop.root)]) == 0
+        assert second.wait() == 0, second.tail()
+        assert kinds(second) >= {"resumed", "finished"}, second.tail()
+    assert shop.rows() == _ids(shop.target.glob("*.json")) == everything

@@ -8,7 +8,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 
 
-def driver(journal: Journal, attempt: str = "t1") -> Journal:
+def start_driver(journal: Journal, attempt: str = "t1") -> Journal:
     """Write the claim of a driver and RUNNING, and return the journal."""
     journal.claim(attempt, Worker(), 1.0)
     journal.write(StatusChanged(JobStatus.RUNNING, 1.0))

@@ -53,7 +53,7 @@ class SinkOn(FileSink):
         return self.bind_to(self.storage, context)
 
 
-class PastJob:
+class EndedJob:
     """Ended job below ``folder``, which holds the root and the lake. :meth:`run` fills an empty folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -64,7 +64,7 @@ class PastJob:
     @classmethod
     def run(
         cls, folder: Path, status: JobStatus | None = JobStatus.FINISHED, worker: Worker = GONE, *, released: int = 2
-    ) -> PastJob:
+    ) -> EndedJob:
         """Write two checkpoints, ``released`` of them released, and one more batch that no checkpoint covers."""
         job = cls(folder)
         journal = job.claimed("shop~t1", worker)

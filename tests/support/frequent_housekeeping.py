@@ -1,4 +1,4 @@
-"""Drivers of tests that check their fences and requests more often."""
+"""Shorter housekeeping interval for the drivers of tests."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from unittest import mock
 
 from airflow_provider_ckpt.jobmaster import job_master
 
-LOOKS = 0.1
+INTERVAL = 0.1
 """Seconds between two checks. Nearly every run waits for a check that finds it RUNNING, and for one that finds a
 request."""
 _lock = threading.Lock()
-_patch = mock.patch.object(job_master, "HOUSEKEEPING", LOOKS)
+_patch = mock.patch.object(job_master, "HOUSEKEEPING", INTERVAL)
 _runs = 0
 
 
 @contextmanager
-def looking_often() -> Iterator[None]:
-    """Shorten the interval of checks.
+def frequent_housekeeping() -> Iterator[None]:
+    """Let drivers check their fences and requests more often.
 
     Runs are counted, because overlapping drivers of a test would otherwise restore each other's value.
     """

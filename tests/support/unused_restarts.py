@@ -1,4 +1,4 @@
-"""Restarts for gateways whose tasks do not fail."""
+"""Restarts for gateways whose tasks do not fail. The test fails if a gateway uses them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class _NoTasks:
         raise AssertionError(f"{attempt} of {subtask}") from error
 
 
-def _unheard(message: object) -> None:
+def _unexpected(message: object) -> None:
     raise AssertionError(message)
 
 
-NO_RESTARTS = Restarts(_NoTasks(), _unheard, lambda: "x")
+UNUSED_RESTARTS = Restarts(_NoTasks(), _unexpected, lambda: "x")
