@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Run one step of CI and print one line for it: result, tests, seconds, peak memory.
 
-usage: .ci/step NAME MINUTES COMMAND [ARGUMENT …]
+usage: .ci/step.py NAME MINUTES COMMAND [ARGUMENT …]
 
-The output goes to build/ci/NAME.log, and to the screen if the step fails. A step fails if its command does, if it takes more
-than MINUTES, or if it leaves processes running. What it has started is ended with it, whatever session it is in: a variable
-in its environment marks it. Memory is what the machine has less available than when the step began (processes and /dev/shm).
+The output goes to build/ci/NAME.log, and to the screen if the step fails. A step fails if its command does, if it
+takes more than MINUTES, or if it leaves processes running. Everything that it has started ends with it, in whatever
+session, because a variable in the environment marks it. Memory is how much less the machine has available than when the
+step began, so it counts processes and files in /dev/shm.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def main() -> int:
         )
         while (code := wait(process, 1.0)) is None and time.monotonic() - begun < 60 * minutes:
             peak = max(peak, before - available())
-    left = end_all(mark)
+    left = end_all(mark, patience=0 if code is None else 60)  # a JVM takes a while to end
     seconds = time.monotonic() - begun
     problems = []
     if code is None:
@@ -72,12 +73,11 @@ def available() -> int:
     return int(found.group(1)) * 1024 if found else 0
 
 
-def end_all(mark: str) -> list[str]:
-    """Kill every process that has the mark, until none is left. Return their commands."""
+def end_all(mark: str, patience: float) -> list[str]:
+    """Kill every process that has the mark and does not end within ``patience`` seconds. Return their commands."""
     commands = []
-    # an ending process takes a moment to go
-    until = time.monotonic() + 5
-    while (found := marked(mark)) and time.monotonic() < until:
+    until = time.monotonic() + patience
+    while marked(mark) and time.monotonic() < until:
         time.sleep(0.2)
     while found := marked(mark):
         for pid, command in found:
