@@ -72,6 +72,17 @@ _OTHER_SUITES = {"airflow_real", "chaos", "cluster", "kafka", "random_jobs", "s3
 """Markers of suites with make targets of their own, which run all of their tests."""
 
 
+_WHOLE_FOLDERS = {"airflow_real": "airflow_real", "chaos": "chaos", "cluster": "cluster", "kafka": "kafka"}
+_WHOLE_FOLDERS |= {"sinks_together": "sinks"}
+"""Folder → the marker of all of its tests."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip the import of suites that the mark expression excludes as a whole."""
+    marker = _WHOLE_FOLDERS.get(collection_path.name)
+    return True if marker is not None and f"not {marker}" in config.option.markexpr else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests with Spark, and tests with Spark or a server as slow. ``tests/smoke`` starts each component once."""
     for item in items:
