@@ -80,7 +80,7 @@ sim: setup ## the coordinator simulation with many seeds (SEEDS=5000)
 
 .PHONY: chaos
 chaos: setup ## kill -9 of real processes
-	$(ALONE) tests/chaos -m chaos --timeout 1800
+	CKPT_SLOW=all $(ALONE) -m chaos --timeout 1800
 
 .PHONY: workers
 workers: setup ## JobMasters and workers in processes of their own: killed, frozen, told to leave, taken over
@@ -88,7 +88,7 @@ workers: setup ## JobMasters and workers in processes of their own: killed, froz
 
 .PHONY: mutants
 mutants: setup ## deliberate defects, each of which a test must notice (hours)
-	$(PY) -m tests.mutants --seed $(SEED) $(if $(CKPT_MINUTES),--minutes $(CKPT_MINUTES))
+	$(PY) -m tests.mutants --seed $(SEED) $(if $(CKPT_MINUTES),--no-baseline --minutes $(CKPT_MINUTES))
 
 .PHONY: mutants-fast
 mutants-fast: setup ## those that `make test` must notice; it must pass without them (MINUTES=5: as many as fit)
@@ -96,7 +96,7 @@ mutants-fast: setup ## those that `make test` must notice; it must pass without 
 
 .PHONY: random-jobs
 random-jobs: setup ## random jobs under random faults (ROUNDS=20 from SEED=1 on; MINUTES=120 ROUNDS=2000: for two hours)
-	CKPT_RANDOM_SEED=$(SEED) CKPT_RANDOM_JOBS=$(ROUNDS) CKPT_RANDOM_CHANGES=$$(($(ROUNDS) / 2)) \
+	CKPT_SLOW=all CKPT_RANDOM_SEED=$(SEED) CKPT_RANDOM_JOBS=$(ROUNDS) CKPT_RANDOM_CHANGES=$$(($(ROUNDS) / 2)) \
 	  CKPT_RANDOM_OVERTAKEN=$$(($(ROUNDS) / 4)) CKPT_RANDOM_PROCESSES=$$(($(ROUNDS) / 4)) \
 	  CKPT_RANDOM_RESTARTS=$$(($(ROUNDS) / 2)) CKPT_RANDOM_RECONFIGURING=$$(($(ROUNDS) / 2)) \
 	  CKPT_RANDOM_UPGRADES=$$(($(ROUNDS) / 2)) CKPT_RANDOM_SPLITS=$(ROUNDS) \
@@ -104,30 +104,30 @@ random-jobs: setup ## random jobs under random faults (ROUNDS=20 from SEED=1 on;
 
 .PHONY: soak
 soak: setup ## jobs that take CKPT_SOAK_CHECKPOINTS=10000 checkpoints: what lies there does not grow (an hour)
-	$(PYTEST) tests/soak -m soak -s --timeout 0
+	CKPT_SLOW=all $(PYTEST) tests/soak -m soak -s --timeout 0
 
 .PHONY: cluster
 cluster: setup ## the tests on a standalone Spark cluster (started on this machine)
-	$(ALONE) -m cluster --timeout 1800
+	CKPT_SLOW=all $(ALONE) -m cluster --timeout 1800
 
 .PHONY: s3
 s3: setup ## whole jobs on an S3 server on this machine (needs mvn; downloads 0.7 GB once)
-	$(ALONE) -m s3 --timeout 1800
+	CKPT_SLOW=all $(ALONE) -m s3 --timeout 1800
 
 .PHONY: kafka
 kafka: setup ## whole jobs on a Kafka broker on this machine (needs mvn and javac; downloads 60 MB once)
-	$(ALONE) tests/kafka -m kafka --timeout 1800
+	CKPT_SLOW=all $(ALONE) tests/kafka -m kafka --timeout 1800
 
 .PHONY: tables
 tables: setup ## sinks of tables beside Spark with Delta's own jar (needs mvn; downloads 90 MB once)
-	$(ALONE) -m tables --timeout 1800
+	CKPT_SLOW=all $(ALONE) -m tables --timeout 1800
 
 .PHONY: sinks
 sinks: setup ## every sink on its real target, and jobs with all of them killed at each step (hours)
 	CKPT_SLOW=all $(PYTEST) tests/sinks tests/lakes $(SPREAD)
-	$(ALONE) tests/lakes -m tables --timeout 1800
-	$(ALONE) tests/kafka -m kafka --timeout 1800
-	$(ALONE) tests/sinks_together tests/airflow/test_orders_everywhere.py -m sinks --timeout 7200
+	CKPT_SLOW=all $(ALONE) tests/lakes -m tables --timeout 1800
+	CKPT_SLOW=all $(ALONE) tests/kafka -m kafka --timeout 1800
+	CKPT_SLOW=all $(ALONE) tests/sinks_together tests/airflow/test_orders_everywhere.py -m sinks --timeout 7200
 
 .PHONY: airflow-real
 airflow-real: setup ## the tests against a whole Airflow (started on this machine; one in parts, on PostgreSQL)
@@ -135,7 +135,7 @@ airflow-real: setup ## the tests against a whole Airflow (started on this machin
 	  echo "PostgreSQL is not installed, the tests on it are skipped. To get it (Debian, Ubuntu): apt-get install postgresql"
 	@command -v chromium >/dev/null || \
 	  echo "Chromium is not installed, the test in a browser is skipped. To get it (Debian): apt-get install --no-install-recommends chromium"
-	$(ALONE) -m airflow_real --timeout 1800
+	CKPT_SLOW=all $(ALONE) -m airflow_real --timeout 1800
 
 .PHONY: bench
 bench: setup ## measure; prints tables

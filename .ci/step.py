@@ -20,9 +20,14 @@ import time
 import uuid
 from pathlib import Path
 
-MARK = "CKPT_CI_STEP"
+MARK = "CI_STEP_MARK"
 LOGS = Path("build/ci")
-TESTS = re.compile(r"^=+ (.*(?:passed|failed|error|skipped).*) in [\d.]+s", re.MULTILINE)
+TESTS = re.compile(
+    r"^=+ (.*(?:passed|failed|error|skipped).*) in [\d.]+s"
+    r"|^=+ (\d+ of \d+ tests in .* minutes) =+$"
+    r"|^(\d+ of \d+ mutants tried)$",
+    re.MULTILINE,
+)
 SHOWN = 20_000  # characters of a failed step's log
 
 
@@ -33,25 +38,33 @@ def main() -> int:
     mark = uuid.uuid4().hex
     print(f"=== {name}: {' '.join(command)}", flush=True)
     begun, before, peak = time.monotonic(), available(), 0
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, MARK: mark}
-        )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    code = None
+    try:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, MARK: mark},
+            )
         while (code := wait(process, 1.0)) is None and time.monotonic() - begun < 60 * minutes:
             peak = max(peak, before - available())
-    left = end_all(mark, patience=0 if code is None else 60)  # a JVM takes a while to end
+    finally:
+        left = end_all(mark, patience=60 if code == 0 else 0)  # a JVM takes a while to end
     seconds = time.monotonic() - begun
     problems = []
     if code is None:
         problems.append(f"not done after {minutes:g} minutes")
     elif code != 0:
         problems.append(f"exit code {code}")
-    elif left:
+    if left:
         problems.append(f"left {len(left)} processes: {'; '.join(left)[:2000]}")
     text = log.read_text(errors="replace")
     if problems:
         print(f"--- the end of {log}\n{text[-SHOWN:]}")
-    tests = [match.group(1) for match in TESTS.finditer(text)]
+    tests = [next(filter(None, match.groups())) for match in TESTS.finditer(text)]
     result = "FAILED (" + ", ".join(problems) + ")" if problems else "ok"
     print(f"=== {name} {result}, {'; '.join(tests) or 'no tests'}, {seconds:.0f} s, {peak / 2**30:.1f} GiB", flush=True)
     return 1 if problems else 0

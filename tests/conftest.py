@@ -69,7 +69,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _PROFILE))
 _STARTING = {"spark", "server", "broker"}
 """Fixtures that start a Spark driver, a database server or a broker."""
 _OTHER_SUITES = {"airflow_real", "chaos", "cluster", "kafka", "random_jobs", "s3", "sinks", "soak", "tables", "workers"}
-"""Markers of suites with make targets of their own, which run all of their tests."""
+"""Markers of suites with make targets of their own. Those targets run slow tests, too."""
 
 
 _WHOLE_FOLDERS = {"airflow_real": "airflow_real", "chaos": "chaos", "cluster": "cluster", "kafka": "kafka"}

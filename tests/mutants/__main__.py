@@ -60,21 +60,24 @@ class Run:
     """One run of many mutants, with copies of the tree below ``folder``. ``minutes``: None without a limit."""
 
     def __init__(self, folder: Path, workers: int, baseline: bool, minutes: float | None) -> None:
-        self._folder, self._baseline = folder, baseline
-        self._until = float("inf") if minutes is None else time.monotonic() + 60 * minutes
+        self._folder, self._baseline, self._minutes = folder, baseline, minutes
         self._copies = [Scratch(folder / str(number), fast=True) for number in range(workers)]
 
     def judge_all(self, mutants: Sequence[Mutant], draw: int | None, *, only_fast: bool) -> list[Result]:
-        """Judge fast mutants side by side, then the others one after another, because a JVM is heavy."""
+        """Judge fast mutants side by side, then the others one after another, because a JVM is heavy.
+
+        Each kind gets half of the minutes. They begin when the tests have been collected.
+        """
         fast, slow = self._split(mutants)
         chosen = (fast if only_fast else mutants)[:draw]
-        results = self._judge_group([one for one in fast if one in chosen], self._copies)
-        if only_fast:
-            return results
-        with WarmJvm(self._folder / "spark") as jvm:
-            return results + self._judge_group(
-                [one for one in slow if one in chosen], [Scratch(self._folder / "spark", jvm=jvm)]
-            )
+        minutes = None if self._minutes is None else self._minutes / (1 if only_fast else 2)
+        results = self._judge_group([one for one in fast if one in chosen], self._copies, minutes)
+        if not only_fast:
+            with WarmJvm(self._folder / "spark") as jvm:
+                copies = [Scratch(self._folder / "spark", jvm=jvm)]
+                results += self._judge_group([one for one in slow if one in chosen], copies, minutes)
+        print(f"\n{len(results)} of {len(chosen)} mutants tried")
+        return results
 
     def _split(self, mutants: Sequence[Mutant]) -> tuple[list[Mutant], list[Mutant]]:
         """Return the fast mutants and the others."""
@@ -90,7 +93,7 @@ class Run:
         fast = [one for one in mutants if all(known[test] for test in one.tests)]
         return fast, [one for one in mutants if one not in fast]
 
-    def _judge_group(self, mutants: Sequence[Mutant], copies: Sequence[Scratch]) -> list[Result]:
+    def _judge_group(self, mutants: Sequence[Mutant], copies: Sequence[Scratch], minutes: float | None) -> list[Result]:
         if not mutants:
             return []
         scratches: SimpleQueue[Scratch] = SimpleQueue()
@@ -100,12 +103,12 @@ class Run:
         excused: dict[str, str] = {}
         if self._baseline:
             scratch = scratches.get()
-            tests = sorted({test for one in mutants for test in one.tests})
-            excused = unsound(mutants, scratch.test(tests, seconds=3600))
+            excused = unsound(mutants, scratch.baseline({test for one in mutants for test in one.tests}))
             scratches.put(scratch)
+        until = float("inf") if minutes is None else time.monotonic() + 60 * minutes
 
         def judge(mutant: Mutant) -> Result | None:
-            if time.monotonic() > self._until:
+            if time.monotonic() > until:
                 return None
             scratch = scratches.get()
             try:

@@ -24,6 +24,7 @@ _BROKEN = {"CollectError", "ImportError", "ModuleNotFoundError", "NameError", "S
 SECONDS_A_TEST = 150
 """More than a test waits for a condition (120 s, tests/support/waiting.py), which then fails by itself."""
 SECONDS_A_MUTANT = 900
+_ON_BROKER = "tests/kafka/"
 JVM_FOR = 30
 """Runs in one JVM: what they leave behind in it must not add up."""
 
@@ -117,7 +118,7 @@ class Scratch:
         log = self.folder / f"output-{self._number}.txt"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.record", "-p", "no:cacheprovider"]
         tests = list(tests)
-        on_broker = all(test.startswith("tests/kafka/") for test in tests)  # with a Spark that has the connector
+        on_broker = all(test.startswith(_ON_BROKER) for test in tests)  # with a Spark that has the connector
         command += [*more, f"--timeout={each}", f"--basetemp={self.folder / 'tmp'}", *tests]
         command += ["-m", "kafka"] if on_broker else []
         jvm = {} if on_broker or self.jvm is None else self.jvm.env()
@@ -144,6 +145,14 @@ class Scratch:
         found = subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
         assert found.returncode in (0, pytest.ExitCode.NO_TESTS_COLLECTED), found.stdout[-2000:] + found.stderr[-2000:]
         return frozenset(line for line in found.stdout.splitlines() if "::" in line)
+
+    def baseline(self, tests: Iterable[str]) -> Session:
+        """Run the tests without a mutant. Those with a broker run apart, because they need another Spark."""
+        ordered = sorted(tests)
+        groups = [[test for test in ordered if test.startswith(_ON_BROKER) is on_broker] for on_broker in (False, True)]
+        sessions = [self.test(group, seconds=3600) for group in groups if group]
+        records = tuple(record for session in sessions for record in session.records)
+        return Session(sessions[-1].code, records, sessions[-1].output)
 
     def judge(self, mutant: Mutant) -> Result:
         """Apply the mutant, run its tests until one fails, and restore the source."""
@@ -173,7 +182,7 @@ class Scratch:
 def judged(session: Session, *, hangs: bool = False) -> tuple[Verdict, str]:
     """The verdict on a mutant with which its tests ended like this, and what decided."""
     timed_out = [one for one in session.failed if "Timeout" in one.message or one.error == "Timeout"]
-    if session.code is None or timed_out:
+    if session.code is None or timed_out or "Timeout (0:" in session.output:  # the last one is that of faulthandler
         by = timed_out[0].test if timed_out else "the whole run"
         return (Verdict.KILLED if hangs else Verdict.TIMED_OUT), f"{by} (out of time)"
     for one in session.failed:

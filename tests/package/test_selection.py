@@ -14,12 +14,13 @@ from tests.support.selection import by_function, order_key
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
 import pytest
-from tests.support import hangs, selection
+from tests.support import hangs, scheduling, selection
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: one")
     selection.install(config)
     hangs.install(config)
+    config.pluginmanager.register(scheduling)
 """
 SUITE = """
 import pytest
@@ -60,7 +61,7 @@ def run(folder: Path, suite: str, *arguments: str, what: str = "test_it.py", **e
         check=False,
         timeout=120,
     )
-    return done.stdout + done.stderr
+    return f"{done.stdout}{done.stderr}exit code {done.returncode}"
 
 
 @pytest.mark.parametrize(
@@ -119,6 +120,16 @@ def test_a_used_budget_skips_the_rest_and_names_what_ran(tmp_path: Path) -> None
     assert "drawn with CKPT_ORDER=3; these ran:\ntest_it.py::test_any [" in output
 
 
+def test_a_budget_that_is_used_before_the_first_test_fails_the_run(tmp_path: Path) -> None:
+    output = run(tmp_path, "def test_any(): pass", CKPT_MINUTES="0.0000001")
+    assert "0 of 1 tests" in output
+    assert "exit code 5" in output
+
+
+def test_a_negative_budget_is_refused(tmp_path: Path) -> None:
+    assert "CKPT_MINUTES is -1: set it to more than 0" in run(tmp_path, SUITE, CKPT_MINUTES="-1")
+
+
 def test_what_ran_is_listed_by_function_with_its_parameters_in_order() -> None:
     ids = ["t.py::test_b[10-x]", "t.py::test_b[2-x]", "t.py::test_a"]
     assert by_function(ids) == ["t.py::test_a", "t.py::test_b [2-x, 10-x]"]
@@ -138,8 +149,11 @@ def test_after(): pass
 """
 
 
-def test_a_test_that_no_signal_interrupts_fails_alone_and_with_the_stacks_of_its_threads(tmp_path: Path) -> None:
-    output = run(tmp_path, HANGING, "-n", "1", "--timeout", "100", CKPT_HANG_GRACE="1")
-    assert "worker 'gw0' crashed while running 'test_it.py::test_hangs'" in output
+@pytest.mark.parametrize("spread", ["-n1", "-n2 --dist loadfile --no-loadscope-reorder"])
+def test_a_test_that_no_signal_interrupts_fails_alone_and_with_the_stacks_of_its_threads(
+    tmp_path: Path, spread: str
+) -> None:
+    output = run(tmp_path, HANGING, *spread.split(), "--timeout", "100", CKPT_HANG_GRACE="1")
+    assert output.count("crashed while running 'test_it.py::test_hangs'") >= 1
     assert "1 failed, 2 passed" in output
     assert 'test_it.py", line 9 in test_hangs' in output

@@ -53,7 +53,7 @@ from tests.simulation.runner import StreamingRunner
 from tests.simulation.schedule import Simulation
 from tests.simulation.world import BrokenError
 
-SEEDS = int(os.environ.get("CKPT_SIM_SEEDS", "2"))
+SEEDS = int(os.environ.get("CKPT_SIM_SEEDS") or (2 if os.environ.get("CKPT_SLOW", "none") == "none" else 20))
 FIRST = int(os.environ.get("CKPT_SIM_FIRST", "0"))
 CHUNK = 10
 

@@ -6,6 +6,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.scheduler.protocol import Scheduling
+from xdist.workermanage import WorkerController
 
 _TOGETHER = {
     "airflow": ("tests/airflow/", "tests/demo/", "tests/smoke/test_airflow_task"),
@@ -22,6 +23,19 @@ class SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
             if nodeid.startswith(paths):
                 return scope
         return str(super()._split_scope(nodeid))
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give the tests of an ended worker to others, but not the one that ended it.
+
+        xdist 3.8 hands that test out again, which ends one worker after another.
+        """
+        workload = self.assigned_work[node]
+        pending = [(unit, nodeid) for unit in workload.values() for nodeid, is_done in unit.items() if not is_done]
+        if pending:
+            unit, crashed = pending[0]
+            unit[crashed] = True
+        super().remove_node(node)
+        return pending[0][1] if pending else None
 
 
 @pytest.hookimpl

@@ -37,6 +37,8 @@ class Selection:
         self._left = 0
         if self.slow not in ("none", "only", "all"):
             raise pytest.UsageError(f"CKPT_SLOW is {self.slow!r}: set it to none, only or all")
+        if self.minutes < 0:
+            raise pytest.UsageError(f"CKPT_MINUTES is {self.minutes:g}: set it to more than 0, or leave it out")
 
     @pytest.hookimpl(trylast=True)  # after the folders' own hooks have added their markers
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -59,10 +61,15 @@ class Selection:
             pytest.skip(f"the {self.minutes:g} minutes of CKPT_MINUTES are used")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call" or report.failed:
-            self._ran.append(report.nodeid)
-        elif report.skipped and "CKPT_MINUTES" in str(report.longrepr):
+        if report.skipped and "CKPT_MINUTES" in str(report.longrepr):
             self._left += 1
+        elif report.when == "call" or not report.passed:
+            self._ran.append(report.nodeid)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail a run whose budget was used before its first test."""
+        if self.minutes and self._left and not self._ran and not hasattr(session.config, "workerinput"):
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.minutes:
