@@ -12,6 +12,8 @@ from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
 from tests.chaos.released import Row, read_rows
 
 SINKS = ("raw", "all", "out")
+LEDGER = re.compile(r"_ckpt/.*/(\d{8}\.json|\.tmp-[0-9a-f]{16})")
+"""Entries of a sink's logs. A kill in the middle of a write leaves a hidden temporary file, which no reader looks at."""
 METADATA = "parts/checkpoints/chk-1/_metadata"
 RETAINED = re.compile(
     r"ckpt-root\.json|parts/(journal/\d{8}\.json|journal/head\.json|checkpoints/chk-\d+/_metadata"
@@ -60,7 +62,7 @@ def check_retained(world: Ended, files: frozenset[str]) -> None:
     missing = files - {METADATA} - {_unnumbered(path) for path in _files(world.root)}
     assert not missing, f"not there: {missing}"
     for sink in SINKS:
-        found = {path for path in _files(world.base / sink) if not re.match(r"_ckpt/.*/\d{8}\.json$", path)}
+        found = {path for path in _files(world.base / sink) if not LEDGER.fullmatch(path)}
         released = {file.path for one in _manifests(world, sink) for file in one.files}
         assert found == released, f"{sink}: left, or gone: {sorted(found ^ released)[:10]}"
 
