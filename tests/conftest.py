@@ -7,6 +7,7 @@ once) is imported; ``tests/airflow/conftest.py`` then sets up its throw-away AIR
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -75,12 +76,20 @@ _OTHER_SUITES = {"airflow_real", "chaos", "cluster", "kafka", "random_jobs", "s3
 _WHOLE_FOLDERS = {"airflow_real": "airflow_real", "chaos": "chaos", "cluster": "cluster", "kafka": "kafka"}
 _WHOLE_FOLDERS |= {"sinks_together": "sinks"}
 """Folder → the marker of all of its tests."""
+_SLOW_FILE = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip the import of suites that the mark expression excludes as a whole."""
+    """Do not import suites that the mark expression excludes as a whole, nor, without slow tests, files of only such.
+
+    pytest does not ask for paths that the command line names.
+    """
     marker = _WHOLE_FOLDERS.get(collection_path.name)
-    return True if marker is not None and f"not {marker}" in config.option.markexpr else None
+    if marker is not None and f"not {marker}" in config.option.markexpr:
+        return True
+    if collection_path.name.startswith("test_") and os.environ.get("CKPT_SLOW", "none") == "none":
+        return True if _SLOW_FILE.search(collection_path.read_text("utf-8")) else None
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -24,6 +24,8 @@ from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigg
 from tests.airflow.group_journal import coordinated, ended, finished, prepared, prepared_from_scratch
 from tests.airflow.support import FakeSparkSubmit, status
 
+pytestmark = pytest.mark.slow
+
 RETRY = "the retry of coordinate"
 
 
@@ -44,7 +46,6 @@ def anew(journal: Journal) -> None:
     coordinated(prepared_from_scratch(ended(journal, "RESTARTING"), RETRY), RETRY)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("again", [lost, anew], ids=["a result is lost", "batch_recovery is off"])
 @pytest.mark.parametrize("form", ["mapped", "listed"])
 def test_it_runs_again_in_its_first_try_and_its_task_turns_green_with_the_job(

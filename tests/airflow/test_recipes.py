@@ -24,7 +24,7 @@ from airflow_provider_ckpt.storage.root import read_root
 from tests.airflow.support import StateStore, context
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
 
 EXAMPLES = Path(__file__).parents[2] / "dags_examples"
 SECOND = datetime(2026, 1, 2, tzinfo=timezone.utc)
@@ -67,7 +67,6 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: json.dumps(row))
 
 
-@pytest.mark.slow
 def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
     run: Callable[..., Any], dags: dict[str, DAG], lake: Path
 ) -> None:
@@ -91,7 +90,6 @@ def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
     assert rows(lake / "revenue" / "day=2026-01-02") == [{"shop": "A", "revenue": 7.0}]
 
 
-@pytest.mark.slow
 def test_what_one_job_prepares_another_reads_before_it_goes(
     run: Callable[..., Any], dags: dict[str, DAG], lake: Path
 ) -> None:
@@ -107,7 +105,6 @@ def test_what_one_job_prepares_another_reads_before_it_goes(
     assert left == []
 
 
-@pytest.mark.slow
 def test_dag_runs_that_continue_one_job_release_every_row_once(
     run: Callable[..., Any], dags: dict[str, DAG], lake: Path
 ) -> None:

@@ -11,6 +11,8 @@ import pytest
 from tests.airflow.support import FakeSparkSubmit, status
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 # There are two processes. The parent is an Airflow task, killed as the kernel does when memory is short.
 _TASK = """
 import sys
@@ -29,7 +31,6 @@ def gone(pid: int) -> bool:
         return True
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
 def test_r8_spark_submit_goes_when_its_airflow_task_is_killed(spark_submit: FakeSparkSubmit) -> None:
     spark_submit.play(status("started", epoch=1), wait=True)

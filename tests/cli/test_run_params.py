@@ -38,7 +38,7 @@ def multiplied(rows):
 job.sink("lake", multiplied, FileSink({target!r} + job.param("day"), format="json"))
 """
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -49,7 +49,6 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=env)
 
 
-@pytest.mark.slow
 def test_a_modules_functions_have_the_parameters_in_the_executors_and_the_journal_shows_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,7 +30,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.testing.staging import stage
 from tests.lakes.warehouse import NAME, Warehouse
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 CONTEXT = SinkContext("orders", "lake")
 ALL_TYPES = """
     select 1 as i, 2L as l, 3S as s, 4Y as y, 1.5D as d, 2.5F as f, true as b, 'a/b c%' as t, x'00ff' as bin,
@@ -107,7 +107,6 @@ def instants(spark: SparkSession) -> DataFrame:
     """)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "transform"),
     [

@@ -14,6 +14,8 @@ from tests.remote.cluster import Cluster
 from tests.remote.jobs import one_worker
 from tests.remote.process import SimulatedProcess
 
+pytestmark = pytest.mark.slow
+
 When = Literal["before", "after"]
 Kind = Literal["planner", "master", "worker"]
 
@@ -50,7 +52,6 @@ def _life(cluster: Cluster, kind: Kind, dies: tuple[int, When] | None) -> int:
     return victim.verbs
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("kind", ["planner", "master", "worker"])
 def test_a_process_dies_at_any_verb(kind: Kind, when: When) -> None:

@@ -21,6 +21,8 @@ from tests.remote.master_process import Planner
 from tests.simulation.world import JOB
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600.0
 
 
@@ -45,7 +47,6 @@ def look(cluster: Cluster) -> JobState:
     return Journal(cluster.world.live, JOB).refresh()
 
 
-@pytest.mark.slow
 def test_stop_after_counts_on_under_the_next_jobmaster(cluster: Cluster) -> None:
     first = Hosted(cluster, stop_after=HOUR / 2)
     first.host.start()

@@ -22,6 +22,8 @@ from tests.remote.process import SimulatedProcess
 from tests.remote.standby_process import StandbyProcess
 from tests.simulation.world import JOB
 
+pytestmark = pytest.mark.slow
+
 LOG = SubtaskId("b/0")
 
 
@@ -147,7 +149,6 @@ def ordered(spares: Spares, *, is_swapped: bool) -> tuple[StandbyProcess, Standb
 both_orders = pytest.mark.parametrize("is_swapped", [False, True], ids=["one first", "the other first"])
 
 
-@pytest.mark.slow
 @both_orders
 def test_w14_who_opens_the_logs_first_runs_them(spares: Spares, is_swapped: bool) -> None:
     """The second worker has read the same last attempts, but opens its logs later: it opens none."""
@@ -163,7 +164,6 @@ def test_w14_who_opens_the_logs_first_runs_them(spares: Spares, is_swapped: bool
     spares.finish(first)
 
 
-@pytest.mark.slow
 @both_orders
 def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: Spares, is_swapped: bool) -> None:
     """The second worker has read the log and is about to write to it."""
@@ -185,7 +185,6 @@ def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: 
     spares.finish(first)
 
 
-@pytest.mark.slow
 @both_orders
 def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_them(
     spares: Spares, is_swapped: bool
@@ -218,7 +217,6 @@ def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_th
     spares.finish(second)
 
 
-@pytest.mark.slow
 @both_orders
 def test_w14_each_of_two_that_opens_another_log_first_leaves_one_of_them_at_work(
     spares: Spares, is_swapped: bool

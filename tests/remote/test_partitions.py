@@ -21,6 +21,8 @@ from tests.remote.master_process import MasterProcess
 from tests.remote.worker_process import WorkerProcess
 from tests.simulation.world import JOB
 
+pytestmark = pytest.mark.slow
+
 LIVE = SubtaskId("live/0")
 
 
@@ -80,7 +82,6 @@ def unread(cluster: Cluster, subtask: SubtaskId) -> set[str]:
     return {file.path for batch in batches for file in batch.files}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("happens", [loses_its_jobmaster, loses_a_worker, has_a_worker_leave, is_stopped])
 def test_what_is_published_and_not_read_stays_whatever_happens(
     cluster: Cluster, happens: Callable[[Cluster], Callable[[], bool]]
@@ -95,7 +96,6 @@ def test_what_is_published_and_not_read_stays_whatever_happens(
     assert cluster.left == {}
 
 
-@pytest.mark.slow
 def test_r7_what_all_have_read_is_given_back_while_the_job_runs_and_what_they_have_not_is_not(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import queue
 from typing import Any
 
+import pytest
+
 from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -19,6 +21,8 @@ from airflow_provider_ckpt.storage.layout import subtask_log_path
 from tests.spark.faults import END, RefusedEntries
 from tests.spark.harness import World
 from tests.spark.jobs import stamped
+
+pytestmark = pytest.mark.slow
 
 
 def test_r23_what_an_attempt_without_an_end_published_is_void(world: World) -> None:

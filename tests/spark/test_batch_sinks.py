@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -10,6 +11,8 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.operators import Operator
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
+
+pytestmark = pytest.mark.slow
 
 
 def _history(world: World, job: Job) -> Operator:

@@ -24,6 +24,8 @@ from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
 
+pytestmark = pytest.mark.slow
+
 
 class DiesAfter(WrappedStorage):
     """A storage that refuses writes after log entry ``count`` that contains ``text``, of ``vertex`` if given."""

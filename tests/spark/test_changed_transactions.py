@@ -16,7 +16,7 @@ from airflow_provider_ckpt.jobmaster.errors import ReleaseHeldError
 from tests.spark.harness import World, stop_on_another_host
 from tests.spark.jobs import IDS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 def job_of(world: World, tables: Mapping[str, str | None], *closed: str) -> Job:
@@ -52,7 +52,6 @@ def shown(world: World, table: str) -> list[int]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["run", "release"])
 @pytest.mark.parametrize(
     "then",

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.launch.class_archive import class_archive
 from airflow_provider_ckpt.spark.session import build_session
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 
 CKPT = "import sys; from airflow_provider_ckpt.cli import main; sys.exit(main(sys.argv[1:]))"
 DRIVER = """
@@ -63,14 +63,12 @@ def test_a_driver_loads_its_classes_from_the_archive(made: Path, tmp_path: Path)
     assert _python(CKPT, "class-archive", folder=made.parent).stdout.startswith(f"{made} is there")
 
 
-@pytest.mark.slow
 def test_a_driver_loads_them_from_the_jars_if_it_is_switched_off(made: Path, tmp_path: Path) -> None:
     printed, source = _loaded("off", tmp_path / "log")
     assert printed == "10\n"
     assert ".jar" in source
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("of", ["nothing", "text", "another jvm", "damage"])
 def test_a_driver_whose_archive_is_of_no_use_runs_and_says_nothing_of_it(made: Path, tmp_path: Path, of: str) -> None:
     """The archive has the right length and the right place, but its content does not suit the JVM."""

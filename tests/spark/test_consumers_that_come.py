@@ -28,6 +28,8 @@ from tests.spark.faults import Fault, FaultyStorage, HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
+pytestmark = pytest.mark.slow
+
 
 def tens(rows: DataFrame) -> DataFrame:
     return rows.where("id % 10 = 0")
@@ -130,7 +132,6 @@ def dying_with_its_plan(world: World, uid: str, *, is_in: bool) -> HookedStorage
     return HookedStorage(world.storage, hook)
 
 
-@pytest.mark.slow
 def test_what_was_given_up_is_not_asked_about_again(world: World) -> None:
     """The driver dies before a checkpoint, so the last checkpoint still names the dropped operator."""
     early = ran(world, fed(world, "a", "b"), 0)
@@ -194,7 +195,6 @@ def joined(world: World, *producers: str) -> Job:
     return job
 
 
-@pytest.mark.slow
 def test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused(world: World) -> None:
     """The query that reads it remembers by its name which of its files were read.
 
@@ -220,7 +220,6 @@ def test_of_sources_that_end_one_that_comes_would_get_a_rest(world: World) -> No
     assert world.released_ids("a_out") == [*range(50)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_one_that_comes_and_dies_again_and_again_reads_each_row_once(world: World, when: When) -> None:
     early = ran(world, fed(world, "b"), 0)
@@ -262,7 +261,6 @@ def by_window(rows: DataFrame) -> DataFrame:
     return counted.select(F.col("window.start").cast("long").alias("at"), "n")
 
 
-@pytest.mark.slow
 def test_r13_windows_of_one_that_comes_hold_what_is_published_from_then_on(world: World) -> None:
     """A new or returned reader starts without the open windows and the watermark of an earlier life (R13)."""
     lives = [("w1",), ("w1", "w2"), ("w2",), ("w1", "w2")]

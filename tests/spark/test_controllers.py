@@ -16,6 +16,8 @@ from tests.spark.harness import World
 from tests.spark.jobs import IDS
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def watched(world: World, controllers: Sequence[Controller]) -> Job:
     """Return a job that reads a feed one file at a time.
@@ -60,7 +62,6 @@ def batches(world: World, vertex: str) -> list[Batch]:
     return [record for _, record in world.records(vertex) if isinstance(record, Batch)]
 
 
-@pytest.mark.slow
 def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_others_go_on(world: World) -> None:
     world.put_ids("live", 1, 10)
     policy = KeepUp("live", max_files_per_batch=(1, 8), looks=2, every="300ms", cool_down="500ms", idle_looks=100_000)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -21,6 +22,8 @@ from tests.spark.faults import BATCH, HookedStorage, RefusedEntries, before_clai
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 from tests.spark.split_jobs import ids_of, only_splits, splits
+
+pytestmark = pytest.mark.slow
 
 
 def dies_in(world: World, job: Job, storage: Storage, **options: Any) -> None:

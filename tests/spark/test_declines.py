@@ -18,6 +18,8 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, depths, mixed
 
+pytestmark = pytest.mark.slow
+
 
 class RefusesBarriers(WrappedStorage):
     """A storage on which ``count`` appends of a barrier to the log of ``vertex`` fail.

@@ -22,6 +22,8 @@ from tests.spark.harness import Line, Run, World
 from tests.spark.jobs import depths, joined, mixed, windows
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(world: World) -> None:
     first = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)

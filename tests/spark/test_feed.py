@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
@@ -9,6 +11,8 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.fed_partition import EDGES, FedPartition, flat
 from tests.support.partition_folders import feed_folder
 from tests.support.single_channel_feed import SingleChannelFeed
+
+pytestmark = pytest.mark.slow
 
 
 def test_spark_reads_what_was_fed_in_order_over_compactions_and_restarts(partition: FedPartition) -> None:

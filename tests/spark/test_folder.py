@@ -19,6 +19,8 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage, crash_points
 from tests.spark.harness import World
 
+pytestmark = pytest.mark.slow
+
 
 class Counts:
     """A windowed count over the folder "in" that reads one second of event time a row."""

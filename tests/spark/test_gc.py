@@ -15,6 +15,8 @@ from tests.spark.faults import Fault, FaultyStorage
 from tests.spark.harness import World, check_finished, put_history_and_live
 from tests.spark.jobs import depths
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:

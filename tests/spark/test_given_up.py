@@ -29,6 +29,8 @@ from tests.spark.harness import Line, World, write_rows
 from tests.spark.jobs import IDS, mixed, timed
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400.0
 
 
@@ -85,7 +87,6 @@ def logged(world: World, vertex: str) -> int:
 # ---- operators that come back
 
 
-@pytest.mark.slow
 def test_r4_a_vertex_that_was_away_when_the_job_began_anew_comes_back_empty(world: World) -> None:
     world.put_ids("a", 2, 3)
     expected = world.put_ids("b", 2, 3, 1000)

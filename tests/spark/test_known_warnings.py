@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.spark.task.known_warnings import silence
 
+pytestmark = pytest.mark.slow
+
 OURS = [
     "spark.sql.adaptive.enabled is not supported in streaming DataFrames/Datasets and will be disabled.",
     "Disabling AQE since AQE is not supported in stateful workloads.",

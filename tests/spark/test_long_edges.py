@@ -29,6 +29,8 @@ from tests.spark.harness import World
 from tests.spark.jobs import IDS
 from tests.support.single_channel_feed import SingleChannelFeed
 
+pytestmark = pytest.mark.slow
+
 FILES = 24
 
 
@@ -119,7 +121,6 @@ def newest_attempt(world: World, vertex: str) -> AttemptId:
     return max(one for one in found if one is not None)
 
 
-@pytest.mark.slow
 def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_log(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +157,6 @@ def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_
     stop_at_all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("keeps_state", [False, True])
 def test_r7_the_log_of_an_edge_stays_short_in_a_run_that_never_ends(
     world: World, monkeypatch: pytest.MonkeyPatch, keeps_state: bool
@@ -201,7 +201,6 @@ def filtered(world: World) -> Job:
     return job
 
 
-@pytest.mark.slow
 def test_r7_the_log_behind_a_filter_that_lets_nothing_through_stays_short(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_ckpt import FileSink, Job
 from tests.spark.harness import World
 
+pytestmark = pytest.mark.slow
+
 LONG = "x" * 400
 
 

@@ -20,6 +20,8 @@ from tests.spark.jobs import IDS
 from tests.spark.running_count import running_count
 from tests.spark.spark_folders import newest_file, spark_folder
 
+pytestmark = pytest.mark.slow
+
 Behind = Callable[[DataFrame, DataFrame], DataFrame]
 
 
@@ -97,7 +99,6 @@ def missed(world: World, folder: Path, name: str) -> bool:
         kept.rename(path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_each_file_of_the_newest_state_is_missed_and_no_other_one(world: World, operator: str) -> None:
     for number in range(2):

@@ -19,6 +19,8 @@ from airflow_provider_ckpt.storage.location import Location
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
+pytestmark = pytest.mark.slow
+
 
 def job_of(world: World, out: Path) -> Job:
     job = Job("orders")

@@ -27,6 +27,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.harness import World, read_rows
 from tests.spark.jobs import IDS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def storage(world: World) -> Storage:

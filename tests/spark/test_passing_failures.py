@@ -19,6 +19,8 @@ from tests.spark.faults import BATCH, RefusedEntries
 from tests.spark.harness import World
 from tests.spark.split_jobs import SplitReader, ids_of, splits
 
+pytestmark = pytest.mark.slow
+
 GIVEN = splits(6)
 
 

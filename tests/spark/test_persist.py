@@ -30,6 +30,8 @@ from tests.spark.jobs import IDS
 from tests.spark.persisting_job import persisting, run_to_the_end
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def reading(world: World, root: Path | None = None) -> Job:
     """Return another job that reads the persisted result, from the same root or another one."""

@@ -20,6 +20,8 @@ from tests.spark.harness import World
 from tests.spark.jobs import IDS
 from tests.spark.persisting_job import persisting, run_to_the_end
 
+pytestmark = pytest.mark.slow
+
 LATER = ResultNotPersistedError(job_id="other", operator="clean", status="RUNNING")
 NEVER = NoSuchResultError(job_id="other", operator="clean", status="DELETED", known="none")
 OVERTAKEN = FencedError(job_id="another", epoch=4, attempt="b", worker="host b", own_epoch=3)

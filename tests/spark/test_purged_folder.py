@@ -8,6 +8,8 @@ from airflow_provider_ckpt.jobmaster import retention
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
 
+pytestmark = pytest.mark.slow
+
 
 def test_r6_a_job_goes_on_from_a_purged_folder_and_back_to_its_last_checkpoint(
     world: World, monkeypatch: pytest.MonkeyPatch

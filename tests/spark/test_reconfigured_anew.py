@@ -14,6 +14,8 @@ from tests.spark.harness import World
 from tests.spark.jobs import IDS
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def counting(world: World, folder: str) -> Job:
     """Return a job that fails at a row with the id -1."""
@@ -32,7 +34,6 @@ def counting(world: World, folder: str) -> Job:
     return job
 
 
-@pytest.mark.slow
 def test_what_is_recorded_of_it_is_how_its_state_is_cut(world: World) -> None:
     """Every later run compares itself with the recorded number."""
 
@@ -88,7 +89,6 @@ def moving(world: World, folder: str, *, moved: bool) -> Job:
     return job
 
 
-@pytest.mark.slow
 def test_a_function_that_was_given_to_an_operator_of_another_query_is_neither_planned_with_nor_run(
     world: World,
 ) -> None:

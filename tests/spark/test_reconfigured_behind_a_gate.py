@@ -17,10 +17,11 @@ from tests.spark.counting_job import UserScript, check_counting, counting, count
 from tests.spark.harness import World
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 CHANGES = ["logic", "cut", "both"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", CHANGES)
 def test_what_is_held_when_queries_are_changed_is_shown_once(world: World, kind: str) -> None:
     world.put_ids("live", 2, 10)

@@ -5,6 +5,7 @@ If such a function were assigned, Spark would drop rows as late that are on time
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -16,6 +17,8 @@ from tests.spark.counting_job import UserScript
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, timed, windows, write_version
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
 
 
 def marking(world: World) -> Job:

@@ -24,6 +24,8 @@ from tests.spark.harness import World
 from tests.spark.jobs import IDS
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def most_rows(world: World, after: int) -> int:
     """Return the largest number of rows of a batch of the live query after that log entry."""
@@ -51,7 +53,6 @@ def test_a_query_goes_on_with_another_function(world: World) -> None:
     assert {by[i] for i in range(30, 40)} == {"two"}
 
 
-@pytest.mark.slow
 def test_the_state_of_a_query_is_cut_anew_while_the_others_go_on(world: World) -> None:
     world.put_ids("live", 2, 10)
     told: list[RequestOutcome] = []
@@ -161,7 +162,6 @@ def test_executors_where_there_are_none_are_refused(world: World) -> None:
 # ---- limits, and settings for later runs
 
 
-@pytest.mark.slow
 def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> None:
     world.put_ids("live", 2, 10)
     change = Reconfiguration().assign_workload("live", max_files_per_batch=3, trigger_interval="200ms")
@@ -189,7 +189,6 @@ def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> No
     assert 10 < most_rows(world, after=so_far) <= 30
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["max_files_per_batch", "max_bytes_per_batch"])
 def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: str) -> None:
     """For Spark the function's byte limit is the same option.
@@ -248,7 +247,6 @@ def dying_behind(world: World, entry: str) -> HookedStorage:
     return HookedStorage(world.storage, hook)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", ["logic", "state"])
 def test_r21_a_driver_that_dies_behind_the_decision_leaves_it_to_the_next(world: World, change: str) -> None:
     world.put_ids("live", 2, 10)

@@ -29,6 +29,8 @@ from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def cut(parts: int) -> Reconfiguration:
     return Reconfiguration().assign_workload("counts", state_partitions=parts)
@@ -47,7 +49,6 @@ def half_way(act: Callable[[], None]) -> Callable[[str, str], None]:
     return hook
 
 
-@pytest.mark.slow
 def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_successor(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +133,6 @@ class Unpublished(WrappedStorage):
         return Unpublished(inner, self.dead)
 
 
-@pytest.mark.slow
 def test_r1_a_batch_that_nobody_published_is_before_the_state_is_cut(world: World) -> None:
     world.put_ids("live", 1, 10)
     dead = threading.Event()

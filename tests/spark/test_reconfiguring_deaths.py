@@ -29,6 +29,8 @@ from tests.spark.harness import World
 from tests.spark.jobs import mixed, windows
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 class HookedLists(HookedStorage):
     """A storage that calls ``hook`` before a folder is listed, too."""
@@ -52,7 +54,6 @@ def dying_at(world: World, matches: Callable[[str, str], bool]) -> HookedStorage
     return HookedLists(world.storage, hook)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before the cut", "in the cut", "behind the cut", "behind the cut, restored"])
 def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, moment: str) -> None:
     world.put_ids("live", 2, 10)
@@ -92,7 +93,6 @@ def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, m
     assert not list(world.root.rglob("trial/*"))
 
 
-@pytest.mark.slow
 def test_state_is_cut_again_before_a_row_comes_in(world: World) -> None:
     world.put_ids("live", 2, 10)
     told: list[RequestOutcome] = []
@@ -181,7 +181,6 @@ def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_th
     check_counting(world, 40)
 
 
-@pytest.mark.slow
 def test_the_cut_holds_whatever_the_session_says_later(world: World, spark: SparkSession) -> None:
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
@@ -241,7 +240,6 @@ def test_a_function_that_never_returns_keeps_the_job_from_nothing(
     check_counting(world, 30)
 
 
-@pytest.mark.slow
 def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,8 @@ from tests.spark.jobs import IDS
 from tests.spark.running_count import running_count
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[[DataFrame, DataFrame], DataFrame]
 
 
@@ -49,7 +51,6 @@ def whole_of_some(rows: DataFrame, others: DataFrame) -> DataFrame:
     return rows.unionByName(others).dropDuplicates(["id"]).groupBy().agg(F.count("*").alias("n"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("make", [whole, whole_of_some], ids=["alone", "behind an operator with keys"])
 def test_state_without_keys_is_not_cut(world: World, make: Make) -> None:
     world.put_ids("live", 2, 10)
@@ -79,7 +80,6 @@ KINDS: dict[str, Make] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
     make = KINDS[kind]
@@ -111,7 +111,6 @@ def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
     assert [one.result.value for one in told] == ["completed"] * 2, told
 
 
-@pytest.mark.slow
 def test_state_of_a_python_function_is_cut_anew(world: World) -> None:
     world.put_ids("live", 2, 10)
     world.put_ids("other", 1, 1, 999)
@@ -135,7 +134,6 @@ def test_state_of_a_python_function_is_cut_anew(world: World) -> None:
     assert told[0].result.value == "completed"
 
 
-@pytest.mark.slow
 def test_a_limit_that_was_given_for_files_that_are_over_is_in_the_way_of_no_other_change(world: World) -> None:
     world.put_ids("history", 2, 10)
     told: list[RequestOutcome] = []

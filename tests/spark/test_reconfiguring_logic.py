@@ -16,6 +16,8 @@ from tests.spark.counting_job import UserScript, check_counting, counting, count
 from tests.spark.harness import World
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 FAILS = 'return rows.withColumn("by", F.raise_error(F.lit("bad row")).cast("string"))'
 MARKED = 'return rows.withColumn("by", F.lit("one"))'
 
@@ -49,7 +51,6 @@ def by(world: World) -> list[str]:
     return [one.pop() for _, one in sorted(found.items())]
 
 
-@pytest.mark.slow
 def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_again(world: World) -> None:
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
@@ -76,7 +77,6 @@ def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_ag
     assert "marks_of_this_test" not in sys.modules
 
 
-@pytest.mark.slow
 def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_file(world: World) -> None:
     world.put_ids("live", 1, 10)
 
@@ -104,7 +104,6 @@ def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_
     assert by(world)[-1] == "mended"
 
 
-@pytest.mark.slow
 def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read_since(world: World) -> None:
     world.put_ids("live", 1, 10)
     assigned, edited = 'return rows.withColumn("by", F.lit("two"))', 'return rows.withColumn("by", F.lit("three"))'
@@ -129,7 +128,6 @@ def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read
     assert by(world) == ["one", "one", "two", "three", "two"]
 
 
-@pytest.mark.slow
 def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job(world: World) -> None:
     world.put_ids("live", 1, 10)
     bad = counting_version(world, "bad", marked=FAILS)
@@ -160,7 +158,6 @@ def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job
     assert any("is not what it was when it was assigned" in line["message"] for line in run.of("warning"))
 
 
-@pytest.mark.slow
 def test_a_function_is_that_of_the_job_again(world: World) -> None:
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
@@ -185,7 +182,6 @@ def test_a_function_is_that_of_the_job_again(world: World) -> None:
     assert world.state().settings == {}
 
 
-@pytest.mark.slow
 def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
     """The file is assigned to return to it, and again after an edit.
 
@@ -279,7 +275,6 @@ def hold(i, gate={gate!r}):
 """
 
 
-@pytest.mark.slow
 def test_a_batch_that_does_not_end_holds_a_change_for_the_checkpoint_timeout(world: World) -> None:
     """The other queries run unchanged, and so does this one when its batch ends."""
     gate = Path(world.path("gate")) / "open"
@@ -327,7 +322,6 @@ def _is_in_batch(world: World) -> bool:
     return False
 
 
-@pytest.mark.slow
 def test_a_function_over_state_is_tried_on_what_a_micro_batch_has_left_and_not_before(world: World) -> None:
     told: list[RequestOutcome] = []
 

@@ -29,6 +29,8 @@ from tests.spark.jobs import IDS
 from tests.spark.split_jobs import SplitReader, ids_of, splits
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 GIVEN = splits(6)
 
 
@@ -118,7 +120,6 @@ def test_what_is_finished_is_kept(world: World) -> None:
     assert told["message"] == "kept of the runs before: clean, parts (6 splits); run again: nothing of it"
 
 
-@pytest.mark.slow
 def test_without_recovery_the_job_begins_anew(world: World) -> None:
     """Flink's option for this is ``execution.batch.job-recovery.enabled: false``."""
     read = SplitReader()
@@ -417,7 +418,6 @@ def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World
     assert "clean/0 (the journal has it at its end, and its log has not)" in run.of("reconciled")[0]["message"]
 
 
-@pytest.mark.slow
 def test_whoever_dies_in_a_recovery_is_followed_by_one_that_does_it_again(world: World) -> None:
     """The test tries every verb of the recovery, until the lost split is read again."""
     for at in range(1, 100):

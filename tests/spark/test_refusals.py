@@ -22,6 +22,8 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.root import open_root
 from tests.spark.harness import Line, World
 
+pytestmark = pytest.mark.slow
+
 JOB = """
 from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.snapshot import Snapshot
 from tests.spark.harness import Line, World
 from tests.spark.jobs import mixed
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 class DiedError(Exception):

@@ -25,6 +25,8 @@ from tests.spark.jobs import IDS, mixed
 from tests.spark.split_jobs import SplitReader, ids_of, query_of_splits, splits
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 AGAIN: dict[str, Any] = {"restart_attempts": 3, "restart_delay": 0}
 
 
@@ -166,7 +168,6 @@ def test_r7_a_feed_that_could_not_be_written_is_written_by_the_next_attempt(worl
     assert restarted(run) == ["doubled/0"]
 
 
-@pytest.mark.slow
 def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:
     for number in range(6):
         rows = [{"at": f"2026-01-01 00:{number:02d}:{second:02d}", "id": number} for second in range(0, 60, 20)]

@@ -17,6 +17,8 @@ from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, mixed
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Watched(World):

@@ -8,6 +8,8 @@ from airflow_provider_ckpt.partitions.records import Batch
 from tests.spark.harness import Line, World
 from tests.spark.jobs import bounded, bounded_with_ticks, depths, joined, mixed, windows
 
+pytestmark = pytest.mark.slow
+
 
 def test_r2_finished_history_is_dropped_and_every_row_is_released_once(world: World) -> None:
     expected = world.put_ids("history", 3, 5) | world.put_ids("live", 3, 4, 1000)
@@ -69,7 +71,6 @@ def test_history_that_cannot_be_left_out_of_a_join_stays_and_the_job_drains(worl
     assert run.of("source_dropped") == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
 def test_r13_live_event_time_does_not_make_history_late_and_a_drain_fires_every_window(
     world: World, chain: bool

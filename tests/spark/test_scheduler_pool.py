@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_pool_of_a_query_is_there_before_its_first_job(spark: SparkSession) -> None:

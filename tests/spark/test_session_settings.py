@@ -17,6 +17,8 @@ from airflow_provider_ckpt.spark.task.session_settings import starting
 from tests.spark.harness import World
 from tests.spark.jobs import depths
 
+pytestmark = pytest.mark.slow
+
 POLLING, SHUFFLE = "spark.sql.streaming.pollingDelay", "spark.sql.shuffle.partitions"
 
 

@@ -17,6 +17,8 @@ from tests.spark.harness import World
 from tests.support.processes import ROOT, Process, command_name
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 JOB = """
 from airflow_provider_ckpt import FileSink, Job
 
@@ -32,7 +34,6 @@ job.sink("out", live, FileSink({out!r}))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("told", ["driver", "JVM"])
 def test_d20_a_driver_under_spark_submit_that_is_told_to_go_takes_a_savepoint(tmp_path: Path, told: str) -> None:
     world = World(tmp_path)

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.harness import Line, World, stop_on_another_host
 from tests.spark.jobs import mixed
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 DOWN = StorageTransientError(verb="reach", uri="db", reason="it is down")
 
@@ -140,7 +140,6 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
         assert world.released_ids(sink) == sorted(expected)
 
 
-@pytest.mark.slow
 def test_r7_a_gate_that_is_shut_for_long_holds_its_rows_and_not_an_entry_a_checkpoint(world: World) -> None:
     """The sink gets the rows from the current run, or from a run that reads the log from storage."""
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)

@@ -8,6 +8,8 @@ from airflow_provider_ckpt.coordinator.checkpoint_cycle import CheckpointCycle
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("chain", [True, False])
 def test_the_coordinator_hears_of_the_batches_of_live_sources(

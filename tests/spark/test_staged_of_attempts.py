@@ -18,6 +18,8 @@ from tests.spark.harness import World
 from tests.spark.jobs import mixed, stamped
 from tests.spark.split_jobs import sink_of_splits, splits
 
+pytestmark = pytest.mark.slow
+
 KINDS: dict[str, tuple[Callable[[World], Job], str, str, dict[str, Any]]] = {
     "query": (mixed, "doubled", "out", {}),
     "splits": (lambda world: sink_of_splits(world, splits(6), parallelism=1), "parts", "raw", {}),

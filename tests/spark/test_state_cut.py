@@ -6,6 +6,7 @@ import json
 import zipfile
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -13,6 +14,8 @@ from airflow_provider_ckpt.spark.task.state_cut import WHILE_CUT, cut_anew
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import World
+
+pytestmark = pytest.mark.slow
 
 (COUNTED,) = WHILE_CUT
 

@@ -22,6 +22,8 @@ from tests.spark.harness import World
 from tests.spark.jobs import IDS
 from tests.spark.running_count import running_count
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[[DataFrame, DataFrame, DataFrame], DataFrame]
 
 
@@ -128,7 +130,6 @@ def history_is_dropped(world: World) -> bool:
     return any(world.state().dropped.values())
 
 
-@pytest.mark.slow
 def test_any_state_in_python_goes_on_after_a_stop(world: World) -> None:
     expected = put(world)
     stopped = world.run(job(world, running_count), world.ask("stop", lambda: history_is_dropped(world)))
@@ -142,7 +143,6 @@ def test_any_state_in_python_goes_on_after_a_stop(world: World) -> None:
     counted_right(world, expected)
 
 
-@pytest.mark.slow
 def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world: World) -> None:
     expected = put(world)
     for number, dies in enumerate(("/prepared/", "behind/0/log/", "/prepared/")):
@@ -161,7 +161,6 @@ def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world
     counted_right(world, expected)
 
 
-@pytest.mark.slow
 def test_r4_any_state_in_python_goes_back_to_a_checkpoint(world: World) -> None:
     expected = put(world)
     # history does not end here, nor in the next run: its end would trigger another checkpoint

@@ -28,6 +28,8 @@ from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, mixed
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 class NoBarrier(WrappedStorage):
     """A storage that refuses each barrier at first while ``broken`` is set.

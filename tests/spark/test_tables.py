@@ -14,6 +14,8 @@ from airflow_provider_ckpt import DeltaSink, Job
 from airflow_provider_ckpt.sinks.lake.errors import TableRefusedError
 from tests.spark.harness import World
 
+pytestmark = pytest.mark.slow
+
 
 def job(world: World) -> Job:
     made = Job("tables")

@@ -41,6 +41,8 @@ from tests.spark.jobs import IDS, bounded, mixed, windows
 from tests.support.refusing_storage import RefusingStorage
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 class DiesAt(WrappedStorage):
     """A storage that fails from the first entry on that contains ``text`` while ``when()`` is true."""

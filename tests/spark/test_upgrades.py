@@ -31,6 +31,8 @@ from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 COUNTED = 'return rows.groupBy("k").agg(F.count("*").alias("n"), F.max("id").alias("last"))'
 
 
@@ -139,7 +141,6 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
     assert [line["driver_before"] for line in run.of("resumed")] == ["upgraded"]
 
 
-@pytest.mark.slow
 def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: World) -> None:
     world.put_ids("live", 1, 10)
     world.put_ids("past", 1, 5)
@@ -173,7 +174,6 @@ def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: Worl
     assert world.state().driver_since == 0
 
 
-@pytest.mark.slow
 def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
     """The trial of the new version does not notice the held output.
 
@@ -327,7 +327,6 @@ def test_if_no_version_can_begin_the_job_does_not_look_as_if_it_ran(
     check_counting(world, 30)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("verbs", [1, 2, 4, 7, 12])
 def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_kill(world: World, verbs: int) -> None:
     """The driver dies this number of storage verbs after the savepoint.

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_ckpt.spark import warm_up as module
 from airflow_provider_ckpt.spark.warm_up import begin_warm_up
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 @pytest.mark.parametrize("stateful", [False, True])

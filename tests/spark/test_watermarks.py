@@ -9,8 +9,9 @@ from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 from tests.spark.harness import Line, World
 from tests.spark.jobs import windows
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize("chain", [True, False], ids=["one query", "history for itself"])
 @pytest.mark.parametrize("empty_batches", ["true", "false"])
 def test_every_window_that_a_released_checkpoint_is_past_is_released(

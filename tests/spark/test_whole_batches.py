@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_ckpt import FileSink, Job
 from tests.spark.harness import World
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 BEGIN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 FILES = 8
 

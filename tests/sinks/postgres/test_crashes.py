@@ -22,6 +22,8 @@ from tests.sinks.postgres.world import PostgresSteps, Rows, World, frame_of, sta
 from tests.support.reply_losing_proxy import ReplyLosingProxy
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 MODES: dict[str, dict[str, Any]] = {
     "append": {},
     "upsert": {"mode": "upsert", "key": ["id"]},
@@ -42,7 +44,6 @@ def changes(world: World, act: Callable[[BoundPostgresSink], Any], **mode: Any) 
     return len(steps.done)
 
 
-@pytest.mark.slow
 def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_next_one(
     world: World, mode: dict[str, Any]
 ) -> None:

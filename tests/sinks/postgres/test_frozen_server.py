@@ -25,6 +25,8 @@ from tests.sinks.postgres.world import Rows, World, staged
 from tests.support.processes import is_alive, parent
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def freezing(at: str, freeze: Callable[[], object]) -> Any:
     """Return a connect function. The server freezes before the first statement, or commit, that starts with ``at``."""

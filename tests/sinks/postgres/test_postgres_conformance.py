@@ -18,7 +18,7 @@ from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.sinks.postgres.world import PostgresSteps, World
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 @dataclass
@@ -106,14 +106,12 @@ class TestAppend(SinkConformance):
         return Table(world.table())
 
 
-@pytest.mark.slow
 class TestUpsert(SinkConformance):
     @pytest.fixture
     def target(self, world: World) -> SinkTarget:
         return Table(world.table("id int PRIMARY KEY, city text"), {"mode": "upsert", "key": ["id"]})
 
 
-@pytest.mark.slow
 class TestReplace(SinkConformance):
     @pytest.fixture
     def target(self, world: World) -> SinkTarget:

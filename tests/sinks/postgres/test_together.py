@@ -15,6 +15,8 @@ from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from tests.sinks.databases import rows_of
 from tests.sinks.postgres.world import PostgresSteps, World, staged
 
+pytestmark = pytest.mark.slow
+
 WHEN: tuple[When, ...] = ("before", "after")
 NAMES = ("lines", "orders")
 

@@ -14,6 +14,8 @@ from airflow_provider_ckpt.testing.staging import stage
 from tests.sinks.databases import COLUMNS
 from tests.sinks.postgres.world import World
 
+pytestmark = pytest.mark.slow
+
 
 def release(world: World, frame: DataFrame) -> list[object]:
     columns = tuple((one["name"], one["type"]) for one in json.loads(frame.schema.json())["fields"])

@@ -14,6 +14,8 @@ from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.timestamps import TYPES, WINDOW, upsert_one_key
 from tests.sinks.sql.world import Rows, staged
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("name", "value"),
@@ -41,7 +43,6 @@ from tests.sinks.sql.world import Rows, staged
     ],
 )
 @pytest.mark.parametrize("mode", ["append", "upsert", "replace"])
-@pytest.mark.slow
 def test_what_the_server_is_set_to_changes_nothing(
     maria: MariaDBWorld, setting: Any, name: str, value: str, mode: str
 ) -> None:
