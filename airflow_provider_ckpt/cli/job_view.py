@@ -52,6 +52,7 @@ def job_view(
         "aborted_count": state.aborted_count,
         "checkpoints": [one.to_json() for one in state.checkpoint_views()],
         "finished_operators": state.finished_operators(),
+        "late_rows": state.late_rows(),
         "splits": [
             {"source": one.source, "total": one.total, "done": one.done, "assigned": one.assigned, "left": one.left}
             for one in state.split_progress()

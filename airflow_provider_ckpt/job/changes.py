@@ -32,6 +32,7 @@ RULES = (
     Rule("source", "bounded", "whether it ends decides where it runs, and its end is recorded once"),
     Rule("source", "watermark column", "event time that was counted by one column cannot go on by another"),
     Rule("source", "watermark delay", None),
+    Rule("source", "in order", "event time has advanced by the order of its files, and does not go back"),
     Rule("source", "format", "what was read is known by file, and would be read again or not at all"),
     Rule("source", "paths", "what was read is known by path, and would be read again or not at all"),
     Rule("source", "selection", "the files of a bounded source are listed once, those left out would never be read"),
@@ -41,9 +42,6 @@ RULES = (
     Rule("source", "parallelism", None),
     Rule("vertex", "output mode", "rows in the output would mean two things"),
     Rule("vertex", "state", "Spark cannot go on from a checkpoint that has no state, or has state nobody reads"),
-    Rule(
-        "vertex", "shuffle partitions", "its state is cut into so many parts, and rows would miss what is in the others"
-    ),
     Rule("vertex", KEPT_STATE, "Spark looks at its types alone, and would take it for another"),
     Rule("sink", "release", "what was staged under one policy would be released twice or never under the other"),
     Rule("sink", "target", "readers of the output would miss or misread what was released before"),
@@ -171,6 +169,9 @@ def _job_fields(one: JobDefinition) -> dict[str, Any]:
 def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of a source that is over nothing was called, so that nothing but its declaration can be compared."""
     fields = [{"bounded": one.bounded, **_event_time(one), **_splits(one)} for one in (old, new)]
+    if old.in_order:  # a source that held event time may stop to do so
+        for one, named in zip((old, new), fields, strict=True):
+            named["in order"] = one.in_order
     if old.format is not None and new.format is not None:
         for one, named in zip((old, new), fields, strict=True):
             named |= {"format": one.format, "paths": list(one.paths)}
@@ -195,13 +196,9 @@ def _event_time(one: SourceDefinition) -> dict[str, Any]:
 def _vertex_fields(
     old: VertexDefinition, new: VertexDefinition, streams: Collection[str] | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The number of shuffle partitions is Spark's setting, which a query that keeps no state may change."""
     fields: list[dict[str, Any]] = [
         {"output mode": one.output_mode, "state": "stateful" if one.stateful else "stateless"} for one in (old, new)
     ]
-    if old.shuffle_partitions is not None and new.shuffle_partitions is not None:
-        for one, named in zip((old, new), fields, strict=True):
-            named["shuffle partitions"] = one.shuffle_partitions
     if (found := mistaken(old.kept, new.kept, streams)) is not None:
         for kept, named in zip(found, fields, strict=True):
             named[KEPT_STATE] = str(kept)

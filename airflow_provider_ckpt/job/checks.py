@@ -15,7 +15,7 @@ from airflow_provider_ckpt.job.errors import (
     NotASinkError,
     UnknownOptionError,
 )
-from airflow_provider_ckpt.job.operators import Ends, Operator, OutputMode, ReleasePolicy, Watermark
+from airflow_provider_ckpt.job.operators import Ends, LateRows, Operator, OutputMode, ReleasePolicy, Watermark
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.units import LARGEST_NUMBER, LARGEST_SIZE, Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.storage.location import Location
@@ -100,6 +100,17 @@ def check_ends(uid: str, location: str, value: object, *, bounded: bool) -> None
     if not bounded:
         expected = "left out: a source that is not bounded does not end"
         raise BadOperatorOptionError(operator=uid, location=location, option="ends", value=value, expected=expected)
+
+
+def check_in_order(uid: str, location: str, value: object, *, bounded: bool) -> None:
+    check_flag(uid, location, "in_order", value)
+    if value and not bounded:
+        expected = "left out: rows of a live source may always be late, as far as its watermark says"
+        raise BadOperatorOptionError(operator=uid, location=location, option="in_order", value=value, expected=expected)
+
+
+def check_late_rows(uid: str, location: str, value: object) -> None:
+    _check_choice(uid, location, "late_rows", value, get_args(LateRows))
 
 
 def _check_choice(uid: str, location: str, option: str, value: object, choices: tuple[str, ...]) -> None:

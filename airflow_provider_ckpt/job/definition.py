@@ -22,7 +22,7 @@ def source_definition(operator: Operator) -> SourceDefinition:
     mark, splits = operator.watermark, operator.splits
     parallelism = None if splits is None else splits.parallelism
     watermark = None if mark is None else (mark.column, mark.delay)
-    return SourceDefinition(operator.bounded, watermark, parallelism=parallelism)
+    return SourceDefinition(operator.bounded, watermark, in_order=operator.in_order, parallelism=parallelism)
 
 
 def selecting(options: Mapping[str, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, In
 from airflow_provider_ckpt.job.locations import caller_location, function_location
 from airflow_provider_ckpt.job.operators import (
     Ends,
+    LateRows,
     Operator,
     OutputMode,
     ReleasePolicy,
@@ -126,6 +127,8 @@ class Job:
         max_bytes_per_trigger: Size | None = None,
         max_files_per_trigger: int | None = None,
         watermark: tuple[str, Duration] | None = None,
+        in_order: bool = False,
+        late_rows: LateRows = "warn",
         ends: Ends | None = None,
         splits: Splits | None = None,
         parallelism: int | None = None,
@@ -144,6 +147,8 @@ class Job:
         max_bytes_per_trigger: Size | None = None,
         max_files_per_trigger: int | None = None,
         watermark: tuple[str, Duration] | None = None,
+        in_order: bool = False,
+        late_rows: LateRows = "warn",
         ends: Ends | None = None,
         splits: Splits | None = None,
         parallelism: int | None = None,
@@ -161,7 +166,15 @@ class Job:
         ``bounded``: the data end; what is there when the job starts is the whole of it.
         ``uid``: defaults to the function's name. ``chain=False``: a Spark query of its own.
         ``max_bytes_per_trigger`` (bytes or "64m"), ``max_files_per_trigger``: how much one micro-batch of a
-        file source reads; one of the two. ``watermark``: ``("ts", "1 hour")``, event time of the source.
+        file source reads; one of the two.
+
+        ``watermark``: ``("ts", "1 hour")``, event time of the source. No row of a bounded source is late, in whatever
+        order its files are read: windows stay open until the source has ended. With ``in_order=True`` they close while
+        it is read: the files, in the order of their modification times, are in the order of event time, within the
+        delay.
+        ``late_rows``: ``"warn"`` reports rows that the source's query drops as late, ``"fail"`` fails the job
+        before anything of their micro-batch is released.
+
         ``ends="available_now"``: of a bounded source that reads neither files nor Kafka, whose end cannot be frozen: at
         each start of its query it ends where the data end then (Spark's trigger of that name).
 
@@ -183,7 +196,15 @@ class Job:
             options = SourceOptions(*checks.read_limits(name, location, max_bytes_per_trigger, max_files_per_trigger))
             checks.check_flag(name, location, "bounded", bounded)
             checks.check_ends(name, location, ends, bounded=bounded)
-            given = {"watermark": watermark, "ends": ends, **options.given}
+            checks.check_in_order(name, location, in_order, bounded=bounded)
+            checks.check_late_rows(name, location, late_rows)
+            given = {
+                "watermark": watermark,
+                "in_order": in_order or None,
+                "late_rows": None if late_rows == "warn" else late_rows,
+                "ends": ends,
+                **options.given,
+            }
             by_split = split_source(name, location, splits, parallelism, max_splits_per_batch, batched, bounded, given)
             if by_split is None:
                 check_source(name, location, function)
@@ -201,6 +222,8 @@ class Job:
                     chain=chain,
                     options=options,
                     watermark=checks.read_watermark(name, location, watermark),
+                    in_order=in_order,
+                    late_rows=late_rows,
                     ends=ends,
                     splits=by_split,
                     persist=persist,

@@ -14,6 +14,7 @@ Kind = Literal["source", "transform", "sink"]
 OutputMode = Literal["append", "update", "complete"]
 ReleasePolicy = Literal["every_checkpoint", "final"]
 Ends = Literal["available_now"]
+LateRows = Literal["warn", "fail"]
 
 UID = re.compile(r"[A-Za-z0-9_]{1,100}")
 LONGEST_UID = 100
@@ -81,6 +82,10 @@ class Operator:
     output_mode: OutputMode = "append"
     options: SourceOptions = SourceOptions()
     watermark: Watermark | None = None
+    in_order: bool = False
+    """Of a bounded source: its files are read in the order of their event times, within the watermark's delay."""
+    late_rows: LateRows = "warn"
+    """Of a source: what happens when its query drops rows as late."""
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
     """Of a sink: what is asked before a release."""

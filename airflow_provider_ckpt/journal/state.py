@@ -156,6 +156,17 @@ class JobState(Reconfigurations):
         known = [one for one in going if one is not None]
         return min(known, default=MAX_WATERMARK) if len(known) == len(going) else None
 
+    def late_rows(self, checkpoint: int | None = None) -> dict[str, int]:
+        """Return the rows that queries have dropped as late, by vertex, up to a remembered checkpoint.
+
+        The default is the last completed one. A vertex that dropped none is left out.
+        """
+        done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
+        dropped: dict[str, int] = {}
+        for subtask, snapshot in {} if done is None else sorted(done.subtasks.items()):
+            dropped[subtask.vertex] = dropped.get(subtask.vertex, 0) + snapshot.late_rows
+        return {vertex: rows for vertex, rows in dropped.items() if rows}
+
     def _with_event_time(self) -> set[str]:
         recorded = None if self.plan is None else self.plan.definition
         if recorded is None or any(one.lags for one in recorded.vertices.values()):
@@ -222,6 +233,7 @@ class JobState(Reconfigurations):
             released_at=release.at if release and number <= self.last_released else None,
             finished=tuple(sorted(uid for uid, state in done.operators.items() if state == "finished")),
             sinks={uid: dict(counts) for uid, counts in release.sinks.items()} if release else {},
+            late_rows=self.late_rows(number),
         )
 
     def _not_completed(self, number: int) -> CheckpointView:

@@ -27,6 +27,8 @@ class CheckpointView:
     """Sorted uids: the operators that were finished in it."""
     sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By uid what its release released: counts, such as ``files`` and ``rows``. Empty without a release of its own."""
+    late_rows: Mapping[str, int] = field(default_factory=dict)
+    """By vertex, the rows that its query has dropped as late since the job began."""
 
     @property
     def duration_ms(self) -> int | None:
@@ -48,4 +50,5 @@ class CheckpointView:
             "reason": self.reason,
             "finished": list(self.finished),
             "sinks": {uid: dict(counts) for uid, counts in self.sinks.items()},
+            "late_rows": dict(self.late_rows),
         }

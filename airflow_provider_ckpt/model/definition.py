@@ -25,6 +25,8 @@ class SourceDefinition:
     format: str | None = None
     paths: tuple[str, ...] = ()
     selects: Mapping[str, str] = field(default_factory=dict)
+    in_order: bool = field(default=False, metadata=LATER)
+    """Whether a bounded source lets event time advance while it is read."""
     parallelism: int | None = field(default=None, metadata=LATER)
     """Of a source that is read split by split; None for any other."""
     topics: Mapping[str, str] = field(default_factory=dict, metadata=LATER)

@@ -141,6 +141,15 @@ class JobGraph:
     def inputs(self, vertex: str) -> tuple[JobEdge, ...]:
         return tuple(edge for edge in self.edges if edge.consumer == vertex)
 
+    def upstream_sources(self, vertex: str) -> frozenset[str]:
+        """Return the uids of the sources whose rows reach a vertex."""
+        reached, sources = {vertex}, set[str]()
+        for one in reversed(self.vertices):
+            if one.uid in reached:
+                sources.update(one.sources)
+                reached.update(edge.producer for edge in self.inputs(one.uid))
+        return frozenset(sources)
+
     def outputs(self, vertex: str) -> tuple[JobEdge, ...]:
         return tuple(edge for edge in self.edges if edge.producer == vertex)
 

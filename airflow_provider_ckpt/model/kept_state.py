@@ -9,8 +9,10 @@ be no correction that is refused: what both have, at another place.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+from airflow_provider_ckpt.model.json_form import LATER
 
 T = TypeVar("T", str, tuple[str, ...])
 
@@ -19,29 +21,33 @@ T = TypeVar("T", str, tuple[str, ...])
 class KeptState:
     """Of one operator of Spark's. ``by``: its keys, in their order; of a join, what has to be equal, left and right.
     ``sides``: the streams below it; of each side of a join. ``calls``: of an aggregation, what it works out, in the
-    order in which that is kept."""
+    order in which that is kept. ``bounds``: windows, gaps, time bounds, timeouts, and keys that are worked out."""
 
     kind: str
     by: tuple[str, ...]
     sides: tuple[tuple[str, ...], ...]
     calls: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = field(default=(), metadata=LATER)
 
     def __str__(self) -> str:
         by = f" by {', '.join(self.by)}" if self.by else ""
         calls = f" ({', '.join(self.calls)})" if self.calls else ""
         of = f" of {' with '.join(' and '.join(side) for side in self.sides)}" if any(self.sides) else ""
-        return f"{self.kind}{by}{calls}{of}"
+        bounds = f" ({', '.join(self.bounds)})" if self.bounds else ""
+        return f"{self.kind}{by}{calls}{of}{bounds}"
 
     def fits(self, other: KeptState) -> bool:
         """Whether what is kept here can be gone on with there, while the query runs. A sum may be one of something
         else from here on; it is no other one's."""
-        mine, theirs = ((one.kind, one.by, one.sides) for one in (self, other))
+        mine, theirs = ((one.kind, one.by, one.sides, one.bounds) for one in (self, other))
         return mine == theirs and not _have_moved(self.calls, other.calls)
 
     def is_mistaken(self, other: KeptState) -> bool:
         """Whether what is kept here would be taken for what ``other``, in its place, keeps, and cannot be that."""
         if self.kind != other.kind or len(self.sides) != len(other.sides):
             return False  # left to Spark, which looks at that
+        if self.bounds != other.bounds:
+            return True
         if _have_moved(self.by, other.by) or _have_moved(self.calls, other.calls):
             return True
         return _have_moved(self.sides, other.sides) or any(map(_are_others, self.sides, other.sides))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_ckpt.model.json_form import LATER
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -20,4 +22,6 @@ class Snapshot:
     ended: tuple[str, ...] = ()
     finished: bool = False
     """The subtask is at its end of data: nothing but barriers follows."""
+    late_rows: int = field(default=0, metadata=LATER)
+    """Rows that the query has dropped as late since its first micro-batch."""
     finished_on_restore: bool = False

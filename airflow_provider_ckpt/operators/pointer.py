@@ -68,6 +68,8 @@ class Pointer:
     released: int | None = None
     """Last released checkpoint."""
     finished_operators: tuple[str, ...] = ()
+    late_rows: int = 0
+    """Dropped as late since the job began, up to the last completed checkpoint."""
     application_id: str | None = None
     spark_ui: str | None = None
     """Of the last driver's application, as it says."""
@@ -91,7 +93,7 @@ class Pointer:
 
     def summary(self) -> dict[str, Any]:
         """What the Airflow operator returns."""
-        names = ("job_id", "status", "epoch", "checkpoint", "released", "finished_operators")
+        names = ("job_id", "status", "epoch", "checkpoint", "released", "finished_operators", "late_rows")
         return {name: value for name, value in self.to_json().items() if name in names}
 
     @classmethod
@@ -131,6 +133,7 @@ class Pointer:
             checkpoint=_or(completed, self.checkpoint),
             released=_or(released, self.released),
             finished_operators=self.finished_operators if operators is None else tuple(operators),
+            late_rows=_or(data.get("late_rows"), self.late_rows),
             application_id=_or(data.get("application_id"), self.application_id),
             spark_ui=_or(data.get("spark_ui"), self.spark_ui),
             outputs=_or(data.get("outputs"), self.outputs),
@@ -147,6 +150,7 @@ class Pointer:
             checkpoint=told["checkpoint"],
             released=told["released"],
             finished_operators=tuple(told["finished_operators"]),
+            late_rows=told["late_rows"],
         )
 
     def as_of(self, state: JobState) -> Pointer:
@@ -159,6 +163,7 @@ class Pointer:
             checkpoint=state.last_completed or None,
             released=state.last_released or None,
             finished_operators=tuple(state.finished_operators()),
+            late_rows=sum(state.late_rows().values()),
             recovery=() if state.reconciled is None else tuple(short_table(state.reconciled)),
         )
 

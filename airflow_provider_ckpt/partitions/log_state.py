@@ -73,6 +73,7 @@ class LogState:
             offsets=batch.offsets,
             inputs=batch.inputs,
             watermark=batch.watermark,
+            late_rows=batch.late_rows,
             ended=batch.ended,
             finished=finished,
         )

@@ -29,6 +29,8 @@ class Prepared:
     handles: Mapping[str, Mapping[str, Any]]
     rows: int | None = None
     """In ``files``; None if there are none."""
+    late_rows: int = 0
+    """Rows of the batch that the query has dropped as late."""
 
 
 class PreparedStore:
@@ -51,6 +53,7 @@ class PreparedStore:
             files=[{"path": file.path, "size": file.size} for file in prepared.files],
             handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
             **({} if prepared.rows is None else {"rows": prepared.rows}),
+            **({"late_rows": prepared.late_rows} if prepared.late_rows else {}),
         )
         self._storage.replace(self._path(prepared.attempt), document)
 
@@ -70,6 +73,7 @@ class PreparedStore:
                 read_field(body, "files", reader(tuple[PartitionFile, ...])),
                 read_field(body, "handles", reader(Mapping[str, Mapping[str, Any]])),
                 read_field({"rows": None, **body}, "rows", reader(int | None)),
+                read_field({"late_rows": 0, **body}, "late_rows", reader(int)),
             )
         except MalformedDocumentError as error:
             raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error

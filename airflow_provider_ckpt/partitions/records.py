@@ -73,6 +73,8 @@ class Batch:
     """Of a source with splits: the one that this entry completes (R14). None if it completes several."""
     rows: int | None = field(default=None, metadata=LATER)
     """In ``files``. None if there are none, or if an earlier release wrote them."""
+    late_rows: int = field(default=0, metadata=LATER)
+    """Rows that the query has dropped as late since its first micro-batch, this one included."""
     splits: tuple[str, ...] = field(default=(), metadata=LATER)
     """Two or more that this entry completes. Releases that read one by one refuse it by the name of the field."""
 

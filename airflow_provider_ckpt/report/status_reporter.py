@@ -46,6 +46,8 @@ class StatusReporter:
         self._job_id = job_id
         self._application_id = application_id
         self._shown_at: float | None = None
+        self._late_rows = 0
+        """Dropped since the job began, as far as a line has said it."""
 
     def say(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
         shown = cause_first(message)
@@ -57,10 +59,12 @@ class StatusReporter:
             data["checkpoint"] = state.last_completed
             data["released"] = state.last_released
             data["finished_operators"] = state.finished_operators()
+            data["late_rows"] = sum(state.late_rows().values())
         self._on_status(StatusLine(kind, shown, {**data, **more}))
 
     def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
         """``places``: where to look, for programs: ``spark_ui``, a URL, and ``outputs``, sink -> URI of its folder."""
+        self._late_rows = sum(state.late_rows().values())
         if not resumed:
             self.say(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state, **places)
             return
@@ -77,7 +81,9 @@ class StatusReporter:
     def ended(self, state: JobState, status: JobStatus, cause: str | None) -> None:
         """How the run ended, after everything else."""
         kind = _ENDED.get(status, LineKind.FAILED)
-        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}"
+        late = state.late_rows()
+        dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
+        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{dropped}"
         self.say(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
 
     def event(self, event: Event, state: JobState) -> None:
@@ -99,15 +105,22 @@ class StatusReporter:
         name = f"checkpoint {event.checkpoint}" if done is None else _name(done)
         took = "" if done is None else f" ({_took(done)})"
         rows = [int(sink["rows"]) for sink in event.sinks.values() if "rows" in sink]
-        if any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
+        late = self._late_since(state, event.checkpoint)
+        if late or any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
             self._shown_at = event.at
             what = f"released {sum(rows)} rows" if rows else "released"
-            self.say(LineKind.RELEASED, f"{name} {what}{took}{_progress(state)}", state)
+            self.say(LineKind.RELEASED, f"{name} {what}{took}{_progress(state)}{late}", state)
         elif self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS:
             self._shown_at = event.at
             self.say(LineKind.RELEASED, f"{name}; nothing new", state)
         else:
             self.say(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
+
+    def _late_since(self, state: JobState, checkpoint: int) -> str:
+        """Return what the line about a release adds if rows were dropped as late since the line before."""
+        late = state.late_rows(checkpoint)
+        new, self._late_rows = sum(late.values()) - self._late_rows, max(self._late_rows, sum(late.values()))
+        return f"; {new} more rows were late and were dropped (since the job began: {_counts(late)})" if new > 0 else ""
 
     def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
         """Only if other sinks stay behind: else the checkpoint is told as a whole, a moment later."""
@@ -133,6 +146,10 @@ def _name(done: CheckpointCompleted) -> str:
 def _progress(state: JobState) -> str:
     """Of the sources with splits that have some left."""
     return "".join(f"; {one.source}: {one.done} of {one.total} splits" for one in state.split_progress() if one.open)
+
+
+def _counts(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} by {vertex}" for vertex, count in rows.items())
 
 
 def _took(done: CheckpointCompleted) -> str:

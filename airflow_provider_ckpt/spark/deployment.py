@@ -157,6 +157,7 @@ class Deployment:
             is_beside_job_master=True,
             executors=Executors(claimed.prepared.spark),
             topics=self._plan.topics(),
+            state_partitions=self._plan.state_partitions(),
         )
 
     def _make_factory(self) -> SparkTaskFactory:

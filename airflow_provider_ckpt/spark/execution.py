@@ -41,7 +41,9 @@ from airflow_provider_ckpt.spark.notices import (
     ends_at_once,
     finished_without_a_file,
     gets_no_rows,
+    keeps_state_partitions,
     not_as_given,
+    resumes_with_edited_code,
 )
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
@@ -224,12 +226,16 @@ class Execution:
         before = journal.state.settings
         settings = read(before)
         code = prepared.job.code
+        edited = [] if prepared.anew is not None else [*resumes_with_edited_code(journal.state, plan, code)]
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, public, rescaled, settings, code)
         self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
         for other in prepared.logic.changed:
             self._status.say(LineKind.WARNING, str(other), journal.state)
         given = not_as_given(before, journal.state.settings)
-        self._warn([*finished_without_a_file(journal.state), *gets_no_rows(idle), *given], journal.state)
+        parts = keeps_state_partitions(plan, prepared.spark, options.conf)
+        self._warn(
+            [*finished_without_a_file(journal.state), *gets_no_rows(idle), *given, *parts, *edited], journal.state
+        )
         if prepared.anew is not None:
             why = f"nothing was completed yet, and {prepared.anew}"
             self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from pyspark.sql import SparkSession
+
 from airflow_provider_ckpt.job.definition import selecting
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan
+
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def finished_without_a_file(state: JobState) -> Iterator[str]:
@@ -37,6 +42,34 @@ def _nothing(form: str | None, paths: Iterable[str], selects: Mapping[str, str])
     if form is not None and form.lower() == "kafka":
         return f"no row to read in {', '.join(selects.values()) or 'its topics'}"
     return f"no file in {', '.join(paths)}"
+
+
+def keeps_state_partitions(plan: JobPlan, spark: SparkSession, conf: Mapping[str, object]) -> Iterator[str]:
+    """Warn of a number of shuffle partitions that was set for this run and that existing state does not take."""
+    given = conf.get(_SHUFFLE_PARTITIONS, spark.sparkContext.getConf().get(_SHUFFLE_PARTITIONS))
+    for uid, number in plan.state_partitions().items():
+        if given is not None and str(given) != str(number):
+            yield (
+                f"the state of {uid} has {number} partitions, and keeps them: {_SHUFFLE_PARTITIONS}={given} is for new "
+                f"state only. `ckpt reconfigure JOB {uid}.state_partitions={given}` repartitions the state while the "
+                "job runs"
+            )
+
+
+def resumes_with_edited_code(before: JobState, plan: JobPlan, code: JobCode | None) -> Iterator[str]:
+    """Warn of edits to a query that keeps state. ``before``: the job as the last run left it."""
+    known = None if before.plan is None else before.plan.code
+    if known is None or code is None or not before.last_completed:
+        return
+    for vertex in before.graph().vertices:
+        kept = vertex.uid in plan.stateful() and not before.end_of_data.issuperset(vertex.subtasks)
+        edited = known.differences(code, vertex.operators) if kept else []
+        if edited:
+            yield (
+                f"{vertex.uid} resumes with the state that it kept, and the job's code has changed since the last run "
+                f"({', '.join(edited)}). Windows, keys, time bounds and names of functions are the same. What a "
+                "function does is not compared: if the state means something else now, run the job under another id"
+            )
 
 
 def gets_no_rows(sinks: list[tuple[str, str]]) -> Iterator[str]:

@@ -296,6 +296,7 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
         measures=bool(prepared.job.controllers),
         executors=Executors(prepared.spark),
         topics=prepared.plan.topics(),
+        state_partitions=prepared.plan.state_partitions(),
         check_declared=functools.partial(check_declared, prepared.job, prepared.options.job, state),
     )
 

@@ -90,9 +90,11 @@ class GatedPublication(Publication):
         handles: Mapping[str, Mapping[str, Any]],
         watermark: int | None = None,
         rows: int | None = None,
+        late_rows: int = 0,
         follows: int | None = None,
     ) -> None:
-        """Publish a micro-batch as far as ``offsets``, and act on the inputs before and after it. ``follows``: the
+        """Publish a micro-batch as far as ``offsets``, and act on the inputs before and after it. ``late_rows``: how
+        many rows of it the query has dropped as late. ``follows``: the
         number of the batch that it comes behind, where that is not the number before: the state was cut anew in between
         (R21). The caller holds the lock. Raises BatchGapError."""
         self._refuse_gap(batch_id, batch_id - 1 if follows is None else follows)
@@ -108,10 +110,15 @@ class GatedPublication(Publication):
                 watermark=watermark,
                 ended=tuple(sorted(self.inputs.ended() | self.plan.without)),
                 rows=rows,
+                late_rows=self._late_rows() + late_rows,
             )
         )
         self.inputs.published()
         self.act_on_inputs()  # aligned, the batch may have been all that the snapshot waited for
+
+    def _late_rows(self) -> int:
+        last = self.log.state.last_batch
+        return 0 if last is None else last.late_rows
 
     def _refuse_gap(self, batch_id: int, follows: int) -> None:
         """Spark numbers the batches of a folder one after the other: one that is missing was in an entry that is

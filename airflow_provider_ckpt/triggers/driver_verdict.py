@@ -121,4 +121,5 @@ def _told(state: JobState) -> dict[str, Any]:
         "checkpoint": state.last_completed or None,
         "released": state.last_released or None,
         "finished_operators": state.finished_operators(),
+        "late_rows": sum(state.late_rows().values()),
     }

@@ -31,6 +31,8 @@ class ReleaseEvent:
     watermark: str | None
     rows: int
     sinks: Mapping[str, Mapping[str, int]]
+    late_rows: int
+    """Rows that the job's queries have dropped as late since it began."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -49,7 +51,8 @@ def release_events(state: JobState, after: int, sink: str | None = None) -> Iter
         if number > after and rows:
             done = state.checkpoints.get(number)
             kind = None if done is None else done.kind
-            yield ReleaseEvent(state.job_id, number, after, kind, release.at, _shown(state, number), rows, sinks)
+            late = sum(state.late_rows(number).values())
+            yield ReleaseEvent(state.job_id, number, after, kind, release.at, _shown(state, number), rows, sinks, late)
             after = number
 
 

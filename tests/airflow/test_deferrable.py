@@ -476,6 +476,7 @@ def told(status: str) -> dict[str, Any]:
         "checkpoint": 3,
         "released": 3,
         "finished_operators": ["history"],
+        "late_rows": 0,
     }
 
 

@@ -142,6 +142,7 @@ def test_checkpoints_json_is_a_list(running: Journal, empty_root: str, capsys: p
         ("reason", None),
         ("finished", []),
         ("sinks", {"lake": {"files": 3}}),
+        ("late_rows", {}),
     ]
     nothing = dict.fromkeys(("completed_at", "released_at", "duration_ms"))
     of_all: dict[str, Any] = {"kind": "checkpoint", "finished": [], "sinks": {}, **nothing}

@@ -68,14 +68,15 @@ CHANGES: dict[tuple[str, str], JobDefinition] = {
     ("source", "parallelism"): JOB,  # only sources with splits have one: see below
     ("vertex", "output mode"): with_vertex(output_mode="update"),
     ("vertex", "state"): with_vertex(stateful=False),
-    ("vertex", "shuffle partitions"): with_vertex(shuffle_partitions=8),
     ("sink", "release"): with_sink("final"),
     ("sink", "target"): with_sink(format="json"),
 }
 
 
-OF_FILES = [rule for rule in RULES if not rule.field.startswith("topics") and rule.field != "kept state"]
-"""Rules other than Kafka's and those of kept state, which have tests of their own below."""
+OF_FILES = [
+    rule for rule in RULES if not rule.field.startswith("topics") and rule.field not in ("kept state", "in order")
+]
+"""Rules other than Kafka's and those of kept state and order, which have tests of their own below."""
 
 
 def test_every_rule_has_a_change_here() -> None:
@@ -168,8 +169,15 @@ def test_the_golden_definition_is_read_and_written_again() -> None:
     assert to_json(JOB) == golden
 
 
+def test_a_source_that_let_event_time_advance_cannot_stop_to_be_in_order() -> None:
+    ordered = with_source(in_order=True)
+    (change,) = refused_changes(ordered, JOB, CHANGEABLE)
+    assert (change.field, change.before, change.after) == ("in order", True, False)
+    assert not refused_changes(JOB, ordered, CHANGEABLE)
+
+
 def test_a_definition_that_does_not_say_all_is_compared_as_far_as_it_goes() -> None:
-    """Definitions by earlier drivers have neither shuffle partitions nor inputs."""
+    """A vertex without state has no state partitions, and a definition may lack inputs."""
     body = json.loads(GOLDEN.read_text())
     del body["vertices"]["daily"]["shuffle_partitions"], body["inputs"]
     before = from_json(JobDefinition, body)

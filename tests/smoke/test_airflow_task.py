@@ -70,6 +70,7 @@ def test_an_airflow_task_runs_a_bounded_job_and_returns_its_result(
         "checkpoint": 1,
         "released": 1,
         "finished_operators": ["files", "large", "orders"],
+        "late_rows": 0,
     }
 
 

@@ -132,8 +132,15 @@ def joined(world: World, *, watermarks: bool = False) -> Job:
     return job
 
 
-def windows(world: World, *, chain: bool = True, live_too: bool = True, sink: Callable[[str], Sink] = FileSink) -> Job:
-    """Return a job that counts rows in windows of ten seconds. A row's id is its event time in seconds."""
+def windows(
+    world: World,
+    *,
+    chain: bool = True,
+    live_too: bool = True,
+    sink: Callable[[str], Sink] = FileSink,
+    length: str = "10 seconds",
+) -> Job:
+    """Return a job that counts rows in windows. A row's id is its event time in seconds."""
     job = Job("windows")
     inputs: list[Any] = []
 
@@ -152,7 +159,7 @@ def windows(world: World, *, chain: bool = True, live_too: bool = True, sink: Ca
 
     @job.transform(inputs=inputs)
     def counts(rows: DataFrame) -> DataFrame:
-        counted = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
+        counted = rows.groupBy(F.window("ts", length)).agg(F.count("*").alias("n"))
         return counted.select(F.unix_seconds("window.start").alias("id"), "n")
 
     job.sink("out", counts, sink(world.path("out")))

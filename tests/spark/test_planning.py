@@ -220,7 +220,7 @@ def builder(spark: SparkSession, world: World, job: Job) -> QueryBuilder:
     (vertex,) = plan(spark, world, job).graph.vertices
     calls = SourceCalls(spark, streaming=True)
 
-    def no_edge(uid: str) -> DataFrame:
+    def no_edge(uid: str, hold: bool) -> DataFrame:
         raise AssertionError(uid)
 
     return QueryBuilder(job.operators, vertex, (), calls, no_edge)

@@ -10,6 +10,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_ckpt.spark.query.event_time import HOLD
+
 WATERMARK = "EventTimeWatermark"
 _NAME = re.compile(r'^name="(.*)"$')
 """As Spark tells one that was given; any other text says that none was."""
@@ -71,12 +73,17 @@ def _walk(node: Any) -> Iterator[Any]:
 
 
 def has_watermark(frame: DataFrame) -> bool:
-    return any(node.nodeName() == WATERMARK for node in _walk(analysed(frame)))
+    return any(map(_is_watermark, _walk(analysed(frame))))
+
+
+def _is_watermark(node: Any) -> bool:
+    """Whether the node is a watermark of the user's. One that holds event time is ours."""
+    return bool(node.nodeName() == WATERMARK and node.eventTime().name() != HOLD)
 
 
 def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
     """(column, delay) of each watermark of the plan, the delay in Spark's words."""
-    nodes = [node for node in _walk(analysed(frame)) if node.nodeName() == WATERMARK]
+    nodes = filter(_is_watermark, _walk(analysed(frame)))
     return [(str(node.eventTime().name()), str(node.delay().toString())) for node in nodes]
 
 
@@ -123,7 +130,7 @@ def joins_streams(frame: DataFrame) -> bool:
 
 def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
     """Whether some watermark of the plan sees a source with these column ids."""
-    return any(node.nodeName() == WATERMARK and _ids(node) & ids for node in _walk(analysed(frame)))
+    return any(_is_watermark(node) and _ids(node) & ids for node in _walk(analysed(frame)))
 
 
 def streaming_leaves(frame: DataFrame) -> int:
@@ -204,7 +211,7 @@ def watermark_over_union(frame: DataFrame) -> bool:
                 return True
         return False
 
-    return any(node.nodeName() == WATERMARK and reaches_union(node) for node in _walk(analysed(frame)))
+    return any(_is_watermark(node) and reaches_union(node) for node in _walk(analysed(frame)))
 
 
 def leaf_ids(frame: DataFrame) -> frozenset[int]:
@@ -223,7 +230,7 @@ def _ids(node: Any) -> set[int]:
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
     """Whether some watermark of the plan sees nothing but the sources with these column ids, beside others."""
-    nodes = [node for node in _walk(analysed(frame)) if node.nodeName() == WATERMARK]
+    nodes = [*filter(_is_watermark, _walk(analysed(frame)))]
     return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)
 
 

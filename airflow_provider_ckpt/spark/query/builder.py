@@ -44,8 +44,8 @@ from airflow_provider_ckpt.spark.query.source_options import refuse_endless, ref
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
 from airflow_provider_ckpt.spark.query.unlisted_files import refuse_unlisted
 
-EdgeFrame = Callable[[str], DataFrame]
-"""Edge uid -> the frame that reads it."""
+EdgeFrame = Callable[[str, bool], DataFrame]
+"""Edge uid -> the frame that reads it. The flag: whether it holds event time (:func:`.hold_event_time`)."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,9 @@ class SourceCalls:
     _topics: dict[str, dict[str, str]] = field(default_factory=dict)
     """Source uid -> its topics: a plan may call a function twice, and what the last call read is recorded."""
 
-    def __call__(self, operator: Operator) -> DataFrame:
-        reader = self._reader(operator)
+    def __call__(self, operator: Operator, *, hold: bool = False) -> DataFrame:
+        """``hold``: the source holds event time, if it is streamed."""
+        reader = self._reader(operator, hold)
         frame = call(operator, {"": reader})
         self.reads[operator.uid] = reader.reads
         if reader.reads.loads != 1 or (self.streaming and streaming_leaves(frame) > 1):
@@ -120,14 +121,15 @@ class SourceCalls:
             refuse_single_files(self.spark, operator.uid, operator.location, reads)
             refuse_unreadable_names(self.spark, operator.uid, operator.location, reads)
 
-    def _reader(self, operator: Operator) -> StreamReader | BatchReader:
+    def _reader(self, operator: Operator, hold: bool) -> StreamReader | BatchReader:
         end = self.ends.get(operator.uid)
         offsets = end if isinstance(end, FrozenOffsets) else None
         if not self.streaming:
             files = list(end.files) if isinstance(end, FrozenFiles) else None
             return BatchReader(self.spark, lambda reads: files, offsets)
         limit = self.limit if operator.bounded else None
-        reader = StreamReader(self.spark, operator.uid, limit, offsets, bounded=operator.bounded)
+        bounded = operator.bounded
+        reader = StreamReader(self.spark, operator.uid, limit, offsets, bounded=bounded, holds_event_time=hold)
         reader.options(**operator.options.to_spark())
         if operator.options.decided:
             reader.hold_limits()
@@ -175,7 +177,7 @@ def _activate(arguments: Iterable[object]) -> None:
 
 class QueryBuilder:
     """Builds the frame of one vertex. ``edge_frame`` reads an input edge; ``calls`` a source. ``known``: the unions as
-    they were before any input was left out."""
+    they were before any input was left out. ``unordered``: bounded inputs whose rows come in no order of event time."""
 
     def __init__(
         self,
@@ -185,8 +187,14 @@ class QueryBuilder:
         calls: SourceCalls,
         edge_frame: EdgeFrame,
         known: Unions | None = None,
+        unordered: frozenset[str] = frozenset(),
     ) -> None:
         self._operators = operators
+        self._unordered = unordered
+        self._follows_event_time = any(operators[uid].watermark is not None for uid in vertex.operators)
+        """As far as the operators tell; a function that sets a watermark shows in the frame."""
+        self._holding: frozenset[str] = frozenset()
+        """Inputs that hold event time in the current build."""
         self._vertex = vertex
         self._edges = {(edge.operator, edge.producer): edge.uid for edge in edges}
         self._calls = calls
@@ -199,11 +207,14 @@ class QueryBuilder:
         """What the last build united."""
         self._without: frozenset[str] = frozenset()
 
-    def build(self, without: frozenset[str] = frozenset()) -> BuiltQuery:
-        """``without``: source and edge uids that ended and are left out of the query."""
-        self._without, self._built, self.inputs, self.unions = without, {}, {}, {}
-        output = self._frame(self._vertex.uid)
-        assert output is not None, f"every input of {self._vertex.uid} was dropped"
+    def build(self, without: frozenset[str] = frozenset(), *, hold: bool = True) -> BuiltQuery:
+        """``without``: source and edge uids that ended and are left out of the query. ``hold``: history holds event
+        time."""
+        output = self._output(without, hold)
+        if not self._follows_event_time and has_watermark(output):
+            self._follows_event_time = True
+            if hold and self._to_hold(without):
+                output = self._output(without, hold)
         return BuiltQuery(
             frame=output,
             output_mode=self._output_mode(),
@@ -211,6 +222,22 @@ class QueryBuilder:
             watermark=has_watermark(output),
             stateful=is_stateful(output),
             joins_streams=self._calls.streaming and joins_streams(output),
+        )
+
+    def _output(self, without: frozenset[str], hold: bool) -> DataFrame:
+        self._without, self._built, self.inputs, self.unions = without, {}, {}, {}
+        self._holding = self._to_hold(without) if hold and self._follows_event_time else frozenset()
+        output = self._frame(self._vertex.uid)
+        assert output is not None, f"every input of {self._vertex.uid} was dropped"
+        return output
+
+    def _to_hold(self, without: frozenset[str]) -> frozenset[str]:
+        """Return the inputs that hold event time. One that stays in the query after its end would hold it for ever; a
+        query without live inputs ends then, and outputs its last windows (R12, R13)."""
+        if not self._calls.streaming:
+            return frozenset()
+        return frozenset(
+            uid for uid in self._unordered - without if self._vertex.bounded or can_drop(self, uid, without)
         )
 
     def droppable(self, uid: str, dropped: frozenset[str]) -> bool:
@@ -244,7 +271,7 @@ class QueryBuilder:
         edge = self._edges[consumer, uid]
         if edge in self._without:
             return None
-        self.inputs[edge] = self._edge_frame(edge)
+        self.inputs[edge] = self._edge_frame(edge, edge in self._holding)
         return self.inputs[edge]
 
     def _make(self, uid: str) -> DataFrame | None:
@@ -252,7 +279,7 @@ class QueryBuilder:
         if operator.kind == "source":
             if uid in self._without:
                 return None
-            self.inputs[uid] = self._calls(operator)
+            self.inputs[uid] = self._calls(operator, hold=uid in self._holding)
             return self.inputs[uid]
         arguments: dict[str, DataFrame] = {}
         given: dict[str, Counter[str]] = {}

@@ -32,6 +32,8 @@ class Done:
     unions: Mapping[str, Unions] = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
     """What somebody has changed while the job ran."""
+    state_partitions: Mapping[str, int] = field(default_factory=dict)
+    """Vertex that keeps state -> the number of partitions of its state."""
 
     @staticmethod
     def of(state: JobState) -> Done:
@@ -55,13 +57,19 @@ class Done:
                 if uids and vertex in definition.vertices
             },
             state.settings,
+            {uid: n for uid, one in definition.vertices.items() if (n := one.shuffle_partitions) is not None},
         )
 
     @staticmethod
     def again(state: JobState) -> Done:
         """For a job that goes back to a checkpoint: what is over may be running again, how it runs stays."""
         known = Done.of(state)
-        return Done(inline=known.inline, mode=known.mode, settings=known.settings)
+        return Done(
+            inline=known.inline,
+            mode=known.mode,
+            settings=known.settings,
+            state_partitions=known.state_partitions,
+        )
 
 
 def _schema(uid: str, state: JobState, definition: JobDefinition) -> StructType:

@@ -40,6 +40,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     WatermarkOverSplitsError,
     WatermarkOverUnionError,
 )
+from airflow_provider_ckpt.spark.query.event_time import hold_event_time, unordered_inputs
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
@@ -75,6 +76,11 @@ class JobPlan:
     def topics(self) -> dict[str, Mapping[str, str]]:
         """Of each Kafka source that is read: name -> the id that the brokers gave it."""
         return {uid: read.topics for uid, read in self.reads.items() if read.topics}
+
+    def state_partitions(self) -> dict[str, int]:
+        """Return the number of state partitions by vertex. A query without state is left out."""
+        vertices = self.definition.vertices.items()
+        return {uid: number for uid, one in vertices if (number := one.shuffle_partitions) is not None}
 
     def has_event_time(self) -> bool:
         """Whether some query follows event time, and with it the order of what the queries in front give it."""
@@ -213,13 +219,13 @@ class _Planner:
             return
         edges = {edge.uid: edge.producer for edge in self._graph.inputs(vertex.uid)}
 
-        def placeholder(edge: str) -> DataFrame:
-            return self._placeholder(edge, self.schemas[edges[edge]])
+        def placeholder(edge: str, hold: bool) -> DataFrame:
+            return self._placeholder(edge, self.schemas[edges[edge]], hold)
 
         known = self._done.unions.get(vertex.uid)
-        builder = QueryBuilder(
-            self._job.operators, vertex, self._graph.inputs(vertex.uid), self._calls, placeholder, known
-        )
+        operators, inputs = self._job.operators, self._graph.inputs(vertex.uid)
+        unordered = unordered_inputs(operators, self._graph, vertex)
+        builder = QueryBuilder(operators, vertex, inputs, self._calls, placeholder, known, unordered)
         dropped = self._done.dropped.get(vertex.uid, frozenset())
         built = builder.build(dropped)
         self._check_supported(vertex, built)
@@ -259,13 +265,17 @@ class _Planner:
         self._check_sinks(vertex, frame, "append")
 
     def _shuffle_partitions(self, uid: str, built: BuiltQuery) -> int | None:
-        """Of a streaming query that keeps state. Spark does not record it in all offsets that are keyed by source."""
+        """Return the number of state partitions of a streaming query: the recorded one, the session's for a new query.
+
+        Spark does not record it in all offsets that are keyed by source, and cannot use the state with another one.
+        """
         if not (built.stateful and self._calls.streaming):
             return None
         settings = self._done.settings.get(uid)
         if settings is not None and settings.state_partitions is not None:
             return settings.state_partitions
-        return int(str(self._spark.conf.get("spark.sql.shuffle.partitions")))
+        known = self._done.state_partitions.get(uid)
+        return int(str(self._spark.conf.get("spark.sql.shuffle.partitions"))) if known is None else known
 
     def _follow_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]
@@ -336,8 +346,8 @@ class _Planner:
             if not can_drop(builder, uid, dropped) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
                 raise HeldWatermarkError(uid=uid, vertex=vertex.uid, location=location)
 
-    def _placeholder(self, edge: str, schema: StructType) -> DataFrame:
+    def _placeholder(self, edge: str, schema: StructType, hold: bool) -> DataFrame:
         if not self._calls.streaming:
             return self._spark.createDataFrame([], plain(schema))
         frame = self._spark.readStream.name(edge).schema(plain(schema)).parquet(f"file://{self._nothing}")
-        return with_watermark(frame, schema)
+        return with_watermark(hold_event_time(frame) if hold else frame, schema)

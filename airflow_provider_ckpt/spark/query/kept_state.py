@@ -31,11 +31,12 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     streams_below,
     with_definitions,
 )
+from airflow_provider_ckpt.spark.query.state_bounds import Texts, state_bounds
 
 _EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
 """Drawn anew for each plan."""
-_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'")
+_LITERAL = re.compile(r"(INTERVAL )?'(?:[^'\\]|\\.)*'")
 _MANY = 50
 """Expressions of an aggregation."""
 _NUMBER = re.compile(r"(?<![\w.`])\d+(?:\.\d+)?(?:E-?\d+)?[A-Z]*(?![\w.`])")
@@ -50,10 +51,13 @@ class Columns:
     made: Mapping[int, Any]
     asks_the_time: bool
 
-    def told(self, column: Any, *, with_streams: bool) -> str:
+    def told(self, column: Any, *, with_streams: bool, anonymous: bool = False) -> str:
+        """``anonymous``: without its name."""
         name, number = str(column.name()), int(column.exprId().id())
         if number in self.made:
-            return _text(self.made[number], self, with_streams=with_streams)
+            return _text(self.made[number], self, with_streams=with_streams, anonymous=anonymous)
+        if anonymous:
+            return "_"
         return f"{self.streams[number]}.{name}" if with_streams and number in self.streams else name
 
 
@@ -74,7 +78,12 @@ def _of(node: Any, named: Mapping[int, Any], columns: Columns) -> KeptState:
     kind, children = str(node.nodeName()), children_of(node)
     sides = tuple(tuple(sorted(streams_below(child, named))) for child in children)
     calls = _calls(node, columns) if kind == "Aggregate" else ()
-    return KeptState(kind, tuple(_by(kind, node, columns)), sides, calls)
+    texts = Texts(
+        columns.made,
+        named=lambda expression: _text(expression, columns),
+        anonymous=lambda expression: _text(expression, columns, anonymous=True),
+    )
+    return KeptState(kind, tuple(_by(kind, node, columns)), sides, calls, state_bounds(node, texts))
 
 
 def _by(kind: str, node: Any, columns: Columns) -> list[str]:
@@ -110,7 +119,7 @@ def _grouping(node: Any) -> list[str]:
     return []
 
 
-def _text(expression: Any, columns: Columns, *, with_streams: bool = False) -> str:
+def _text(expression: Any, columns: Columns, *, with_streams: bool = False, anonymous: bool = False) -> str:
     """Without the name of the table that a column is of, which may be another one, and without what is drawn, or goes
     by the time. It comes into the journal and into errors, and a text in it may be a secret (the key of a hash): enough
     of a digest of it stays to tell two of them apart."""
@@ -120,7 +129,7 @@ def _text(expression: Any, columns: Columns, *, with_streams: bool = False) -> s
     text = _LITERAL.sub(_digest, text)
     found: list[str] = []
     for column in each(expression.references().toSeq()):
-        sql, told = str(column.sql()), columns.told(column, with_streams=with_streams)
+        sql, told = str(column.sql()), columns.told(column, with_streams=with_streams, anonymous=anonymous)
         if sql != told:  # a field of a structure, or the end of another name, is none
             text = f"\0{len(found)}\0".join(re.split(rf"(?<![\w`.]){re.escape(sql)}(?![\w`])", text))
             found.append(told)
@@ -130,6 +139,8 @@ def _text(expression: Any, columns: Columns, *, with_streams: bool = False) -> s
 
 
 def _digest(literal: re.Match[str]) -> str:
+    if literal[1]:
+        return literal[0]  # an interval is no secret
     return f"'#{hashlib.sha256(literal[0].encode()).hexdigest()[:4]}'"
 
 

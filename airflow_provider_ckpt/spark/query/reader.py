@@ -16,6 +16,7 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
+from airflow_provider_ckpt.spark.query.event_time import hold_event_time
 from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD, SELECTING
@@ -167,7 +168,8 @@ class _Recording:
 
 class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
     """``limit``: bytes a micro-batch of a file source may read, if the user's function set no limit. ``offsets``: what
-    a bounded Kafka source reads, once that is frozen."""
+    a bounded Kafka source reads, once that is frozen. ``holds_event_time``: what is read holds the watermark of its
+    query (:func:`.hold_event_time`)."""
 
     def __init__(
         self,
@@ -177,10 +179,12 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         offsets: FrozenOffsets | None = None,
         *,
         bounded: bool = False,
+        holds_event_time: bool = False,
     ) -> None:
         DataStreamReader.__init__(self, spark)
         self.reads = SourceReads()
         self._limit, self._offsets, self._bounded = limit, offsets, bounded
+        self._holds_event_time = holds_event_time
         self._limits_hold = False
         self.before_load = self._apply_limit
         self.name(uid)
@@ -214,7 +218,15 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
 
     def _load(self, path: Any) -> DataFrame:
         frame = super()._load(path)
-        return frame if self._offsets is None or not self.reads.is_kafka else only_frozen(frame, self._offsets)
+        if self._offsets is not None and self.reads.is_kafka:
+            frame = only_frozen(frame, self._offsets)
+        return self._held_back(frame)
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803 - Spark's own name
+        return self._held_back(super().table(tableName))
+
+    def _held_back(self, frame: DataFrame) -> DataFrame:
+        return hold_event_time(frame) if self._holds_event_time else frame
 
 
 class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]

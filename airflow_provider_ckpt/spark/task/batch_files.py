@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of
+from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.errors import (
     ColonNameError,
     GlobNameError,
@@ -56,8 +57,7 @@ def files_of_batch(spark: SparkSession, vertex: str) -> list[list[str]]:
 
     Raises LeftOutError.
 
-    The frame that ``foreachBatch`` is given does not tell; the plan of the running query does. Some ten calls of the
-    JVM for a source, and one for a file. ``spark``: the session the query was started with; the batch has a copy.
+    Some ten calls of the JVM for a source, and one for a file.
     """
     indexes = _indexes(spark, vertex)
     for index in indexes:
@@ -72,10 +72,6 @@ def largest_of_batch(spark: SparkSession, vertex: str) -> int:
 
 
 def _indexes(spark: SparkSession, vertex: str) -> list[Any]:
-    streams: Any = spark._jsparkSession.streams()
-    running = streams.get(spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
-    if running is None:
-        raise QueryFailedError(vertex=vertex, cause="its micro-batch does not say which query it belongs to")
-    leaves = running.streamingQuery().lastExecution().logical().collectLeaves()
+    leaves = execution_of_batch(spark, vertex).logical().collectLeaves()
     streams = [leaf for leaf in map(leaves.apply, range(leaves.size())) if leaf.isStreaming()]
     return [index for index in map(index_of, streams) if index is not None]

@@ -123,7 +123,8 @@ class BatchRunner(BoundedRunner):
         records = self._inputs[producer].records()
         return [file for _, record in records if isinstance(record, Batch) for file in record.files]
 
-    def _edge_frame(self, uid: str) -> DataFrame:
+    def _edge_frame(self, uid: str, hold: bool) -> DataFrame:
+        """``hold`` means nothing here: a batch job has no watermark."""
         context = self._run
         paths: list[str] = []
         of_edge = [channel for channel in self._channels if channel.edge.uid == uid]

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.reconfigured import Logic
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.task.executors import Executors
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -54,7 +55,13 @@ class RunContext:
     is_beside_job_master: bool = False
     executors: Executors | None = None
     topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    state_partitions: Mapping[str, int] = field(default_factory=dict)
+    """Vertex that keeps state -> the number of partitions of its state, unless a setting changes it."""
     check_declared: Callable[[Collection[str]], None] = field(default=lambda operators: None, repr=False)
+
+    def state_partitions_of(self, vertex: str, settings: VertexSettings) -> int | None:
+        """Return the number of state partitions that a query starts with; None: it keeps no state."""
+        return settings.state_partitions or self.state_partitions.get(vertex)
 
     @property
     def operators(self) -> Mapping[str, Operator]:

@@ -46,6 +46,17 @@ class LeftOutError(TerminalError):
     )
 
 
+class LateRowsError(TerminalError):
+    """Spark dropped rows as late, and a source says ``late_rows="fail"``. Data: vertex, rows, source."""
+
+    template = (
+        "the query of vertex {vertex!r} dropped {rows} rows as late, and source {source!r} says late_rows='fail'. "
+        "Spark counts what is left after it has aggregated within a task, so there may be more input rows. Nothing of "
+        "the micro-batch was released. To go on without these rows, set late_rows='warn' and run with --resume-failed. To "
+        "have them, run the job under another job id with a longer delay in watermark=(column, delay)"
+    )
+
+
 class FileColumnTypeError(TerminalError):
     """A Parquet file holds a column in a type that its source does not read. Data: vertex, file, column, expected,
     actual."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -30,6 +31,8 @@ from airflow_provider_ckpt.spark.task.batch_files import (
     refuse_other_files,
     refuse_unreadable_names,
 )
+from airflow_provider_ckpt.spark.task.errors import LateRowsError
+from airflow_provider_ckpt.spark.task.late_rows import late_rows_of_batch
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
@@ -66,6 +69,9 @@ class Publisher:
         )
         self._context, self._outputs, self._prepared = context, outputs, prepared
         self._stateful = stateful
+        operators = context.run.operators
+        reaching = sorted(context.run.graph.upstream_sources(vertex.uid))
+        self._refusing_late_rows = [uid for uid in reaching if operators[uid].late_rows == "fail"]
         self._pending: Prepared | None = None
         self._taken: dict[int, tuple[int, int]] = {}
 
@@ -109,6 +115,8 @@ class Publisher:
         long as the batch does. Raises FencedError or LogFencedError before Spark can commit it (R8)."""
         self._check_planned(batch_id)
         prepared = self._outputs.stage(frame, batch_id)
+        if self._stateful:
+            prepared = replace(prepared, late_rows=self._late_rows())
         self._prepared.write(prepared)
         with self.lock:
             self._pending = prepared
@@ -127,10 +135,18 @@ class Publisher:
                 handles=prepared.handles,
                 watermark=self._watermark(prepared.batch_id),
                 rows=prepared.rows,
+                late_rows=prepared.late_rows,
                 follows=self._follows(prepared.batch_id),
             )
             self._pending = None
             return True
+
+    def _late_rows(self) -> int:
+        """Raises LateRowsError."""
+        late = late_rows_of_batch(self._context.run.spark, self.vertex.uid)
+        if late and self._refusing_late_rows:
+            raise LateRowsError(vertex=self.vertex.uid, rows=late, source=self._refusing_late_rows[0])
+        return late
 
     def _follows(self, batch_id: int) -> int:
         """The folder is asked only if it is not the batch that is published last: each look is a few requests."""

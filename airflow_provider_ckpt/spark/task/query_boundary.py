@@ -12,10 +12,11 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
 
 class QueryBoundary:
-    """Of one attempt; the runner's own thread calls all of it. ``build``: the query of the plan of now, anew. A batch
-    that is planned and not committed runs under the plan it was made for."""
+    """Of one attempt; the runner's own thread calls all of it. ``build``: builds the query of the current plan; its
+    flag says whether history holds event time. A batch that is planned and not committed runs under the plan it was
+    made for."""
 
-    def __init__(self, query: RunningQuery, folder: SparkFolder, build: Callable[[], BuiltQuery]) -> None:
+    def __init__(self, query: RunningQuery, folder: SparkFolder, build: Callable[[bool], BuiltQuery]) -> None:
         self._query, self._folder, self._build = query, folder, build
 
     def stand_still(self) -> None:
@@ -50,4 +51,6 @@ class QueryBoundary:
         self._run_planned()
 
     def _run_planned(self) -> None:
-        self._query.run_planned(self._build())
+        """The final batch reads nothing, so nothing is held: Spark refuses two watermarks of a row once event time is
+        past its start."""
+        self._query.run_planned(self._build(not self._folder.is_final()))

@@ -194,7 +194,7 @@ class RunningQuery:
         failure = self._end.failure
         self._failed = (None, None) if failure is None else (self._query, failure)
         self._end.begin()
-        state_partitions = settings.state_partitions if built.stateful else None
+        state_partitions = context.state_partitions_of(uid, settings) if built.stateful else None
         is_consumer = not set(publisher.vertex.sources) - plan.without
         folders = [path for read in built.reads.values() for path in read.paths]
         if context.graph.inputs(uid):

@@ -353,8 +353,9 @@ class StreamingRunner:
             self._builder, self._settings = self._make_builder(settings), settings
         return self._builder
 
-    def _build_anew(self) -> BuiltQuery:
-        return self._current_builder().build(self._publication.plan.without)
+    def _build_anew(self, hold: bool = True) -> BuiltQuery:
+        """``hold``: history holds event time."""
+        return self._current_builder().build(self._publication.plan.without, hold=hold)
 
     def _submit(self, work: Callable[[], None]) -> None:
         self._thread.submit(self._guard, work)

@@ -26,6 +26,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.query.edge_schema import plain, with_watermark
+from airflow_provider_ckpt.spark.query.event_time import hold_event_time, unordered_inputs
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
@@ -214,7 +215,7 @@ class StreamingRunnerFactory:
 
         locations = {edge.edge.uid: (edge.edge.producer, edge.feed.location) for edge in edges.values()}
 
-        def edge_frame(uid: str) -> DataFrame:
+        def edge_frame(uid: str, hold: bool) -> DataFrame:
             producer, location = locations[uid]
             schema = self._schemas[producer]
             reader = context.spark.readStream.name(uid).schema(plain(schema))
@@ -223,10 +224,12 @@ class StreamingRunnerFactory:
             if not self._whole:
                 limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
                 options |= limits.to_spark() or {"maxBytesPerTrigger": str(limit)}
-            return with_watermark(reader.options(**options).parquet(location), schema)
+            frame = reader.options(**options).parquet(location)
+            return with_watermark(hold_event_time(frame) if hold else frame, schema)
 
         edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
-        return QueryBuilder(operators, vertex, edges_in, calls, edge_frame, known)
+        unordered = unordered_inputs(operators, context.graph, vertex)
+        return QueryBuilder(operators, vertex, edges_in, calls, edge_frame, known, unordered)
 
     def _target(self, subtask: SubtaskId) -> PartitionTarget | None:
         graph, vertex = self._context.graph, self._context.graph.vertex(subtask.vertex)

@@ -221,7 +221,7 @@ class Trials:
 
     def _run(self, folder: SparkFolder, settings: VertexSettings, other: BuiltQuery) -> None:
         context = self._context
-        with starting(context.spark, settings.state_partitions):
+        with starting(context.spark, context.state_partitions_of(self._vertex.uid, settings)):
             query = (
                 other.frame.writeStream.queryName(f"{context.job_id}:{self._vertex.uid}:trial-{uuid.uuid4().hex[:8]}")
                 .outputMode(other.output_mode)

@@ -1,0 +1,33 @@
+"""Rows that Spark drops because they are later than the watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.spark.query.analysed_plan import children_of
+from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
+
+_METRIC = "numRowsDroppedByWatermark"
+
+
+def late_rows_of_batch(spark: SparkSession, vertex: str) -> int:
+    """Return how many rows the stateful operators of this micro-batch have dropped; called after its output is written.
+
+    An aggregation drops rows after each task has aggregated its own, so there may be more input rows.
+    """
+    plan = execution_of_batch(spark, vertex).executedPlan()
+    return sum(_metric(node) for node in _nodes(plan))
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    yield node
+    for child in children_of(node):
+        yield from _nodes(child)
+
+
+def _metric(node: Any) -> int:
+    found = node.metrics().get(_METRIC)
+    return int(found.get().value()) if found.isDefined() else 0
