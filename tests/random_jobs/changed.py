@@ -67,7 +67,7 @@ class ChangedJob(InProcess):
                 continue
             if was.place != sink.place:
                 rows = released(self.world.base, was) + rows
-            expected.check(sink, rows)
+            expected.check(sink, rows, late_rows=self.world.late_rows())
             self._check_layout(sink)
 
     def _check_added(self, expected: Expected, sink: SinkDef, rows: list[Values]) -> None:

@@ -55,6 +55,14 @@ def _make_late(rng: random.Random, files: list[list[Row]]) -> None:
             files[number].append(rng.choice(files[rng.randrange(number)]))
 
 
+def _reading_order(seed: int, source: SourceDef) -> list[int]:
+    """Return the place of each file in the order of modification times. History may be in any order."""
+    order = list(range(source.files))
+    if source.bounded:
+        random.Random(f"{seed}/{source.uid}").shuffle(order)
+    return order
+
+
 class Data:
     """Files of a job's sources. ``base/all``: every file, for the comparison; ``base/in``: those the job has got."""
 
@@ -63,6 +71,7 @@ class Data:
         self.fed: dict[str, int] = {}
         self._folder = {source.uid: source.folder for source in definition.sources}
         self._began = time.time() - 7200
+        self._order = {source.uid: _reading_order(definition.seed, source) for source in definition.sources}
         for number, source in enumerate(sorted(definition.sources, key=lambda one: one.uid)):
             (base / "in" / source.uid).mkdir(parents=True)
             for at, rows in enumerate(files_of(definition.seed, number, source)):
@@ -77,7 +86,8 @@ class Data:
         at = self.fed[uid]
         hidden = self.base / self._folder[uid] / uid / f".{at}"
         shutil.copyfile(self.base / "all" / uid / self._name(at), hidden)
-        os.utime(hidden, (self._began + at, self._began + at))
+        modified = self._began + self._order[uid][at]
+        os.utime(hidden, (modified, modified))
         hidden.rename(hidden.with_name(self._name(at)))
         self.fed[uid] = at + 1
 

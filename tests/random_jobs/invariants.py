@@ -99,7 +99,7 @@ def check_end(definition: Definition, world: World, expected: Expected, evidence
     check_any_time(definition, world)
     check_siblings(definition, world.base)
     for sink in definition.sinks:
-        expected.check(sink, released(world.base, sink, world.job_id))
+        expected.check(sink, released(world.base, sink, world.job_id), late_rows=world.late_rows())
     expected.check_kept(world)
     check_nothing_left(definition, world)
 

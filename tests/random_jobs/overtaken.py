@@ -12,6 +12,7 @@ from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError, OutputSupersededError, OutputTakenMeanwhileError
 from airflow_provider_ckpt.sinks.file_names import is_data_file
 from airflow_provider_ckpt.sinks.manifests import read_manifests
+from tests.random_jobs.between import Values
 from tests.random_jobs.definition import Definition, SinkDef
 from tests.random_jobs.expected import Expected, manifests, released
 from tests.random_jobs.in_process import InProcess, Story
@@ -87,6 +88,10 @@ class Overtaken(InProcess):
             assert status == "FAILED", f"ended {status} ({cause})"
             assert "'other'" in str(cause), cause
 
+    def _check_rows_of(self, job: InProcess, sink: SinkDef, rows: list[Values]) -> None:
+        expected = Expected(self.spark, job.definition, job.world.base)
+        expected.check(sink, rows, late_rows=job.world.late_rows())
+
     def _check_folder(self, sink: SinkDef, other: InProcess) -> None:
         """Check the rows of both jobs: complete for a FINISHED job, and only files that manifests name."""
         finished = self.world.state().status == "FINISHED"
@@ -94,11 +99,11 @@ class Overtaken(InProcess):
         if self._is_replaced(sink, other):
             assert not mine, f"{sink.uid}: {len(mine)} rows were replaced and came back"
         elif finished:
-            Expected(self.spark, self.definition, self.world.base).check(sink, mine)
+            self._check_rows_of(self, sink, mine)
         theirs = self._of_other(sink, other)
         its = released(other.world.base, theirs, "other")
         if its or not (finished and sink.mode == "overwrite"):
-            Expected(self.spark, other.definition, other.world.base).check(theirs, its)
+            self._check_rows_of(other, theirs, its)
         folder = self.world.base / sink.place
         named = Counter(file.path for manifest in read_manifests(str(folder)) for file in manifest.files)
         paths = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

@@ -175,6 +175,10 @@ class World:
     def state(self) -> JobState:
         return Journal(self.storage, self.job_id).replay()
 
+    def late_rows(self) -> int:
+        """Return how many rows the job has reported as late."""
+        return sum(self.state().late_rows().values())
+
     def records(self, vertex: str, subtask: int = 0) -> list[Numbered]:
         log = SubtaskLog(self.storage, subtask_log_path(self.job_id, vertex, subtask))
         log.load()

@@ -69,10 +69,6 @@ def counted(world: World) -> dict[int, int]:
     return dict(windows)
 
 
-def late_rows(world: World) -> int:
-    return sum(world.state().late_rows().values())
-
-
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "in a query of its own"])
 @pytest.mark.parametrize("declared", [True, False], ids=["on the source", "in the function"])
 def test_r13_no_row_of_history_is_late_in_whatever_order_it_is_read(world: World, declared: bool, chain: bool) -> None:
@@ -82,7 +78,7 @@ def test_r13_no_row_of_history_is_late_in_whatever_order_it_is_read(world: World
     run = world.run(job, world.ask("drain", lambda: bool(world.state().dropped)))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert counted(world) == dict.fromkeys([*range(0, 80, 10), 1_000, 1_010], 10)
-    assert late_rows(world) == 0
+    assert world.late_rows() == 0
     assert not run.of("warning")
 
 
@@ -116,9 +112,9 @@ def test_history_that_breaks_the_promise_of_its_order_is_counted(world: World) -
     assert (run.status, run.cause) == ("FINISHED", None)
     missing = 80 - sum(counted(world).values())
     assert missing > 0
-    assert 0 < late_rows(world) <= missing
+    assert 0 < world.late_rows() <= missing
     assert "rows dropped as late" in run.lines[-1]["message"]
-    assert run.lines[-1]["late_rows"] == late_rows(world)
+    assert run.lines[-1]["late_rows"] == world.late_rows()
 
 
 def test_duplicates_are_dropped_within_the_delay_that_the_user_gave(world: World) -> None:
@@ -167,7 +163,7 @@ def test_late_rows_of_a_live_source_are_counted(world: World) -> None:
     run = world.run(counting(world), world.ask("drain", lambda: world.read_up_to("counts", "live") == 3))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert 0 not in counted(world)
-    assert 1 <= late_rows(world) <= 10
+    assert 1 <= world.late_rows() <= 10
     assert any("late" in line["message"] for line in run.of("released"))
 
 

@@ -52,8 +52,8 @@ class LateRowsError(TerminalError):
     template = (
         "the query of vertex {vertex!r} dropped {rows} rows as late, and source {source!r} says late_rows='fail'. "
         "Spark counts what is left after it has aggregated within a task, so there may be more input rows. Nothing of "
-        "the micro-batch was released. To go on without these rows, set late_rows='warn' and run with --resume-failed. To "
-        "have them, run the job under another job id with a longer delay in watermark=(column, delay)"
+        "the micro-batch was released. To go on without these rows, set late_rows='warn' and run with --resume-failed. "
+        "To have them, run the job under another job id with a longer delay in watermark=(column, delay)"
     )
 
 
