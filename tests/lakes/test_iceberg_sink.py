@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType, UUIDType
@@ -110,12 +111,44 @@ def test_r9_a_commit_without_rows_is_made_on_the_version_that_was_looked_at_too(
     assert warehouse.table().properties[PROPERTY] == "3"
 
 
+@pytest.mark.parametrize("change", ["add", "rename", "drop", "partition"])
+def test_r9_a_change_that_makes_no_snapshot_makes_the_release_start_over(warehouse: Warehouse, change: str) -> None:
+    """pyiceberg requires the snapshot only, and would commit columns and partitions that nobody has checked."""
+    sink = warehouse.bind()
+    handle = stage(sink, [(1, "a")], 1)
+    seen: list[int] = []
+
+    def before(number: int) -> None:
+        seen.append(number)
+        if len(seen) > 1:
+            return
+        if change == "partition":
+            warehouse.partition_by("city")
+            return
+        with warehouse.table().update_schema(allow_incompatible_changes=True) as update:
+            if change == "add":
+                update.add_column("more", StringType())
+            elif change == "rename":
+                update.rename_column("city", "town")
+            else:
+                update.delete_column("city")
+
+    if change == "add":
+        assert wrapped(warehouse, before).release([handle], 1)["rows"] == 1
+        assert seen == [1, 1]
+        assert warehouse.table().scan().to_arrow().to_pylist() == [{"id": 1, "city": "a", "more": None}]
+        return
+    with pytest.raises(TableDriftedError, match="partitioned by" if change == "partition" else "no column 'city'"):
+        wrapped(warehouse, before).release([handle], 1)
+    assert seen == [1]
+    assert warehouse.table().current_snapshot() is None
+    assert sorted(warehouse.bind().staged() or {}) == [handle["id"]]
+
+
 @pytest.mark.parametrize("landed", [True, False])
 def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
     warehouse: Warehouse, landed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyiceberg.catalog.sql import SqlCatalog
-
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
     commit = SqlCatalog.commit_table
@@ -135,6 +168,43 @@ def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
     assert sink.last_released() == (1 if landed else 0)
     assert warehouse.bind().release([handle], 1)["rows"] == 1
     assert warehouse.rows() == [(1, "a")]
+
+
+@pytest.mark.parametrize("landed", [True, False])
+@pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
+def test_r9_a_commit_that_is_answered_with_a_conflict_loses_no_file_of_the_table(
+    warehouse: Warehouse, mode: str, landed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that repeats its request by itself gets a conflict with its own first request.
+
+    pyiceberg deletes the manifests of such a commit, and then no reader can read the table.
+    """
+    settings: Any = {"mode": mode, "key": ["id"] if mode == "upsert" else []}
+    warehouse.append((1, "f"), (9, "f"))
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    handles = [stage(sink, [(1, "a"), (2, "b")], 1), stage(sink, [(3, "c")], 2)]
+    commit, answered = SqlCatalog.commit_table, list[Any]()
+
+    def conflict(*given: Any) -> Any:
+        if landed and not answered:
+            commit(*given)
+        if answered:
+            return commit(*given)
+        answered.append(given)
+        raise CommitFailedException("Requirement failed: branch main has changed")
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", conflict)
+    assert warehouse.bind(**settings).release(handles[:1], 1)["rows"] == 2
+    wanted = {
+        "append": [(1, "a"), (1, "f"), (2, "b"), (9, "f")],
+        "overwrite": [(1, "a"), (2, "b")],
+        "upsert": [(1, "a"), (2, "b"), (9, "f")],
+    }[mode]
+    assert warehouse.rows() == wanted
+    assert warehouse.bind(**settings).release(handles[1:], 2)["rows"] == 1
+    assert warehouse.rows() == sorted([*wanted, (3, "c")])
+    assert warehouse.table().properties[PROPERTY] == "2"
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     required_field,
     spark_columns,
 )
+from airflow_provider_ckpt.sinks.iceberg.one_attempt import for_one_attempt
 from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError, TableRefusedError
@@ -33,15 +34,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _OVERWRITES = "ckpt.~overwrites"
 """No sink's: a job id does not start with a tilde."""
-_RETRIES = "commit.retry.num-retries"
 _NEWEST_FORMAT = 2
 
 
 class IcebergLakeTable(LakeTable):
-    """How many intents are in the table is its property ``ckpt.<job>.<sink>.applied``, which outlives its snapshots.
-    The library tries a commit that lost a race again by itself, without asking for that property once more: each commit
-    is made through a table that says, in memory only, that there are no retries. Each makes a snapshot, also one
-    without rows: only then does it ask that the snapshot be the one that was looked at.
+    """Iceberg table that holds as many intents as its property ``ckpt.<job>.<sink>.applied`` says.
+
+    The property outlives snapshots. A commit is one attempt on top of the loaded version
+    (:class:`~.one_attempt.OneAttempt`). Each commit makes a snapshot, also one without rows, because only then does
+    pyiceberg require the loaded snapshot.
 
     ``by_partition``: whether a staged file has rows of one partition only; else the library writes the rows itself."""
 
@@ -90,7 +91,7 @@ class IcebergLakeTable(LakeTable):
             overwrites=int(table.properties.get(_OVERWRITES, 0)),
             columns=spark_columns(table.schema()),
             partition_by=tuple(f"{one.transform}({one.source})" for one in _fields(table)),
-            handle=_without_retries(table),
+            handle=for_one_attempt(table),
         )
 
     def _asked_catalog(self) -> Any:
@@ -181,15 +182,13 @@ class IcebergLakeTable(LakeTable):
         return f"data/{name.rpartition('/')[2]}"
 
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
-        from pyiceberg.exceptions import CommitFailedException
-
         def act() -> None:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # that a deletion has found nothing
                     self._commit(snapshot.handle, intent, number)
-            except CommitFailedException as error:
-                raise CommitConflict(self._secrets.redact(str(error))) from None
+            except CommitConflict as conflict:
+                raise CommitConflict(self._secrets.redact(str(conflict))) from None
 
         self._asked("committed to", act)
 
@@ -221,14 +220,6 @@ class IcebergLakeTable(LakeTable):
             raise
         except Exception as error:  # a catalog is whatever the user has: its driver raises what it likes
             raise unreachable(self.uri, verb, self._secrets, error) from None
-
-
-def _without_retries(table: Any) -> Any:
-    from pyiceberg.table import Table
-
-    properties = {**table.metadata.properties, _RETRIES: "0"}
-    metadata = table.metadata.model_copy(update={"properties": properties})
-    return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)
 
 
 def _fields(table: Any) -> list[PartitionField]:

@@ -25,7 +25,11 @@ def unreachable(uri: str, verb: str, place: Location, error: Exception) -> Table
 
 
 class CommitConflict(Exception):
-    """Another commit came since the snapshot was loaded, and nothing was committed: look again."""
+    """The table's library reported a conflict with another commit.
+
+    That is no proof that this commit is not in the table: a client that repeats a request by itself may report the
+    conflict with its own first request. Load the table again, and delete nothing that the commit names.
+    """
 
 
 @dataclass(frozen=True)
@@ -88,5 +92,5 @@ class LakeTable(ABC):
     @abstractmethod
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         """Make the change of an intent, and say in the same commit that ``number`` of them are in the table. Only on
-        top of ``snapshot``: raises CommitConflict if anything at all was committed since. After any other error
-        (TableUnreachableError) the commit may be there."""
+        top of ``snapshot``: raises CommitConflict if another version is the newest. After any error the commit may be
+        in the table, so an implementation deletes nothing that the commit names."""

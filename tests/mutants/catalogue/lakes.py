@@ -38,11 +38,20 @@ LAKES = (
     Mutant(
         "iceberg-retries-by-itself",
         "R9",
-        "_without_retries.properties",
-        '_RETRIES: "0"}',
-        '_RETRIES: "4"}',
+        "OneAttempt.commit_table",
+        "        raise CommitConflict(str(error)) from None\n",
+        "        raise\n",
         _ICEBERG,
         "the library rebases an append on a table version that the sink has not checked",
+    ),
+    Mutant(
+        "iceberg-schema-not-required",
+        "R9",
+        "OneAttempt.commit_table",
+        "(*requirements, *self._same_columns_and_partitions())",
+        "requirements",
+        _ICEBERG,
+        "rows are committed under columns that were renamed after the sink had checked them",
     ),
     Mutant(
         "iceberg-property-not-written",
