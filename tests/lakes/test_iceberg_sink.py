@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
@@ -23,6 +26,7 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
 )
 from airflow_provider_ckpt.sinks.iceberg.iceberg_sink import IcebergSink
 from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
+from airflow_provider_ckpt.sinks.iceberg.replaced_rows import replace_rows
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.errors import (
@@ -338,6 +342,76 @@ def test_rows_replace_those_with_the_same_key_and_of_several_the_last_one_counts
     sink.release([stage(sink, [(1, "a"), (2, "b")], 1)], 1)
     sink.release([stage(sink, [(2, "c"), (3, "d")], 2), stage(sink, [(3, "e")], 3)], 2)
     assert warehouse.rows() == [(1, "a"), (2, "c"), (3, "e")]
+
+
+def test_many_rows_are_replaced_by_a_key_of_two_columns(warehouse: Warehouse) -> None:
+    """pyiceberg's filter of so many keys crashes the process in Arrow, again at each attempt to release."""
+    warehouse.append(*[(number, "a") for number in range(40_000)])
+    sink = warehouse.bind(mode="upsert", key=["id", "city"])
+    handle = stage(sink, [(number, "b" if number % 2 else "a") for number in range(40_000)], 1)
+    assert sink.release([handle], 1)["rows"] == 40_000
+    odd = [(number, "b") for number in range(1, 40_000, 2)]
+    assert warehouse.rows() == sorted([(number, "a") for number in range(40_000)] + odd)
+
+
+def test_a_file_of_which_no_row_is_replaced_stays_in_the_table(warehouse: Warehouse) -> None:
+    for rows in ([(1, "a"), (5, "a")], [(2, "b"), (4, None)], [(8, "c")]):
+        warehouse.append(*rows)
+    before = set(warehouse.files())
+    sink = warehouse.bind(mode="upsert", key=["id", "city"])
+    sink.release([stage(sink, [(2, "b"), (4, "d"), (3, "a"), (7, "e")], 1)], 1)
+    found = warehouse.table().scan().to_arrow().to_pylist()
+    rows = [(1, "a"), (2, "b"), (3, "a"), (4, None), (4, "d"), (5, "a"), (7, "e"), (8, "c")]
+    assert sorted([(row["id"], row["city"]) for row in found], key=repr) == sorted(rows, key=repr)
+    assert len(before & set(warehouse.files())) == 2
+
+
+def test_rows_of_several_partitions_are_replaced(warehouse: Warehouse) -> None:
+    warehouse.append((9, "x"))  # with the partition spec before
+    warehouse.partition_by("city")
+    warehouse.append(*[(number, city) for number in range(10) for city in ("ab", "cd", None)])
+    sink = warehouse.bind(mode="upsert", key=["id"])
+    sink.release([stage(sink, [(number, "ef" if number < 8 else "ab") for number in range(10)], 1)], 1)
+    assert warehouse.rows() == [(number, "ef") for number in range(8)] + [(8, "ab"), (9, "ab")]
+
+
+def test_rows_that_a_position_delete_has_taken_do_not_come_back(warehouse: Warehouse) -> None:
+    """A file is rewritten from what readers of the table see."""
+    warehouse.append((1, "a"), (2, "b"), (3, "c"))
+    warehouse.table().delete("id == 2")
+    sink = warehouse.bind(mode="upsert", key=["id"])
+    sink.release([stage(sink, [(3, "d")], 1)], 1)
+    assert warehouse.rows() == [(1, "a"), (3, "d")]
+
+
+_INSTANT = dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("arrow", "values"),
+    [
+        (pa.int64(), [1, 2, -(2**63)]),
+        (pa.string(), ["", "b", "\U0001f600"]),
+        (pa.binary(), [b"", b"\xff", b"\x00"]),
+        (pa.bool_(), [True, False]),
+        (pa.date32(), [dt.date(1, 1, 1), dt.date(9999, 12, 31)]),
+        (pa.decimal128(9, 2), [Decimal("1.50"), Decimal("-0.01")]),
+        (pa.timestamp("us"), [dt.datetime(1969, 12, 31), dt.datetime(1, 1, 1)]),  # noqa: DTZ001 - it has no zone
+        (pa.timestamp("us", "UTC"), [_INSTANT, _INSTANT + dt.timedelta(microseconds=1)]),
+    ],
+    ids=str,
+)
+def test_keys_of_every_type_find_their_rows(tmp_path: Path, arrow: Any, values: list[Any]) -> None:
+    warehouse = Warehouse(tmp_path)
+    schema = pa.schema([("key", arrow), ("city", pa.string())])
+    table = warehouse.catalog().create_table(NAME, schema)
+    table.append(pa.table({"key": values, "city": ["old"] * len(values)}, schema))
+    rows = pa.table({"key": values[:1], "city": ["new"]}, schema)
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as producer:
+        replace_rows(producer, table, rows, ["key"])
+    found = warehouse.table().scan().to_arrow().to_pylist()
+    assert {row["key"]: row["city"] for row in found} == dict.fromkeys(values, "old") | {values[0]: "new"}
+    assert len(found) == len(values)
 
 
 # ---- the table's columns and partitions

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
 )
 from airflow_provider_ckpt.sinks.iceberg.one_attempt import for_one_attempt
 from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
+from airflow_provider_ckpt.sinks.iceberg.replaced_rows import replace_rows
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError, TableRefusedError
 from airflow_provider_ckpt.sinks.lake.footers import Footer
@@ -195,16 +196,14 @@ class IcebergLakeTable(LakeTable):
     def _commit(self, table: Any, intent: Intent, number: int) -> None:
         """The summary is for people; nothing here reads it."""
         from pyiceberg.expressions import AlwaysTrue
-        from pyiceberg.table.upsert_util import create_match_filter
 
         storage = self.storage()
         assert storage is not None
         told = {"ckpt.job": intent.job, "ckpt.sink": intent.sink, "ckpt.checkpoint": str(intent.checkpoint)}
         with table.transaction() as transaction:
             if intent.change == "upsert":
-                rows = newest_rows(storage, intent)
-                transaction.delete(create_match_filter(rows, list(intent.key)))
-                transaction.append(rows, snapshot_properties=told)
+                with transaction.update_snapshot(snapshot_properties=told).overwrite() as producer:
+                    replace_rows(producer, table, newest_rows(storage, intent), intent.key)
             else:
                 if intent.change == "replace":
                     transaction.delete(AlwaysTrue())

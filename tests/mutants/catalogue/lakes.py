@@ -72,6 +72,15 @@ LAKES = (
         "a commit that only sets properties has no requirements, and resets the number of releases",
     ),
     Mutant(
+        "iceberg-upsert-keeps-what-it-replaces",
+        "R9",
+        "replace_rows",
+        "            producer.delete_data_file(task.file)\n",
+        "            pass\n",
+        ("tests/lakes/test_iceberg_sink.py::test_a_file_of_which_no_row_is_replaced_stays_in_the_table",),
+        "rows of an upsert are added to those with the same key",
+    ),
+    Mutant(
         "intent-applied-again",
         "R9",
         "RollForward.look.pending",
