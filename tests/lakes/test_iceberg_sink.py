@@ -23,6 +23,8 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     promoted,
     required_field,
     spark_columns,
+    takes_field_ids,
+    with_field_ids,
 )
 from airflow_provider_ckpt.sinks.iceberg.iceberg_sink import IcebergSink
 from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
@@ -533,9 +535,84 @@ def test_partitions_that_changed_after_staging_keep_the_rows(warehouse: Warehous
     assert sorted(warehouse.bind().staged() or {}) == [handle["id"]]
 
 
-@pytest.mark.parametrize(
+_EVERY_MODE = pytest.mark.parametrize(
     "settings", [{}, {"mode": "overwrite"}, {"mode": "upsert", "key": ["id"]}], ids=["append", "overwrite", "upsert"]
 )
+
+
+@_EVERY_MODE
+def test_released_rows_follow_a_column_that_is_renamed(warehouse: Warehouse, settings: dict[str, Any]) -> None:
+    """A reader finds the columns of a file without ids by their names of the past."""
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    sink.release([stage(sink, [(1, "Oslo")], 1)], 1)
+    with warehouse.table().update_schema() as update:
+        update.rename_column("city", "town")
+    with warehouse.table().update_schema() as update:
+        update.add_column("city", StringType())
+    assert warehouse.table().scan().to_arrow().to_pylist() == [{"id": 1, "town": "Oslo", "city": None}]
+
+
+@_EVERY_MODE
+def test_values_of_a_dropped_column_do_not_come_back(warehouse: Warehouse, settings: dict[str, Any]) -> None:
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    sink.release([stage(sink, [(1, "Oslo")], 1)], 1)
+    drop_and_add_city(warehouse)
+    assert warehouse.rows() == [(1, None)]
+    sink.release([stage(sink, [(2, "Bergen")], 2)], 2)
+    assert warehouse.rows() == [(1, None), (2, "Bergen")]
+
+
+@_EVERY_MODE
+def test_rows_that_were_staged_before_a_column_was_dropped_and_added_again_keep_its_values(
+    warehouse: Warehouse, settings: dict[str, Any]
+) -> None:
+    """The error of a release asks for the column back, and the column that comes back has another id."""
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    before = stage(sink, [(1, "Oslo")], 1)
+    drop_and_add_city(warehouse)
+    after = stage(sink, [(2, "Bergen")], 2)
+    assert warehouse.bind(**settings).release([before, after], 1)["rows"] == 2
+    assert warehouse.rows() == [(1, "Oslo"), (2, "Bergen")]
+    with warehouse.table().update_schema() as update:
+        update.rename_column("city", "town")
+    assert sorted(warehouse.table().scan().to_arrow()["town"].to_pylist()) == ["Bergen", "Oslo"]
+
+
+def drop_and_add_city(warehouse: Warehouse) -> None:
+    with warehouse.table().update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("city")
+    with warehouse.table().update_schema() as update:
+        update.add_column("city", StringType())
+
+
+def test_spark_writes_no_ids_inside_arrays_and_maps() -> None:
+    plain = NestedField(1, "id", IntegerType(), required=False)
+    for kind in (ListType(2, LongType()), MapType(2, StringType(), 3, LongType())):
+        inside = StructType(NestedField(4, "x", kind, required=False))
+        for schema in (Schema(plain, NestedField(5, "c", kind)), Schema(plain, NestedField(5, "c", inside))):
+            assert not takes_field_ids(schema)
+            columns = spark_columns(schema)
+            assert with_field_ids(columns, schema) == columns
+    struct = StructType(NestedField(3, "x", LongType(), required=False))
+    schema = Schema(plain, NestedField(2, "s", struct, required=False))
+    [_, found] = with_field_ids(spark_columns(schema), schema)
+    assert (found.field_id, found.type["fields"][0]["metadata"]) == (2, {"parquet.field.id": 3})
+
+
+def test_an_upsert_to_partitions_that_pyiceberg_cannot_write_is_refused(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse.partition_by("city", transform="truncate[1]")
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.iceberg.iceberg_table.find_spec", lambda name: None)
+    with pytest.raises(TableRefusedError, match=r"truncate\[1\]\(city\).*pyiceberg-core"):
+        stage(warehouse.bind(mode="upsert", key=["id"]), [(1, "a")], 1)
+    warehouse.bind().check_rows(SinkInput("lake", (("id", "integer"), ("city", "string"))))
+
+
+@_EVERY_MODE
 def test_a_column_that_was_widened_after_staging_takes_the_rows(warehouse: Warehouse, settings: dict[str, Any]) -> None:
     """Iceberg cannot narrow the column again, so without this the rows could never be released."""
     sink = warehouse.bind(**settings)

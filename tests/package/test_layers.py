@@ -164,7 +164,7 @@ LATE = {
     "sinks.iceberg.iceberg_table": "as sinks.iceberg.iceberg_catalog",
     "sinks.iceberg.one_attempt": "as sinks.iceberg.iceberg_catalog",
     "sinks.iceberg.replaced_rows": "as sinks.iceberg.iceberg_catalog",
-    "sinks.lake.newest_rows": "pyarrow may be absent, and takes a while: only a sink with keys needs it",
+    "sinks.lake.staged_rows": "pyarrow may be absent, and takes a while: few sinks need it",
     "sinks.kafka.calls": "confluent-kafka may be absent: only a KafkaSink needs it",
     "sinks.kafka.staging": "pyarrow, as sinks.parquet_footers",
     "sinks.parquet_footers": "pyarrow may be absent: only a FileSink of Parquet needs it",

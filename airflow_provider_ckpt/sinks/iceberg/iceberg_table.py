@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_ckpt.errors import CkptError
@@ -14,15 +15,18 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     promoted,
     required_field,
     spark_columns,
+    spark_schema_with_ids,
+    takes_field_ids,
+    with_field_ids,
 )
 from airflow_provider_ckpt.sinks.iceberg.one_attempt import for_one_attempt
-from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
-from airflow_provider_ckpt.sinks.iceberg.replaced_rows import replace_rows
-from airflow_provider_ckpt.sinks.lake.columns import Column
+from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField, quoted
+from airflow_provider_ckpt.sinks.iceberg.replaced_rows import add_rows, replace_rows
+from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of
 from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError, TableRefusedError
 from airflow_provider_ckpt.sinks.lake.footers import Footer
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
-from airflow_provider_ckpt.sinks.lake.newest_rows import newest_rows
+from airflow_provider_ckpt.sinks.lake.staged_rows import newest_rows, rows_of_files
 from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot, unreachable
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.location import Location
@@ -45,7 +49,8 @@ class IcebergLakeTable(LakeTable):
     (:class:`~.one_attempt.OneAttempt`). Each commit makes a snapshot, also one without rows, because only then does
     pyiceberg require the loaded snapshot.
 
-    ``by_partition``: whether a staged file has rows of one partition only; else the library writes the rows itself."""
+    ``upserts``: pyiceberg writes the rows, and the table does not get the staged files.
+    """
 
     def __init__(
         self,
@@ -55,7 +60,7 @@ class IcebergLakeTable(LakeTable):
         storage_options: Mapping[str, Any],
         context: SinkContext,
         *,
-        by_partition: bool = True,
+        upserts: bool = False,
     ) -> None:
         self.uri = name
         self._make_catalog = catalog
@@ -63,7 +68,7 @@ class IcebergLakeTable(LakeTable):
         self._storage_options = storage_options
         self._property = f"ckpt.{context.job_id}.{context.uid}.applied"
         self._context = context
-        self._by_partition = by_partition
+        self._upserts = upserts
         self._catalog: Any = None
         self._storage: Storage | None = None
 
@@ -124,6 +129,9 @@ class IcebergLakeTable(LakeTable):
     def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         return as_iceberg_has_them(columns)
 
+    def identified(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
+        return with_field_ids(columns, snapshot.handle.schema()) if self._releases_files(snapshot) else tuple(columns)
+
     def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
         return promoted(columns, snapshot.columns)
 
@@ -134,7 +142,9 @@ class IcebergLakeTable(LakeTable):
         if required := required_field(snapshot.columns):
             return f"its field {required!r} is required, and in Spark's files every column may be null"
         fields = _fields(table)
-        return partitions.refusal(fields) or self._without_statistics(table, fields)
+        if problem := partitions.refusal(fields) or self._without_statistics(table, fields):
+            return problem
+        return None if self._releases_files(snapshot) else _not_written(fields)
 
     def _without_statistics(self, table: Any, fields: Sequence[PartitionField]) -> str | None:
         """A table may ask for none; then the library takes every partition value for null."""
@@ -148,8 +158,12 @@ class IcebergLakeTable(LakeTable):
         return None
 
     def shaped(self, frame: DataFrame, snapshot: Snapshot) -> tuple[DataFrame, list[str]]:
+        if not self._releases_files(snapshot):
+            return frame, []
+        columns = self.identified(as_iceberg_has_them(columns_of(frame.schema.json())), snapshot)
+        frame = _with_field_ids(frame, columns)
         fields = _fields(snapshot.handle)
-        if not fields or not self._by_partition:
+        if not fields:
             return frame, []
         return frame.selectExpr("*", *partitions.copies(fields)), [f"{partitions.COPY}{n}" for n in range(len(fields))]
 
@@ -159,7 +173,7 @@ class IcebergLakeTable(LakeTable):
         from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
         table = snapshot.handle
-        if not self._by_partition:
+        if not self._releases_files(snapshot):
             return {}
         fields = _fields(table)
         for one in fields:
@@ -178,9 +192,13 @@ class IcebergLakeTable(LakeTable):
             found[one.name] = None if value is None else str(value)
         return found
 
-    def released(self, name: str) -> str:
+    def released(self, name: str, snapshot: Snapshot) -> str | None:
         """Among the table's own files; Spark's folders are named by the copies of columns."""
-        return f"data/{name.rpartition('/')[2]}"
+        return f"data/{name.rpartition('/')[2]}" if self._releases_files(snapshot) else None
+
+    def _releases_files(self, snapshot: Snapshot) -> bool:
+        """Return whether the table gets the files of Spark; else pyiceberg writes their rows."""
+        return not self._upserts and takes_field_ids(snapshot.handle.schema())
 
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         def act() -> None:
@@ -207,8 +225,12 @@ class IcebergLakeTable(LakeTable):
             else:
                 if intent.change == "replace":
                     transaction.delete(AlwaysTrue())
-                files = [storage.full_uri(file.target) for file in intent.files]
-                transaction.add_files(files, snapshot_properties=told, check_duplicate_files=False)
+                if intent.files and not _have_ids_of(table, intent):
+                    with transaction.update_snapshot(snapshot_properties=told).fast_append() as producer:
+                        add_rows(producer, table, rows_of_files(storage, intent))
+                else:
+                    files = [storage.full_uri(file.target) for file in intent.files]
+                    transaction.add_files(files, snapshot_properties=told, check_duplicate_files=False)
             overwrites = str(intent.overwrites_after)
             transaction.set_properties({self._property: str(number), _OVERWRITES: overwrites})
 
@@ -219,6 +241,40 @@ class IcebergLakeTable(LakeTable):
             raise
         except Exception as error:  # a catalog is whatever the user has: its driver raises what it likes
             raise unreachable(self.uri, verb, self._secrets, error) from None
+
+
+def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Return the frame with metadata that makes Spark write the ids of its fields to Parquet files.
+
+    ``DataFrame.to`` is not enough: in the files a column keeps an id that the frame has from elsewhere.
+    """
+    # Spark's default; of the session, as the writer has no option for it
+    frame.sparkSession.conf.set("spark.sql.parquet.fieldId.write.enabled", "true")
+    fields = frame.schema.fromJson(spark_schema_with_ids(columns)).fields
+    return frame.select(
+        *(frame[quoted(one.name)].cast(one.dataType).alias(one.name, metadata=one.metadata) for one in fields)
+    )
+
+
+def _not_written(fields: Sequence[PartitionField]) -> str | None:
+    """Return why pyiceberg cannot write rows to such partitions; None if it can."""
+    for one in fields:
+        if one.transform != "identity" and find_spec("pyiceberg_core") is None:
+            return (
+                f"it is partitioned by {one.transform}({one.source}), and pyiceberg writes such partitions only with "
+                "the package pyiceberg-core: pip install 'pyiceberg[pyiceberg-core]' wherever the job is released"
+            )
+    return None
+
+
+def _have_ids_of(table: Any, intent: Intent) -> bool:
+    """Return whether the staged files have the ids of the table's columns.
+
+    A column that was dropped and added again after the rows were staged has another id. Readers find columns by id, and
+    show nulls if no column of a file has it.
+    """
+    schema = table.schema()
+    return takes_field_ids(schema) and with_field_ids(intent.columns, schema) == intent.columns
 
 
 def _fields(table: Any) -> list[PartitionField]:

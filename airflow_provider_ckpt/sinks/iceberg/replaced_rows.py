@@ -48,9 +48,11 @@ def _add(producer: Any, files: Iterable[Any]) -> None:
 
 
 def _written(table: Any, write_uuid: Any, counter: Any, rows: Any) -> Iterable[Any]:
+    import pyarrow as pa
     from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
-    files: Iterable[Any] = _dataframe_to_data_files(table.metadata, rows, table.io, write_uuid, counter)
+    plain = pa.table(rows.columns, rows.column_names)  # ids of a staged file are those of the table in the past
+    files: Iterable[Any] = _dataframe_to_data_files(table.metadata, plain, table.io, write_uuid, counter)
     return files
 
 

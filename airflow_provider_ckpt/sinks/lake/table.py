@@ -68,6 +68,10 @@ class LakeTable(ABC):
         """Columns of rows, in the types in which the table holds them."""
         return tuple(columns)
 
+    def identified(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
+        """Return columns of staged rows with the ids of the table's columns that the staged files have."""
+        return tuple(columns)
+
     def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
         """Columns of staged rows, in the types in which the table reads their files since its own were widened."""
         return tuple(columns)
@@ -84,9 +88,11 @@ class LakeTable(ABC):
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
         """Of a staged file, given relative to its place. Raises StatisticsMissingError."""
 
-    def released(self, name: str) -> str:
-        """Where a file with this name belongs, which has folders if Spark made some. Not where it is staged: that is
-        deleted."""
+    def released(self, name: str, snapshot: Snapshot) -> str | None:
+        """Return the final path of a staged file; None if its rows are released, and not the file.
+
+        ``name`` has folders if Spark made some. The path must not be in the place of staged files, which is deleted.
+        """
         return name
 
     @abstractmethod

@@ -81,6 +81,15 @@ LAKES = (
         "rows of an upsert are added to those with the same key",
     ),
     Mutant(
+        "iceberg-ids-of-the-past",
+        "R9",
+        "_have_ids_of",
+        "    return takes_field_ids(schema) and with_field_ids(intent.columns, schema) == intent.columns",
+        "    return takes_field_ids(schema)",
+        _ICEBERG,
+        "readers show nulls instead of rows that were staged before a column was dropped and added again",
+    ),
+    Mutant(
         "intent-applied-again",
         "R9",
         "RollForward.look.pending",
