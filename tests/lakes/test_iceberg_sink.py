@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -377,15 +378,6 @@ def test_rows_of_several_partitions_are_replaced(warehouse: Warehouse) -> None:
     assert warehouse.rows() == [(number, "ef") for number in range(8)] + [(8, "ab"), (9, "ab")]
 
 
-def test_rows_that_a_position_delete_has_taken_do_not_come_back(warehouse: Warehouse) -> None:
-    """A file is rewritten from what readers of the table see."""
-    warehouse.append((1, "a"), (2, "b"), (3, "c"))
-    warehouse.table().delete("id == 2")
-    sink = warehouse.bind(mode="upsert", key=["id"])
-    sink.release([stage(sink, [(3, "d")], 1)], 1)
-    assert warehouse.rows() == [(1, "a"), (3, "d")]
-
-
 _INSTANT = dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.timezone.utc)
 
 
@@ -638,6 +630,29 @@ def test_which_types_are_widened_to_which() -> None:
     others = [("long", "integer"), ("integer", "double"), ("decimal(9,2)", "decimal(18,3)"), ("date", "timestamp_ntz")]
     assert not any(is_taken(mine, its) for mine, its in [*others, ("decimal(18,2)", "decimal(9,2)")])
     assert promoted([Column("c", "integer", True)], []) == (Column("c", "integer", True),)
+
+
+@_EVERY_MODE
+@pytest.mark.parametrize("place", ["inside", "elsewhere", "hashed"])
+def test_data_files_are_where_the_table_keeps_them(
+    warehouse: Warehouse, tmp_path: Path, settings: dict[str, Any], place: str
+) -> None:
+    """An object store limits requests by prefix, and a clean-up may look for data files in their folder only."""
+    folder = {"inside": warehouse.folder / "rows", "elsewhere": tmp_path / "rows", "hashed": warehouse.folder / "data"}
+    with warehouse.table().transaction() as transaction:
+        if place == "hashed":
+            transaction.set_properties({"write.object-storage.enabled": "true"})
+        else:
+            transaction.set_properties({"write.data.path": f"file://{folder[place]}"})
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    handles = [stage(sink, [(1, "a")], 1), stage(sink, [(2, "b")], 2)]
+    assert warehouse.bind(**settings).release(handles, 1)["rows"] == 2
+    assert warehouse.rows() == [(1, "a"), (2, "b")]
+    names = [file.removeprefix(f"file://{folder[place]}/") for file in warehouse.files()]
+    assert len(names) == (1 if settings.get("mode") == "upsert" else 2)
+    hashed = r"[01]{4}/[01]{4}/[01]{4}/[01]{8}/"
+    assert all(re.fullmatch((hashed if place == "hashed" else "") + r"[^/]+\.parquet", name) for name in names)
 
 
 # ---- settings and secrets

@@ -193,12 +193,16 @@ class IcebergLakeTable(LakeTable):
         return found
 
     def released(self, name: str, snapshot: Snapshot) -> str | None:
-        """Among the table's own files; Spark's folders are named by the copies of columns."""
-        return f"data/{name.rpartition('/')[2]}" if self._releases_files(snapshot) else None
+        """Where the table keeps its data files. Spark's folders are left out: copies of columns name them."""
+        if not self._releases_files(snapshot):
+            return None
+        return _data_path(snapshot.handle, name.rpartition("/")[2])
 
     def _releases_files(self, snapshot: Snapshot) -> bool:
         """Return whether the table gets the files of Spark; else pyiceberg writes their rows."""
-        return not self._upserts and takes_field_ids(snapshot.handle.schema())
+        if self._upserts or not takes_field_ids(snapshot.handle.schema()):
+            return False
+        return _data_path(snapshot.handle, "part.parquet") is not None
 
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         def act() -> None:
@@ -241,6 +245,13 @@ class IcebergLakeTable(LakeTable):
             raise
         except Exception as error:  # a catalog is whatever the user has: its driver raises what it likes
             raise unreachable(self.uri, verb, self._secrets, error) from None
+
+
+def _data_path(table: Any, name: str) -> str | None:
+    """Return the path of a data file below the table's folder; None if the table keeps its data files elsewhere."""
+    folder = f"{table.location().rstrip('/')}/"
+    place = table.location_provider().new_data_location(name)
+    return place.removeprefix(folder) if place.startswith(folder) else None
 
 
 def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
