@@ -29,7 +29,7 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
 )
 from airflow_provider_ckpt.sinks.iceberg.iceberg_sink import IcebergSink
 from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
-from airflow_provider_ckpt.sinks.iceberg.replaced_rows import replace_rows
+from airflow_provider_ckpt.sinks.iceberg.replaced_rows import _filter, replace_rows
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.errors import (
@@ -369,6 +369,18 @@ def test_a_file_of_which_no_row_is_replaced_stays_in_the_table(warehouse: Wareho
     assert len(before & set(warehouse.files())) == 2
 
 
+@pytest.mark.parametrize("others", [0, 300])
+def test_only_files_that_may_hold_a_key_are_read(warehouse: Warehouse, others: int) -> None:
+    """A few keys are compared with each file one by one, and many by the least and the greatest one."""
+    for number in (1, 5, 9, 5000):
+        warehouse.append((number, "a"), (number + 1, "a"))
+    files = {name.rpartition("/")[2] for name in warehouse.files()}
+    ids = [2, 9, *range(-others, 0)]
+    keys = pa.table({"id": pa.array(ids, pa.int32())})
+    planned = [task.file for task in warehouse.table().scan(row_filter=_filter(keys)).plan_files()]
+    assert len({file.file_path.rpartition("/")[2] for file in planned} & files) == (3 if others else 2)
+
+
 def test_rows_of_several_partitions_are_replaced(warehouse: Warehouse) -> None:
     warehouse.append((9, "x"))  # with the partition spec before
     warehouse.partition_by("city")
@@ -395,7 +407,11 @@ _INSTANT = dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.timezone.utc)
     ],
     ids=str,
 )
-def test_keys_of_every_type_find_their_rows(tmp_path: Path, arrow: Any, values: list[Any]) -> None:
+@pytest.mark.parametrize("compared", [200, 0], ids=["few", "many"])
+def test_keys_of_every_type_find_their_rows(
+    tmp_path: Path, arrow: Any, values: list[Any], compared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.iceberg.replaced_rows._COMPARED", compared)
     warehouse = Warehouse(tmp_path)
     schema = pa.schema([("key", arrow), ("city", pa.string())])
     table = warehouse.catalog().create_table(NAME, schema)

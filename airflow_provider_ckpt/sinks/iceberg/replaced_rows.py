@@ -1,8 +1,9 @@
 """Rows of an Iceberg table that a release replaces, found by their key.
 
 pyiceberg finds rows by an expression with a term for each key. Time and memory grow faster than the keys, and Arrow
-crashes the process on some ten thousand keys of two columns. Here the expression holds only the least and the greatest
-value of each key column. It selects files, and a hash join of the keys finds the rows in each file.
+crashes the process on some ten thousand keys of two columns. Here the expression holds the least and the greatest value
+of each key column, or all of them if they are few. It selects files, and a hash join of the keys finds the rows in each
+file.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 _NUMBER = "_ckpt_number"
+_COMPARED = 200
+"""Values that pyiceberg compares with the least and the greatest value of a file, one by one, and no more."""
 
 
 def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> None:
@@ -26,7 +29,7 @@ def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> No
     """
     wanted = _keys(table, rows, key)
     write = functools.partial(_written, table, producer.commit_uuid, itertools.count())
-    for task in table.scan(row_filter=_between(wanted)).plan_files():
+    for task in table.scan(row_filter=_filter(wanted)).plan_files():
         kept = _rows_to_keep(table, task, wanted)
         if kept is not None:
             producer.delete_data_file(task.file)
@@ -64,22 +67,24 @@ def _keys(table: Any, rows: Any, key: Sequence[str]) -> Any:
     return rows.select(schema.names).cast(schema)
 
 
-def _between(keys: Any) -> Any:
-    """Return a filter that holds for all keys, and whose size does not depend on their number."""
-    from pyarrow import compute, types
-    from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, LessThanOrEqual, Reference
+def _filter(keys: Any) -> Any:
+    """Return a filter that holds for all keys. Its size does not grow with their number."""
+    import pyarrow as pa
+    from pyarrow import compute
+    from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, LessThanOrEqual, Reference
+    from pyiceberg.expressions.literals import literal
 
     found: Any = AlwaysTrue()
     for name in keys.column_names:
-        values = keys[name]
-        if types.is_boolean(values.type):
-            continue
-        if types.is_temporal(values.type):  # Python has no dates and instants after the year 9999, and pyiceberg
-            values = values.cast("int32" if types.is_date(values.type) else "int64")  # takes the numbers
-        ends = compute.min_max(values)
-        least, greatest = ends["min"].as_py(), ends["max"].as_py()
-        term = Reference(name)
-        found = And(found, GreaterThanOrEqual(term=term, value=least), LessThanOrEqual(term=term, value=greatest))
+        term, values = Reference(name), compute.unique(keys[name])
+        if pa.types.is_temporal(values.type):  # Python has no dates and instants after the year 9999, and pyiceberg
+            values = values.cast("int32" if pa.types.is_date(values.type) else "int64")  # takes the numbers
+        if len(values) <= _COMPARED:
+            found = And(found, In(term=term, values={literal(one) for one in values.to_pylist()}))
+        else:
+            ends = {end: value.as_py() for end, value in compute.min_max(values).items()}
+            found = And(found, GreaterThanOrEqual(term=term, value=ends["min"]))
+            found = And(found, LessThanOrEqual(term=term, value=ends["max"]))
     return found
 
 
