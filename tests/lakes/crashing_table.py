@@ -52,8 +52,11 @@ class WrappedTable(LakeTable):
     def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
         return self.inner.promoted(columns, snapshot)
 
-    def released(self, name: str) -> str:
-        return self.inner.released(name)
+    def identified(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
+        return self.inner.identified(columns, snapshot)
+
+    def released(self, name: str, snapshot: Snapshot) -> str | None:
+        return self.inner.released(name, snapshot)
 
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         if self._before is not None:

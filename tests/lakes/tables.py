@@ -6,9 +6,9 @@ A batch is written as Spark writes it and staged as the sink stages it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -33,11 +33,31 @@ COLUMNS = schema_of(id="integer", city="string")
 ARROW = pa.schema([("id", pa.int32()), ("city", pa.string())])
 
 
+class FrameColumn:
+    name: str = ""
+    metadata: Mapping[str, Any] = MappingProxyType({})
+
+    def cast(self, kind: Any) -> FrameColumn:
+        return self
+
+    def alias(self, name: str, metadata: Mapping[str, Any]) -> FrameColumn:
+        self.name, self.metadata = name, metadata
+        return self
+
+
+def fields_of(schema: Mapping[str, Any]) -> SimpleNamespace:
+    """Return a schema of Spark with only the parts that staging uses."""
+    fields = [
+        SimpleNamespace(name=one["name"], dataType=one["type"], metadata=one["metadata"]) for one in schema["fields"]
+    ]
+    return SimpleNamespace(fields=fields)
+
+
 class Frame:
     """Frame with only the parts that staging uses: its schema, and a writer of one Parquet file."""
 
     def __init__(self, rows: Sequence[Row], schema: str = COLUMNS) -> None:
-        self.schema = SimpleNamespace(json=lambda: schema)
+        self.schema = SimpleNamespace(json=lambda: schema, fromJson=fields_of)
         self.rows = pa.table(
             {
                 "id": pa.array([row[0] for row in rows], pa.int32()),
@@ -45,6 +65,16 @@ class Frame:
             }
         )
         self.sparkSession = SimpleNamespace(conf=SimpleNamespace(set=lambda name, value: None))
+
+    def __getitem__(self, name: str) -> FrameColumn:
+        return FrameColumn()
+
+    def select(self, *columns: FrameColumn) -> Frame:
+        """Take the ids of the columns, which Spark writes to the file."""
+        ids = {one.name: str(one.metadata["parquet.field.id"]) for one in columns}
+        fields = [one.with_metadata({"PARQUET:field_id": ids[one.name]}) for one in self.rows.schema if one.name in ids]
+        self.rows = self.rows.select([one.name for one in fields]).cast(pa.schema(fields))
+        return self
 
     @property
     def write(self) -> Frame:

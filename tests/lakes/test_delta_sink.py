@@ -10,11 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from deltalake.schema import Field, PrimitiveType
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.sinks.delta.delta_features import refusal
 from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
+from airflow_provider_ckpt.sinks.delta.delta_table import DeltaLakeTable
 from airflow_provider_ckpt.sinks.errors import (
     InvalidSinkError,
     ReleaseLogDamagedError,
@@ -112,6 +114,30 @@ def test_r17_a_commit_whose_reply_was_lost_counts(path: Path) -> None:
     lossy = Lossy(DeltaSink(str(path)).table(open_storage(path), CONTEXT), None)
     assert BoundLakeSink(lossy, DeltaSink(str(path)).settings, CONTEXT).release([handle], 1)["rows"] == 1
     assert table_rows(path) == [(1, "a")]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
+def test_r9_a_commit_that_is_answered_with_a_conflict_counts_if_it_is_there(
+    path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that repeats its conditional put gets a conflict with its own first request."""
+    settings: Any = {"mode": mode, "key": ["id"] if mode == "upsert" else []}
+    foreign(path, (1, "f"))
+    sink = delta(path, **settings)
+    sink.prepare()
+    handle = stage(sink, [(1, "a")], 1)
+    verb = "_merge" if mode == "upsert" else "_write"
+    real, answered = getattr(DeltaLakeTable, verb), []
+
+    def conflict(*given: Any) -> None:
+        real(*given)
+        answered.append(given)
+        raise CommitFailedError("version 1 is there already")
+
+    monkeypatch.setattr(DeltaLakeTable, verb, conflict)
+    assert delta(path, **settings).release([handle], 1)["rows"] == 1
+    assert len(answered) == 1
+    assert table_rows(path) == ([(1, "a"), (1, "f")] if mode == "append" else [(1, "a")])
 
 
 def test_r9_a_commit_that_failed_is_no_release(path: Path) -> None:

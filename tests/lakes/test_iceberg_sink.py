@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType, UUIDType
@@ -19,9 +24,12 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     promoted,
     required_field,
     spark_columns,
+    takes_field_ids,
+    with_field_ids,
 )
 from airflow_provider_ckpt.sinks.iceberg.iceberg_sink import IcebergSink
 from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
+from airflow_provider_ckpt.sinks.iceberg.replaced_rows import _filter, replace_rows
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.errors import (
@@ -110,12 +118,44 @@ def test_r9_a_commit_without_rows_is_made_on_the_version_that_was_looked_at_too(
     assert warehouse.table().properties[PROPERTY] == "3"
 
 
+@pytest.mark.parametrize("change", ["add", "rename", "drop", "partition"])
+def test_r9_a_change_that_makes_no_snapshot_makes_the_release_start_over(warehouse: Warehouse, change: str) -> None:
+    """pyiceberg requires the snapshot only, and would commit columns and partitions that nobody has checked."""
+    sink = warehouse.bind()
+    handle = stage(sink, [(1, "a")], 1)
+    seen: list[int] = []
+
+    def before(number: int) -> None:
+        seen.append(number)
+        if len(seen) > 1:
+            return
+        if change == "partition":
+            warehouse.partition_by("city")
+            return
+        with warehouse.table().update_schema(allow_incompatible_changes=True) as update:
+            if change == "add":
+                update.add_column("more", StringType())
+            elif change == "rename":
+                update.rename_column("city", "town")
+            else:
+                update.delete_column("city")
+
+    if change == "add":
+        assert wrapped(warehouse, before).release([handle], 1)["rows"] == 1
+        assert seen == [1, 1]
+        assert warehouse.table().scan().to_arrow().to_pylist() == [{"id": 1, "city": "a", "more": None}]
+        return
+    with pytest.raises(TableDriftedError, match="partitioned by" if change == "partition" else "no column 'city'"):
+        wrapped(warehouse, before).release([handle], 1)
+    assert seen == [1]
+    assert warehouse.table().current_snapshot() is None
+    assert sorted(warehouse.bind().staged() or {}) == [handle["id"]]
+
+
 @pytest.mark.parametrize("landed", [True, False])
 def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
     warehouse: Warehouse, landed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyiceberg.catalog.sql import SqlCatalog
-
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
     commit = SqlCatalog.commit_table
@@ -135,6 +175,43 @@ def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
     assert sink.last_released() == (1 if landed else 0)
     assert warehouse.bind().release([handle], 1)["rows"] == 1
     assert warehouse.rows() == [(1, "a")]
+
+
+@pytest.mark.parametrize("landed", [True, False])
+@pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
+def test_r9_a_commit_that_is_answered_with_a_conflict_loses_no_file_of_the_table(
+    warehouse: Warehouse, mode: str, landed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that repeats its request by itself gets a conflict with its own first request.
+
+    pyiceberg deletes the manifests of such a commit, and then no reader can read the table.
+    """
+    settings: Any = {"mode": mode, "key": ["id"] if mode == "upsert" else []}
+    warehouse.append((1, "f"), (9, "f"))
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    handles = [stage(sink, [(1, "a"), (2, "b")], 1), stage(sink, [(3, "c")], 2)]
+    commit, answered = SqlCatalog.commit_table, list[Any]()
+
+    def conflict(*given: Any) -> Any:
+        if landed and not answered:
+            commit(*given)
+        if answered:
+            return commit(*given)
+        answered.append(given)
+        raise CommitFailedException("Requirement failed: branch main has changed")
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", conflict)
+    assert warehouse.bind(**settings).release(handles[:1], 1)["rows"] == 2
+    wanted = {
+        "append": [(1, "a"), (1, "f"), (2, "b"), (9, "f")],
+        "overwrite": [(1, "a"), (2, "b")],
+        "upsert": [(1, "a"), (2, "b"), (9, "f")],
+    }[mode]
+    assert warehouse.rows() == wanted
+    assert warehouse.bind(**settings).release(handles[1:], 2)["rows"] == 1
+    assert warehouse.rows() == sorted([*wanted, (3, "c")])
+    assert warehouse.table().properties[PROPERTY] == "2"
 
 
 @pytest.mark.slow
@@ -270,6 +347,83 @@ def test_rows_replace_those_with_the_same_key_and_of_several_the_last_one_counts
     assert warehouse.rows() == [(1, "a"), (2, "c"), (3, "e")]
 
 
+def test_many_rows_are_replaced_by_a_key_of_two_columns(warehouse: Warehouse) -> None:
+    """pyiceberg's filter of so many keys crashes the process in Arrow, again at each attempt to release."""
+    warehouse.append(*[(number, "a") for number in range(40_000)])
+    sink = warehouse.bind(mode="upsert", key=["id", "city"])
+    handle = stage(sink, [(number, "b" if number % 2 else "a") for number in range(40_000)], 1)
+    assert sink.release([handle], 1)["rows"] == 40_000
+    odd = [(number, "b") for number in range(1, 40_000, 2)]
+    assert warehouse.rows() == sorted([(number, "a") for number in range(40_000)] + odd)
+
+
+def test_a_file_of_which_no_row_is_replaced_stays_in_the_table(warehouse: Warehouse) -> None:
+    for rows in ([(1, "a"), (5, "a")], [(2, "b"), (4, None)], [(8, "c")]):
+        warehouse.append(*rows)
+    before = set(warehouse.files())
+    sink = warehouse.bind(mode="upsert", key=["id", "city"])
+    sink.release([stage(sink, [(2, "b"), (4, "d"), (3, "a"), (7, "e")], 1)], 1)
+    found = warehouse.table().scan().to_arrow().to_pylist()
+    rows = [(1, "a"), (2, "b"), (3, "a"), (4, None), (4, "d"), (5, "a"), (7, "e"), (8, "c")]
+    assert sorted([(row["id"], row["city"]) for row in found], key=repr) == sorted(rows, key=repr)
+    assert len(before & set(warehouse.files())) == 2
+
+
+@pytest.mark.parametrize("others", [0, 300])
+def test_only_files_that_may_hold_a_key_are_read(warehouse: Warehouse, others: int) -> None:
+    """A few keys are compared with each file one by one, and many by the least and the greatest one."""
+    for number in (1, 5, 9, 5000):
+        warehouse.append((number, "a"), (number + 1, "a"))
+    files = {name.rpartition("/")[2] for name in warehouse.files()}
+    ids = [2, 9, *range(-others, 0)]
+    keys = pa.table({"id": pa.array(ids, pa.int32())})
+    planned = [task.file for task in warehouse.table().scan(row_filter=_filter(keys)).plan_files()]
+    assert len({file.file_path.rpartition("/")[2] for file in planned} & files) == (3 if others else 2)
+
+
+def test_rows_of_several_partitions_are_replaced(warehouse: Warehouse) -> None:
+    warehouse.append((9, "x"))  # with the partition spec before
+    warehouse.partition_by("city")
+    warehouse.append(*[(number, city) for number in range(10) for city in ("ab", "cd", None)])
+    sink = warehouse.bind(mode="upsert", key=["id"])
+    sink.release([stage(sink, [(number, "ef" if number < 8 else "ab") for number in range(10)], 1)], 1)
+    assert warehouse.rows() == [(number, "ef") for number in range(8)] + [(8, "ab"), (9, "ab")]
+
+
+_INSTANT = dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("arrow", "values"),
+    [
+        (pa.int64(), [1, 2, -(2**63)]),
+        (pa.string(), ["", "b", "\U0001f600"]),
+        (pa.binary(), [b"", b"\xff", b"\x00"]),
+        (pa.bool_(), [True, False]),
+        (pa.date32(), [dt.date(1, 1, 1), dt.date(9999, 12, 31)]),
+        (pa.decimal128(9, 2), [Decimal("1.50"), Decimal("-0.01")]),
+        (pa.timestamp("us"), [dt.datetime(1969, 12, 31), dt.datetime(1, 1, 1)]),  # noqa: DTZ001 - it has no zone
+        (pa.timestamp("us", "UTC"), [_INSTANT, _INSTANT + dt.timedelta(microseconds=1)]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("compared", [200, 0], ids=["few", "many"])
+def test_keys_of_every_type_find_their_rows(
+    tmp_path: Path, arrow: Any, values: list[Any], compared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.iceberg.replaced_rows._COMPARED", compared)
+    warehouse = Warehouse(tmp_path)
+    schema = pa.schema([("key", arrow), ("city", pa.string())])
+    table = warehouse.catalog().create_table(NAME, schema)
+    table.append(pa.table({"key": values, "city": ["old"] * len(values)}, schema))
+    rows = pa.table({"key": values[:1], "city": ["new"]}, schema)
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as producer:
+        replace_rows(producer, table, rows, ["key"])
+    found = warehouse.table().scan().to_arrow().to_pylist()
+    assert {row["key"]: row["city"] for row in found} == dict.fromkeys(values, "old") | {values[0]: "new"}
+    assert len(found) == len(values)
+
+
 # ---- the table's columns and partitions
 
 
@@ -389,9 +543,84 @@ def test_partitions_that_changed_after_staging_keep_the_rows(warehouse: Warehous
     assert sorted(warehouse.bind().staged() or {}) == [handle["id"]]
 
 
-@pytest.mark.parametrize(
+_EVERY_MODE = pytest.mark.parametrize(
     "settings", [{}, {"mode": "overwrite"}, {"mode": "upsert", "key": ["id"]}], ids=["append", "overwrite", "upsert"]
 )
+
+
+@_EVERY_MODE
+def test_released_rows_follow_a_column_that_is_renamed(warehouse: Warehouse, settings: dict[str, Any]) -> None:
+    """A reader finds the columns of a file without ids by their names of the past."""
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    sink.release([stage(sink, [(1, "Oslo")], 1)], 1)
+    with warehouse.table().update_schema() as update:
+        update.rename_column("city", "town")
+    with warehouse.table().update_schema() as update:
+        update.add_column("city", StringType())
+    assert warehouse.table().scan().to_arrow().to_pylist() == [{"id": 1, "town": "Oslo", "city": None}]
+
+
+@_EVERY_MODE
+def test_values_of_a_dropped_column_do_not_come_back(warehouse: Warehouse, settings: dict[str, Any]) -> None:
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    sink.release([stage(sink, [(1, "Oslo")], 1)], 1)
+    drop_and_add_city(warehouse)
+    assert warehouse.rows() == [(1, None)]
+    sink.release([stage(sink, [(2, "Bergen")], 2)], 2)
+    assert warehouse.rows() == [(1, None), (2, "Bergen")]
+
+
+@_EVERY_MODE
+def test_rows_that_were_staged_before_a_column_was_dropped_and_added_again_keep_its_values(
+    warehouse: Warehouse, settings: dict[str, Any]
+) -> None:
+    """The error of a release asks for the column back, and the column that comes back has another id."""
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    before = stage(sink, [(1, "Oslo")], 1)
+    drop_and_add_city(warehouse)
+    after = stage(sink, [(2, "Bergen")], 2)
+    assert warehouse.bind(**settings).release([before, after], 1)["rows"] == 2
+    assert warehouse.rows() == [(1, "Oslo"), (2, "Bergen")]
+    with warehouse.table().update_schema() as update:
+        update.rename_column("city", "town")
+    assert sorted(warehouse.table().scan().to_arrow()["town"].to_pylist()) == ["Bergen", "Oslo"]
+
+
+def drop_and_add_city(warehouse: Warehouse) -> None:
+    with warehouse.table().update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("city")
+    with warehouse.table().update_schema() as update:
+        update.add_column("city", StringType())
+
+
+def test_spark_writes_no_ids_inside_arrays_and_maps() -> None:
+    plain = NestedField(1, "id", IntegerType(), required=False)
+    for kind in (ListType(2, LongType()), MapType(2, StringType(), 3, LongType())):
+        inside = StructType(NestedField(4, "x", kind, required=False))
+        for schema in (Schema(plain, NestedField(5, "c", kind)), Schema(plain, NestedField(5, "c", inside))):
+            assert not takes_field_ids(schema)
+            columns = spark_columns(schema)
+            assert with_field_ids(columns, schema) == columns
+    struct = StructType(NestedField(3, "x", LongType(), required=False))
+    schema = Schema(plain, NestedField(2, "s", struct, required=False))
+    [_, found] = with_field_ids(spark_columns(schema), schema)
+    assert (found.field_id, found.type["fields"][0]["metadata"]) == (2, {"parquet.field.id": 3})
+
+
+def test_an_upsert_to_partitions_that_pyiceberg_cannot_write_is_refused(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse.partition_by("city", transform="truncate[1]")
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.iceberg.iceberg_table.find_spec", lambda name: None)
+    with pytest.raises(TableRefusedError, match=r"truncate\[1\]\(city\).*pyiceberg-core"):
+        stage(warehouse.bind(mode="upsert", key=["id"]), [(1, "a")], 1)
+    warehouse.bind().check_rows(SinkInput("lake", (("id", "integer"), ("city", "string"))))
+
+
+@_EVERY_MODE
 def test_a_column_that_was_widened_after_staging_takes_the_rows(warehouse: Warehouse, settings: dict[str, Any]) -> None:
     """Iceberg cannot narrow the column again, so without this the rows could never be released."""
     sink = warehouse.bind(**settings)
@@ -417,6 +646,29 @@ def test_which_types_are_widened_to_which() -> None:
     others = [("long", "integer"), ("integer", "double"), ("decimal(9,2)", "decimal(18,3)"), ("date", "timestamp_ntz")]
     assert not any(is_taken(mine, its) for mine, its in [*others, ("decimal(18,2)", "decimal(9,2)")])
     assert promoted([Column("c", "integer", True)], []) == (Column("c", "integer", True),)
+
+
+@_EVERY_MODE
+@pytest.mark.parametrize("place", ["inside", "elsewhere", "hashed"])
+def test_data_files_are_where_the_table_keeps_them(
+    warehouse: Warehouse, tmp_path: Path, settings: dict[str, Any], place: str
+) -> None:
+    """An object store limits requests by prefix, and a clean-up may look for data files in their folder only."""
+    folder = {"inside": warehouse.folder / "rows", "elsewhere": tmp_path / "rows", "hashed": warehouse.folder / "data"}
+    with warehouse.table().transaction() as transaction:
+        if place == "hashed":
+            transaction.set_properties({"write.object-storage.enabled": "true"})
+        else:
+            transaction.set_properties({"write.data.path": f"file://{folder[place]}"})
+    sink = warehouse.bind(**settings)
+    sink.prepare()
+    handles = [stage(sink, [(1, "a")], 1), stage(sink, [(2, "b")], 2)]
+    assert warehouse.bind(**settings).release(handles, 1)["rows"] == 2
+    assert warehouse.rows() == [(1, "a"), (2, "b")]
+    names = [file.removeprefix(f"file://{folder[place]}/") for file in warehouse.files()]
+    assert len(names) == (1 if settings.get("mode") == "upsert" else 2)
+    hashed = r"[01]{4}/[01]{4}/[01]{4}/[01]{8}/"
+    assert all(re.fullmatch((hashed if place == "hashed" else "") + r"[^/]+\.parquet", name) for name in names)
 
 
 # ---- settings and secrets

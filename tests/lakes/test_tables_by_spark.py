@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -26,7 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
 from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError, TableRefusedError
-from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
 from airflow_provider_ckpt.testing.staging import stage
 from tests.lakes.warehouse import NAME, Warehouse
 
@@ -63,6 +64,56 @@ def test_every_type_gets_into_an_iceberg_table_that_the_sink_has_made(spark: Spa
     sink = warehouse.bind()
     sink.release([stage(sink, spark.sql(ALL_TYPES), 1)], 1)
     check_types(warehouse.table().scan().to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("columns", ["st", "st, a, m"], ids=["files of Spark", "files of pyiceberg"])
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_every_field_of_released_rows_follows_its_renaming(
+    spark: SparkSession, tmp_path: Path, columns: str, mode: str
+) -> None:
+    """Spark writes the ids of columns and of fields of structs, and none inside arrays and maps."""
+    warehouse = Warehouse(tmp_path)
+    sink = warehouse.bind(mode=mode)
+    nested = "named_struct('x', 1, 'in', named_struct('y', 's', 'z', 2Y)) as st, array(named_struct('u', 5)) as a"
+    frame = spark.sql(f"select 1 as id, {nested}, map('k', named_struct('v', 6L)) as m")
+    frame = frame.selectExpr("id", *columns.split(", "))
+    sink.check_rows(SinkInput("lake", tuple((one.name, one.dataType.jsonValue()) for one in frame.schema)))
+    sink.prepare()
+    handle = json.loads(json.dumps(stage(sink, frame, 1)))
+    moved = [file["target"].startswith("data/") for file in handle["files"]]
+    assert moved == [columns == "st"] * len(moved)
+    sink.release([handle], 1)
+    renamed = ["id", "st", "st.in", "st.in.y", "st.in.z"]
+    if columns != "st":
+        renamed += ["a", "a.element.u", "m", "m.value.v"]
+    for name in renamed[::-1]:
+        old = name.rpartition(".")[2]
+        parent = tuple(name.split(".")[:-1])
+        with warehouse.table().update_schema() as update:
+            update.rename_column(name, f"{old}_new")
+        with warehouse.table().update_schema() as update:
+            update.add_column((*parent, old), LongType())
+    [row] = warehouse.table().scan().to_arrow().to_pylist()
+    inner = {"y_new": "s", "z_new": 2, "y": None, "z": None}
+    assert (row["id_new"], row["id"], row["st"]) == (1, None, None)
+    assert row["st_new"] == {"x": 1, "in_new": inner, "in": None}
+    if columns != "st":
+        assert row["a_new"] == [{"u_new": 5, "u": None}]
+        assert dict(row["m_new"]) == {"k": {"v_new": 6, "v": None}}
+
+
+def test_columns_of_a_frame_that_has_ids_of_another_table_get_those_of_this_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    ids = {"parquet.field.id": 2}
+    for number, kind in enumerate(("1 as id, 2 as n", "1 as id, array(2) as n")):
+        place = tmp_path / str(number)
+        place.mkdir()
+        warehouse = Warehouse(place)
+        frame = spark.sql(f"select {kind}").withMetadata("id", ids).withMetadata("n", {"parquet.field.id": 1})
+        sink = warehouse.bind()
+        sink.release([stage(sink, frame, 1)], 1)
+        assert warehouse.table().scan().to_arrow().to_pylist() == [{"id": 1, "n": [2] if number else 2}]
 
 
 def test_a_key_may_be_a_text_of_some_kb(spark: SparkSession, tmp_path: Path) -> None:

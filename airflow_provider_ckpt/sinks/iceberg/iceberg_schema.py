@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from airflow_provider_ckpt.sinks.lake.columns import Column
@@ -23,6 +24,8 @@ _TO_SPARK = {
 }
 _SMALL = ("short", "byte")
 """Iceberg has no whole numbers below 32 bits, and Parquet files hold these as such."""
+_FIELD_ID = "parquet.field.id"
+"""Metadata of a field in Spark: its id in a Parquet file."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
@@ -103,6 +106,60 @@ def _required_inside(kind: Any) -> str | None:
             inside = _required_inside(kind[part])
             return part if not kind[nulls] else inside
     return None
+
+
+def takes_field_ids(schema: Any) -> bool:
+    """Return whether Spark can write the id of every field of a ``pyiceberg.schema.Schema`` to a Parquet file.
+
+    Spark writes ids of columns and of fields of structs, and none inside arrays and maps. A file with some of the ids
+    is worse than one with none: readers take its other fields for missing, and show nulls.
+    """
+    return not any(str(one.field_type).startswith(("list<", "map<")) for one in _fields_inside(schema.fields))
+
+
+def _fields_inside(fields: Sequence[Any]) -> Iterator[Any]:
+    for one in fields:
+        yield one
+        if one.field_type.is_struct:
+            yield from _fields_inside(one.field_type.fields)
+
+
+def with_field_ids(columns: Sequence[Column], schema: Any) -> tuple[Column, ...]:
+    """Return columns with the ids that the fields of these names have in a ``pyiceberg.schema.Schema``.
+
+    Without :func:`takes_field_ids` the result has no ids.
+    """
+    if not takes_field_ids(schema):
+        return tuple(columns)
+    fields = {one.name: one for one in schema.fields}
+    return tuple(
+        replace(one, type=_type_with_ids(one.type, fields[one.name].field_type), field_id=fields[one.name].field_id)
+        for one in columns
+    )
+
+
+def _type_with_ids(kind: Any, its: Any) -> Any:
+    if not isinstance(kind, dict):
+        return kind
+    inside = {one.name: one for one in its.fields}
+    fields = [
+        {
+            **one,
+            "type": _type_with_ids(one["type"], inside[one["name"]].field_type),
+            "metadata": {**one.get("metadata", {}), _FIELD_ID: inside[one["name"]].field_id},
+        }
+        for one in kind["fields"]
+    ]
+    return {**kind, "fields": fields}
+
+
+def spark_schema_with_ids(columns: Sequence[Column]) -> dict[str, Any]:
+    """Return Spark's JSON for columns, with the ids that Spark writes to Parquet files."""
+    fields = [
+        {"name": one.name, "type": one.type, "nullable": one.nullable, "metadata": {_FIELD_ID: one.field_id}}
+        for one in columns
+    ]
+    return {"type": "struct", "fields": fields}
 
 
 def iceberg_schema(columns: Sequence[Column]) -> Any:

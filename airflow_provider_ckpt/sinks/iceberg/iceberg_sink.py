@@ -91,5 +91,5 @@ class IcebergSink(Sink):
             secrets,
             options,
             context,
-            by_partition=self.mode != "upsert",
+            upserts=self.mode == "upsert",
         )

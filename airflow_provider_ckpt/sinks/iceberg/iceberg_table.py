@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_ckpt.errors import CkptError
@@ -14,13 +15,18 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     promoted,
     required_field,
     spark_columns,
+    spark_schema_with_ids,
+    takes_field_ids,
+    with_field_ids,
 )
-from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
-from airflow_provider_ckpt.sinks.lake.columns import Column
+from airflow_provider_ckpt.sinks.iceberg.one_attempt import for_one_attempt
+from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField, quoted
+from airflow_provider_ckpt.sinks.iceberg.replaced_rows import add_rows, replace_rows
+from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of
 from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError, TableRefusedError
 from airflow_provider_ckpt.sinks.lake.footers import Footer
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
-from airflow_provider_ckpt.sinks.lake.newest_rows import newest_rows
+from airflow_provider_ckpt.sinks.lake.staged_rows import newest_rows, rows_of_files
 from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot, unreachable
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.location import Location
@@ -33,17 +39,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _OVERWRITES = "ckpt.~overwrites"
 """No sink's: a job id does not start with a tilde."""
-_RETRIES = "commit.retry.num-retries"
 _NEWEST_FORMAT = 2
 
 
 class IcebergLakeTable(LakeTable):
-    """How many intents are in the table is its property ``ckpt.<job>.<sink>.applied``, which outlives its snapshots.
-    The library tries a commit that lost a race again by itself, without asking for that property once more: each commit
-    is made through a table that says, in memory only, that there are no retries. Each makes a snapshot, also one
-    without rows: only then does it ask that the snapshot be the one that was looked at.
+    """Iceberg table that holds as many intents as its property ``ckpt.<job>.<sink>.applied`` says.
 
-    ``by_partition``: whether a staged file has rows of one partition only; else the library writes the rows itself."""
+    The property outlives snapshots. A commit is one attempt on top of the loaded version
+    (:class:`~.one_attempt.OneAttempt`). Each commit makes a snapshot, also one without rows, because only then does
+    pyiceberg require the loaded snapshot.
+
+    ``upserts``: pyiceberg writes the rows, and the table does not get the staged files.
+    """
 
     def __init__(
         self,
@@ -53,7 +60,7 @@ class IcebergLakeTable(LakeTable):
         storage_options: Mapping[str, Any],
         context: SinkContext,
         *,
-        by_partition: bool = True,
+        upserts: bool = False,
     ) -> None:
         self.uri = name
         self._make_catalog = catalog
@@ -61,7 +68,7 @@ class IcebergLakeTable(LakeTable):
         self._storage_options = storage_options
         self._property = f"ckpt.{context.job_id}.{context.uid}.applied"
         self._context = context
-        self._by_partition = by_partition
+        self._upserts = upserts
         self._catalog: Any = None
         self._storage: Storage | None = None
 
@@ -90,7 +97,7 @@ class IcebergLakeTable(LakeTable):
             overwrites=int(table.properties.get(_OVERWRITES, 0)),
             columns=spark_columns(table.schema()),
             partition_by=tuple(f"{one.transform}({one.source})" for one in _fields(table)),
-            handle=_without_retries(table),
+            handle=for_one_attempt(table),
         )
 
     def _asked_catalog(self) -> Any:
@@ -122,6 +129,9 @@ class IcebergLakeTable(LakeTable):
     def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         return as_iceberg_has_them(columns)
 
+    def identified(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
+        return with_field_ids(columns, snapshot.handle.schema()) if self._releases_files(snapshot) else tuple(columns)
+
     def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
         return promoted(columns, snapshot.columns)
 
@@ -132,7 +142,9 @@ class IcebergLakeTable(LakeTable):
         if required := required_field(snapshot.columns):
             return f"its field {required!r} is required, and in Spark's files every column may be null"
         fields = _fields(table)
-        return partitions.refusal(fields) or self._without_statistics(table, fields)
+        if problem := partitions.refusal(fields) or self._without_statistics(table, fields):
+            return problem
+        return None if self._releases_files(snapshot) else _not_written(fields)
 
     def _without_statistics(self, table: Any, fields: Sequence[PartitionField]) -> str | None:
         """A table may ask for none; then the library takes every partition value for null."""
@@ -146,8 +158,12 @@ class IcebergLakeTable(LakeTable):
         return None
 
     def shaped(self, frame: DataFrame, snapshot: Snapshot) -> tuple[DataFrame, list[str]]:
+        if not self._releases_files(snapshot):
+            return frame, []
+        columns = self.identified(as_iceberg_has_them(columns_of(frame.schema.json())), snapshot)
+        frame = _with_field_ids(frame, columns)
         fields = _fields(snapshot.handle)
-        if not fields or not self._by_partition:
+        if not fields:
             return frame, []
         return frame.selectExpr("*", *partitions.copies(fields)), [f"{partitions.COPY}{n}" for n in range(len(fields))]
 
@@ -157,7 +173,7 @@ class IcebergLakeTable(LakeTable):
         from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
         table = snapshot.handle
-        if not self._by_partition:
+        if not self._releases_files(snapshot):
             return {}
         fields = _fields(table)
         for one in fields:
@@ -176,41 +192,49 @@ class IcebergLakeTable(LakeTable):
             found[one.name] = None if value is None else str(value)
         return found
 
-    def released(self, name: str) -> str:
-        """Among the table's own files; Spark's folders are named by the copies of columns."""
-        return f"data/{name.rpartition('/')[2]}"
+    def released(self, name: str, snapshot: Snapshot) -> str | None:
+        """Where the table keeps its data files. Spark's folders are left out: copies of columns name them."""
+        if not self._releases_files(snapshot):
+            return None
+        return _data_path(snapshot.handle, name.rpartition("/")[2])
+
+    def _releases_files(self, snapshot: Snapshot) -> bool:
+        """Return whether the table gets the files of Spark; else pyiceberg writes their rows."""
+        if self._upserts or not takes_field_ids(snapshot.handle.schema()):
+            return False
+        return _data_path(snapshot.handle, "part.parquet") is not None
 
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
-        from pyiceberg.exceptions import CommitFailedException
-
         def act() -> None:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # that a deletion has found nothing
                     self._commit(snapshot.handle, intent, number)
-            except CommitFailedException as error:
-                raise CommitConflict(self._secrets.redact(str(error))) from None
+            except CommitConflict as conflict:
+                raise CommitConflict(self._secrets.redact(str(conflict))) from None
 
         self._asked("committed to", act)
 
     def _commit(self, table: Any, intent: Intent, number: int) -> None:
         """The summary is for people; nothing here reads it."""
         from pyiceberg.expressions import AlwaysTrue
-        from pyiceberg.table.upsert_util import create_match_filter
 
         storage = self.storage()
         assert storage is not None
         told = {"ckpt.job": intent.job, "ckpt.sink": intent.sink, "ckpt.checkpoint": str(intent.checkpoint)}
         with table.transaction() as transaction:
             if intent.change == "upsert":
-                rows = newest_rows(storage, intent)
-                transaction.delete(create_match_filter(rows, list(intent.key)))
-                transaction.append(rows, snapshot_properties=told)
+                with transaction.update_snapshot(snapshot_properties=told).overwrite() as producer:
+                    replace_rows(producer, table, newest_rows(storage, intent), intent.key)
             else:
                 if intent.change == "replace":
                     transaction.delete(AlwaysTrue())
-                files = [storage.full_uri(file.target) for file in intent.files]
-                transaction.add_files(files, snapshot_properties=told, check_duplicate_files=False)
+                if intent.files and not _have_ids_of(table, intent):
+                    with transaction.update_snapshot(snapshot_properties=told).fast_append() as producer:
+                        add_rows(producer, table, rows_of_files(storage, intent))
+                else:
+                    files = [storage.full_uri(file.target) for file in intent.files]
+                    transaction.add_files(files, snapshot_properties=told, check_duplicate_files=False)
             overwrites = str(intent.overwrites_after)
             transaction.set_properties({self._property: str(number), _OVERWRITES: overwrites})
 
@@ -223,12 +247,45 @@ class IcebergLakeTable(LakeTable):
             raise unreachable(self.uri, verb, self._secrets, error) from None
 
 
-def _without_retries(table: Any) -> Any:
-    from pyiceberg.table import Table
+def _data_path(table: Any, name: str) -> str | None:
+    """Return the path of a data file below the table's folder; None if the table keeps its data files elsewhere."""
+    folder = f"{table.location().rstrip('/')}/"
+    place = table.location_provider().new_data_location(name)
+    return place.removeprefix(folder) if place.startswith(folder) else None
 
-    properties = {**table.metadata.properties, _RETRIES: "0"}
-    metadata = table.metadata.model_copy(update={"properties": properties})
-    return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)
+
+def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Return the frame with metadata that makes Spark write the ids of its fields to Parquet files.
+
+    ``DataFrame.to`` is not enough: in the files a column keeps an id that the frame has from elsewhere.
+    """
+    # Spark's default; of the session, as the writer has no option for it
+    frame.sparkSession.conf.set("spark.sql.parquet.fieldId.write.enabled", "true")
+    fields = frame.schema.fromJson(spark_schema_with_ids(columns)).fields
+    return frame.select(
+        *(frame[quoted(one.name)].cast(one.dataType).alias(one.name, metadata=one.metadata) for one in fields)
+    )
+
+
+def _not_written(fields: Sequence[PartitionField]) -> str | None:
+    """Return why pyiceberg cannot write rows to such partitions; None if it can."""
+    for one in fields:
+        if one.transform != "identity" and find_spec("pyiceberg_core") is None:
+            return (
+                f"it is partitioned by {one.transform}({one.source}), and pyiceberg writes such partitions only with "
+                "the package pyiceberg-core: pip install 'pyiceberg[pyiceberg-core]' wherever the job is released"
+            )
+    return None
+
+
+def _have_ids_of(table: Any, intent: Intent) -> bool:
+    """Return whether the staged files have the ids of the table's columns.
+
+    A column that was dropped and added again after the rows were staged has another id. Readers find columns by id, and
+    show nulls if no column of a file has it.
+    """
+    schema = table.schema()
+    return takes_field_ids(schema) and with_field_ids(intent.columns, schema) == intent.columns
 
 
 def _fields(table: Any) -> list[PartitionField]:

@@ -30,7 +30,7 @@ class PartitionField:
 
     def expression(self) -> str | None:
         """In Spark's SQL, a value that is the same for all rows of one partition; None if that cannot be said."""
-        column = "`" + self.source.replace("`", "``") + "`"
+        column = quoted(self.source)
         if self.transform == "identity":
             if not isinstance(self.type, str) or self.type in ("binary", "float", "double"):
                 return None
@@ -61,6 +61,11 @@ class PartitionField:
             return f"{days} * 24 + hour({column})"
         date = f"date_from_unix_date({days})"
         return f"year({date})" if self.transform == "year" else f"year({date}) * 12 + month({date})"
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column in Spark's SQL."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _told_apart(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedRowCountError
@@ -153,13 +154,12 @@ class BoundLakeSink(BoundSink):
             written, targets, footers(there.storage.child(place), written), strict=True
         ):
             whole = f"{place}/{path}"
-            # of an upsert the rows are released, and not the files
-            name = whole if self._settings.mode == "upsert" else self._table.released(target)
+            released = None if self._settings.mode == "upsert" else self._table.released(target, snapshot)
             if footer.rows:
                 footer.refuse_nulls(self._settings.key)
             partition = self._table.partition(path, footer, snapshot) if footer.rows else {}
             stats = footer.whole_numbers(columns)
-            found.append(LakeFile(whole, size, footer.rows, name, partition, stats))
+            found.append(LakeFile(whole, size, footer.rows, released or whole, partition, stats))
         return found
 
     def _handle(
@@ -177,7 +177,7 @@ class BoundLakeSink(BoundSink):
             intents=there.log.catch_up(),
             applied=snapshot.applied,
             rows=sum(file.rows for file in files),
-            columns=columns,
+            columns=self._table.identified(columns, snapshot),
             partition_by=snapshot.partition_by,
             files=tuple(files),
         ).to_json()
@@ -217,7 +217,7 @@ class BoundLakeSink(BoundSink):
         overwrites = there.overwrites_before(position, self._settings.mode, has_rows=bool(waiting))
         if overwrites is None or not (waiting or change == "replace"):
             return None
-        columns = waiting[-1].columns if waiting else position.snapshot.columns
+        columns = _columns(waiting) if waiting else position.snapshot.columns
         intent = Intent(
             job=self._context.job_id,
             sink=self._context.uid,
@@ -304,6 +304,14 @@ def _unreleased(there: RollForward, staged: Sequence[LakeHandle], position: Posi
     released = there.log.batches(min(handle.intents for handle in staged), position.length)
     waiting = {handle.id: handle for handle in staged if handle.id not in released}
     return list(waiting.values())
+
+
+def _columns(waiting: Sequence[LakeHandle]) -> tuple[Column, ...]:
+    """Return the columns of the newest batch, without ids if other batches have other ids."""
+    newest = waiting[-1].columns
+    if all(handle.columns == newest for handle in waiting):
+        return newest
+    return tuple(replace(one, field_id=None) for one in newest)
 
 
 def _counts(intent: Intent | None) -> dict[str, int]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.file_input import check_file_input
 from airflow_provider_ckpt.sinks.sink import SinkInput
@@ -22,11 +23,13 @@ PARTITION_TYPES = ("string", "long", "integer", "short", "byte", "boolean", "dat
 
 @dataclass(frozen=True)
 class Column:
-    """``type`` as Spark's schema JSON has it."""
+    """``type`` as Spark's schema JSON has it. ``field_id``: the table's id of the column in a staged file that has one;
+    ids of inner fields are in ``type``."""
 
     name: str
     type: Any
     nullable: bool = True
+    field_id: int | None = field(default=None, metadata=LATER)
 
 
 def columns_of(schema_json: str) -> tuple[Column, ...]:

@@ -25,7 +25,11 @@ def unreachable(uri: str, verb: str, place: Location, error: Exception) -> Table
 
 
 class CommitConflict(Exception):
-    """Another commit came since the snapshot was loaded, and nothing was committed: look again."""
+    """The table's library reported a conflict with another commit.
+
+    That is no proof that this commit is not in the table: a client that repeats a request by itself may report the
+    conflict with its own first request. Load the table again, and delete nothing that the commit names.
+    """
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,10 @@ class LakeTable(ABC):
         """Columns of rows, in the types in which the table holds them."""
         return tuple(columns)
 
+    def identified(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
+        """Return columns of staged rows with the ids of the table's columns that the staged files have."""
+        return tuple(columns)
+
     def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
         """Columns of staged rows, in the types in which the table reads their files since its own were widened."""
         return tuple(columns)
@@ -80,13 +88,15 @@ class LakeTable(ABC):
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
         """Of a staged file, given relative to its place. Raises StatisticsMissingError."""
 
-    def released(self, name: str) -> str:
-        """Where a file with this name belongs, which has folders if Spark made some. Not where it is staged: that is
-        deleted."""
+    def released(self, name: str, snapshot: Snapshot) -> str | None:
+        """Return the final path of a staged file; None if its rows are released, and not the file.
+
+        ``name`` has folders if Spark made some. The path must not be in the place of staged files, which is deleted.
+        """
         return name
 
     @abstractmethod
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         """Make the change of an intent, and say in the same commit that ``number`` of them are in the table. Only on
-        top of ``snapshot``: raises CommitConflict if anything at all was committed since. After any other error
-        (TableUnreachableError) the commit may be there."""
+        top of ``snapshot``: raises CommitConflict if another version is the newest. After any error the commit may be
+        in the table, so an implementation deletes nothing that the commit names."""

@@ -1,7 +1,8 @@
-"""The rows of a release that replace those with the same key."""
+"""The rows of a release, read from its staged files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
@@ -14,9 +15,16 @@ _NUMBER = "_ckpt_number"
 def newest_rows(storage: Storage, intent: Intent) -> Any:
     """A ``pyarrow.Table``, all in memory: of several rows with one key the one that was staged last."""
     import pyarrow as pa
-    from pyarrow import parquet
 
-    whole = pa.concat_tables([parquet.read_table(BytesIO(storage.read(file.path))) for file in intent.files])
+    whole = pa.concat_tables(list(rows_of_files(storage, intent)))
     numbered = whole.append_column(_NUMBER, pa.array(range(whole.num_rows), pa.int64()))
     last = numbered.group_by(list(intent.key)).aggregate([(_NUMBER, "max")])
     return whole.take(last.column(f"{_NUMBER}_max").sort())
+
+
+def rows_of_files(storage: Storage, intent: Intent) -> Iterator[Any]:
+    """Yield a ``pyarrow.Table`` for each file of an intent. One of them is in memory at a time."""
+    from pyarrow import parquet
+
+    for file in intent.files:
+        yield parquet.read_table(BytesIO(storage.read(file.target)))

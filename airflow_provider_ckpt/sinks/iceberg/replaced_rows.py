@@ -1,0 +1,115 @@
+"""Rows of an Iceberg table that a release replaces, found by their key.
+
+pyiceberg finds rows by an expression with a term for each key. Time and memory grow faster than the keys, and Arrow
+crashes the process on some ten thousand keys of two columns. Here the expression holds the least and the greatest value
+of each key column, or all of them if they are few. It selects files, and a hash join of the keys finds the rows in each
+file.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_NUMBER = "_ckpt_number"
+_COMPARED = 200
+"""Values that pyiceberg compares with the least and the greatest value of a file, one by one, and no more."""
+
+
+def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> None:
+    """Add rows to the snapshot of an overwrite, and rewrite the files that hold a row with one of their keys.
+
+    Args:
+        producer: the overwrite of ``pyiceberg.table.update.snapshot``, on top of ``table``.
+        table: the ``pyiceberg.table.Table``.
+        rows: a ``pyarrow.Table`` with one row for each key.
+        key: the names of the key columns.
+    """
+    wanted = _keys(table, rows, key)
+    write = functools.partial(_written, table, producer.commit_uuid, itertools.count())
+    for task in table.scan(row_filter=_filter(wanted)).plan_files():
+        kept = _rows_to_keep(table, task, wanted)
+        if kept is not None:
+            producer.delete_data_file(task.file)
+            if kept.num_rows:  # pyiceberg writes no file without rows: it divides by their number
+                _add(producer, write(kept))
+    _add(producer, write(rows))
+
+
+def add_rows(producer: Any, table: Any, rows_of_files: Iterable[Any]) -> None:
+    """Add the rows of each ``pyarrow.Table`` to a snapshot, in files that pyiceberg writes."""
+    counter = itertools.count()
+    for rows in rows_of_files:
+        _add(producer, _written(table, producer.commit_uuid, counter, rows))
+
+
+def _add(producer: Any, files: Iterable[Any]) -> None:
+    for file in files:
+        producer.append_data_file(file)
+
+
+def _written(table: Any, write_uuid: Any, counter: Any, rows: Any) -> Iterable[Any]:
+    import pyarrow as pa
+    from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+    plain = pa.table(rows.columns, rows.column_names)  # ids of a staged file are those of the table in the past
+    files: Iterable[Any] = _dataframe_to_data_files(table.metadata, plain, table.io, write_uuid, counter)
+    return files
+
+
+def _keys(table: Any, rows: Any, key: Sequence[str]) -> Any:
+    """Return the keys of a ``pyarrow.Table``, in the types of the table."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    schema = schema_to_pyarrow(table.schema().select(*key), include_field_ids=False)
+    return rows.select(schema.names).cast(schema)
+
+
+def _filter(keys: Any) -> Any:
+    """Return a filter that holds for all keys. Its size does not grow with their number."""
+    import pyarrow as pa
+    from pyarrow import compute
+    from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, LessThanOrEqual, Reference
+    from pyiceberg.expressions.literals import literal
+
+    found: Any = AlwaysTrue()
+    for name in keys.column_names:
+        term, values = Reference(name), compute.unique(keys[name])
+        if pa.types.is_temporal(values.type):  # Python has no dates and instants after the year 9999, and pyiceberg
+            values = values.cast("int32" if pa.types.is_date(values.type) else "int64")  # takes the numbers
+        if len(values) <= _COMPARED:
+            found = And(found, In(term=term, values={literal(one) for one in values.to_pylist()}))
+        else:
+            ends = {end: value.as_py() for end, value in compute.min_max(values).items()}
+            found = And(found, GreaterThanOrEqual(term=term, value=ends["min"]))
+            found = And(found, LessThanOrEqual(term=term, value=ends["max"]))
+    return found
+
+
+def _rows_to_keep(table: Any, task: Any, wanted: Any) -> Any:
+    """Return the rows of a file that have none of the keys; None if that is all of them."""
+    keys = _read(table, task, table.schema().select(*wanted.column_names))
+    if _has_no_key_of(keys, wanted) is None:
+        return None
+    rows = _read(table, task, table.schema())
+    return rows.filter(_has_no_key_of(rows, wanted))
+
+
+def _has_no_key_of(rows: Any, wanted: Any) -> Any:
+    """Return a mask of the rows; None if it is true for all of them."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    numbers = pa.array(range(rows.num_rows), pa.int64())
+    keys = rows.select(wanted.column_names).cast(wanted.schema).append_column(_NUMBER, numbers)
+    kept = keys.join(wanted, wanted.column_names, join_type="left anti")[_NUMBER]
+    return None if len(kept) == rows.num_rows else compute.is_in(numbers, value_set=kept)
+
+
+def _read(table: Any, task: Any, schema: Any) -> Any:
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    return ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_table([task])
