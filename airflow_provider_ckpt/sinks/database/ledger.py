@@ -70,8 +70,8 @@ class Releasing(Protocol):
     def hold(self) -> None:
         """The target, so that nobody alters it before the end of the transaction."""
 
-    def empty(self) -> None:
-        """The target."""
+    def empty(self) -> bool:
+        """Delete all rows of the target. Return False if it still has rows, because a trigger or a rule keeps them."""
 
     def move(self, handle: Handle) -> int:
         """The rows of the task attempts that count; returns how many there were."""

@@ -15,6 +15,11 @@ REMEMBERED = 100
 """For so many checkpoints more the ledger knows each batch that was released: a process that comes late is told that it
 is done, and not that somebody else releases there."""
 
+_KEPT = (
+    "the table still has rows after the release deleted all of them, because a trigger or a rule of the table keeps "
+    "them or inserts them again. Disable it until this release is done, or drop it"
+)
+
 
 class ShareRelease(Generic[C]):
     """Of the sinks of one transaction first each decides, then those that replace empty their tables, the last one
@@ -73,7 +78,8 @@ class ShareRelease(Generic[C]):
         assert self._row is not None
         if self._row.last == 0 and not self._ledger.another_has_released(self._connection):
             self._ledger.supersede(self._connection)
-            self._releasing.empty()
+            if not self._releasing.empty():
+                raise self._failures.release_refused(self._checkpoint)(_KEPT)
 
     def fill(self) -> dict[str, int]:
         """Returns the counts of the release."""

@@ -45,9 +45,19 @@ class PostgresReleasing:
     def hold(self) -> None:
         self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 0").format(self._target))
 
-    def empty(self) -> None:
+    def empty(self) -> bool:
         """Not by TRUNCATE: a query that began before would find no rows."""
+        if self._delete():
+            return True
+        # another client may have inserted rows since the DELETE began; this lock excludes other writers
+        self.connection.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(self._target))
+        return self._delete()
+
+    def _delete(self) -> bool:
+        """Return True if no row is left."""
         self.connection.execute(sql.SQL("DELETE FROM {}").format(self._target))
+        left = self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(self._target))
+        return left.rowcount == 0
 
     def move(self, handle: Handle) -> int:
         """The rows of the task attempts that count, and drop the table; returns how many there were."""

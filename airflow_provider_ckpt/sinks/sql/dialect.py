@@ -16,11 +16,13 @@ from airflow_provider_ckpt.sinks.sql.target_table import SqlTable
 
 class Dialect(ABC):
     """``name``: for people. ``url``: by which SQLAlchemy knows it. ``ddl_commits``: a CREATE or DROP commits what its
-    transaction has done."""
+    transaction has done. ``triggers_skip_rows``: a trigger can skip a row that is inserted, updated or deleted, without
+    an error."""
 
     name: str
     url: str
     ddl_commits: bool
+    triggers_skip_rows: bool
 
     # ---- sessions
 

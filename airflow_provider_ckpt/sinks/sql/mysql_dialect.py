@@ -55,6 +55,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
     name = "MySQL"
     url = "mysql+pymysql://"
     ddl_commits = True
+    triggers_skip_rows = False
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         given = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}

@@ -35,6 +35,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     name = "SQLite"
     url = "sqlite://"
     ddl_commits = False
+    triggers_skip_rows = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Not made if it is not there: a file that is gone is no empty database. Transactions begin as we say."""
