@@ -11,7 +11,7 @@ from sqlalchemy.sql.dml import Insert
 
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
-from airflow_provider_ckpt.sinks.sql.target_table import SqlTable
+from airflow_provider_ckpt.sinks.sql.target_table import SqlTable, TriggerWrites
 
 
 class Dialect(ABC):
@@ -85,6 +85,10 @@ class Dialect(ABC):
     @abstractmethod
     def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
         """Whether the table has a trigger that can pass over a row that is inserted, without an error."""
+
+    @abstractmethod
+    def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
+        """Read the tables that its triggers of these events (INSERT, UPDATE, DELETE) write to."""
 
     @abstractmethod
     def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:

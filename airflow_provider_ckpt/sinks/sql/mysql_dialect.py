@@ -17,8 +17,10 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import NO_TLS, code_of, connected
 from airflow_provider_ckpt.sinks.sql.mysql_catalog import MySQLCatalog
+from airflow_provider_ckpt.sinks.sql.mysql_triggers import read_trigger_writes
 from airflow_provider_ckpt.sinks.sql.mysql_types import fits, made_for
 from airflow_provider_ckpt.sinks.sql.tables import known_table
+from airflow_provider_ckpt.sinks.sql.target_table import TriggerWrites
 
 _MODE = (
     "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
@@ -83,6 +85,9 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
         """A trigger can change a row and refuse it, and no more."""
         return False
+
+    def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
+        return read_trigger_writes(connection, name, events)
 
     def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
         return False

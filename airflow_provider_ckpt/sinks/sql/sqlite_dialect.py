@@ -16,6 +16,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.sqlite_catalog import SQLiteCatalog
 from airflow_provider_ckpt.sinks.sql.sqlite_types import fits, made_for
+from airflow_provider_ckpt.sinks.sql.target_table import TriggerWrites
 
 _BUSY = 30.0
 """Seconds that a session waits for others: it is one who writes at a time."""
@@ -57,6 +58,10 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
 
     def is_passing(self, code: int) -> bool:
         return code == 5
+
+    def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
+        """A trigger writes to tables of its own file, and a transaction is of the whole file."""
+        return TriggerWrites()
 
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]

@@ -190,6 +190,15 @@ DATABASES = (
         "rows that a trigger keeps stay in a table that was reported as replaced",
     ),
     Mutant(
+        "audit-without-transactions",
+        "R9",
+        "_Reading._is_table",
+        "        if engine is not None and engine not in self._transactional:",
+        "        if False:",
+        (f"{_SQL}test_trigger_writes.py::test_a_table_without_transactions_that_a_trigger_writes_to_is_refused",),
+        "each try of a release leaves its rows in a table that a trigger writes to",
+    ),
+    Mutant(
         "rule-instead-of-a-release",
         "R9",
         "_rule_problems",
