@@ -31,7 +31,7 @@ class RowsRefusedError(TerminalError):
     """The database refused rows while they were staged. Data: sink, job, table, what."""
 
     template = (
-        "sink {sink!r} of job {job!r}: table {table} does not take rows of this batch ({what}). Nothing of the batch "
+        "sink {sink!r} of job {job!r}: table {table} does not take rows of this batch: {what}. Nothing of the batch "
         "is acknowledged or visible, and none of it is lost. Correct the rows (a function of the job) or the table, "
         "and go on with --resume-failed, or by clearing the task."
     )
@@ -41,8 +41,8 @@ class ReleaseRefusedError(TerminalError):
     """The database refused a release; its transaction was rolled back. Data: sink, job, checkpoint, table, what."""
 
     template = (
-        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {table} ({what}). Nothing "
-        "of it is visible, and its rows stay staged. Correct the cause in the database, and go on with --resume-failed."
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {table}: {what}. Nothing of "
+        "it is visible, and its rows stay staged. Correct the cause in the database, and go on with --resume-failed."
     )
 
 

@@ -60,8 +60,8 @@ class ShareRelease(Generic[C]):
     def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
         """A database rounds and cuts in silence what comes into a narrower column, and passes rows through a view."""
         self._releasing.hold()
-        for problem, _ in self._problems(waiting):
-            raise self._failures.release_refused(self._checkpoint)(problem)
+        for problem, advice in self._problems(waiting):
+            raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")
 
     def _locked(self) -> LedgerRow | None:
         seen = self._ledger.row(self._connection)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, MetaData, Table
 from sqlalchemy.schema import CreateTable, DropTable
@@ -53,8 +53,11 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         failures = Failures(context, str(table), f"{settings.schema}.ckpt_ledger")
         super().__init__(settings, context, self._sql_ledger, failures)
 
-    def _open(self, doing: str, refused: Callable[[str], Exception]) -> AbstractContextManager[Connection]:
+    def _open(self, doing: str, refused: Callable[[Any], Exception]) -> AbstractContextManager[Connection]:
         return self._database.transaction(doing, self._failures, refused)
+
+    def _explain(self, error: Any) -> str:
+        return self._dialect.explain(error, self._table, self._settings.key, self._database.read_catalog)
 
     # ---- before
 
@@ -105,7 +108,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         return None if table is None else self._problems_of(connection, columns, table)
 
     def _problems_of(self, connection: Connection, columns: Columns, table: SqlTable) -> Iterable[Problem]:
-        yield from problems(columns, table, self._dialect.fits, self._settings.key, self._dialect.name)
+        yield from problems(columns, table, self._dialect, self._settings.key)
         yield from self._trigger_writes(connection).problems()
         names = [name for name, _ in columns]
         target, needed = known_table(self._table, names), rights_needed(self._settings.mode)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, Table
+from sqlalchemy import ColumnElement, Connection, Engine, Table, TextClause
 from sqlalchemy.sql.dml import Insert
 
 from airflow_provider_ckpt.sinks.database.names import TableName
@@ -17,12 +17,13 @@ from airflow_provider_ckpt.sinks.sql.target_table import SqlTable, TriggerWrites
 class Dialect(ABC):
     """``name``: for people. ``url``: by which SQLAlchemy knows it. ``ddl_commits``: a CREATE or DROP commits what its
     transaction has done. ``triggers_skip_rows``: a trigger can skip a row that is inserted, updated or deleted, without
-    an error."""
+    an error. ``names_key``: an upsert names the unique index that it goes by, and any other index refuses rows."""
 
     name: str
     url: str
     ddl_commits: bool
     triggers_skip_rows: bool
+    names_key: bool
 
     # ---- sessions
 
@@ -49,6 +50,19 @@ class Dialect(ABC):
     @abstractmethod
     def is_passing(self, code: int) -> bool:
         """Whether trying again may help; by ``inserting.code_of``."""
+
+    @abstractmethod
+    def explain(
+        self,
+        error: Any,
+        table: TableName,
+        key: Collection[str],
+        read: Callable[[TextClause, Mapping[str, Any]], list[Any]],
+    ) -> str:
+        """Return the problem that an error reports, and the advice, without values of rows.
+
+        ``error``: of the driver. ``key``: of an upsert, else empty. ``read``: reads the catalog.
+        """
 
     # ---- the server, and its catalog
 
@@ -125,8 +139,9 @@ class Dialect(ABC):
         """Does nothing if its key is there."""
 
     @abstractmethod
-    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
-        """``rows``: a SELECT with each key once."""
+    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str], guard: str | None) -> Insert:
+        """``rows``: a SELECT with each key once. ``guard``: a column of the key that cannot be set to NULL; None if
+        there is none, or if the dialect ``names_key``."""
 
     @abstractmethod
     def insert_text(self, table: Table) -> str:

@@ -62,7 +62,7 @@ class SqlReleasing:
         target = known_table(table, handle["columns"])
         key = self.dialect.compared_key(self.connection, table, staging, names)
         newest = _newest(staging, handle, key)
-        came = self._came(self.dialect.upsert(target, handle["columns"], newest, names))
+        came = self._came(self.dialect.upsert(target, handle["columns"], newest, names, _guard(handle, names)))
         staged = select(staging.c[PART]).where(staging.c[PART].in_(handle["parts"]))
         found = self._counted(staged)
         if not self.dialect.may_leave_rows_out(self.connection, table):
@@ -75,6 +75,12 @@ class SqlReleasing:
 
     def _counted(self, rows: Select[Any]) -> int:
         return int(self.connection.execute(select(func.count()).select_from(rows.subquery())).scalar_one())
+
+
+def _guard(handle: Handle, key: Sequence[str]) -> str | None:
+    """Return the first column of the key that is no TIMESTAMP: MariaDB makes the current time of a NULL there."""
+    types = dict(zip(handle["columns"], handle.get("types", ()), strict=False))
+    return next((name for name in key if types.get(name, "timestamp") != "timestamp"), None)
 
 
 def _newest(staging: Table, handle: Handle, key: Sequence[ColumnElement[Any]]) -> Select[Any]:
