@@ -47,14 +47,12 @@ class ReleaseRefusedError(TerminalError):
 
 
 class StagedRowsMissingError(TerminalError):
-    """What was staged is not there any more, or not all of it. Data: sink, job, checkpoint, handle, expected, found."""
+    """Fewer rows came to the table than were staged. Data: sink, job, checkpoint, handle, expected, found, cause."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: of batch {handle} {expected} rows "
-        "were staged, and {found} came to the table. Something other than this job deleted them where they were "
-        "staged, the database was restored from an older backup, or a trigger of the table leaves rows out. Nothing of "
-        "the checkpoint was released. Bring them back and go on with --resume-failed, or run the job under another id, "
-        "from its input."
+        "were staged, and {found} came to the table. {cause}, and go on with --resume-failed, or run the job under "
+        "another id, from its input. Nothing of the checkpoint was released."
     )
 
 

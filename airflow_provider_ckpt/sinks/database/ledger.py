@@ -75,3 +75,9 @@ class Releasing(Protocol):
 
     def move(self, handle: Handle) -> int:
         """The rows of the task attempts that count; returns how many there were."""
+
+    def count(self, handle: Handle) -> int:
+        """Return the number of staged rows of the task attempts that count."""
+
+    def drop(self, handle: Handle) -> None:
+        """Drop the staging table, if that does not commit the transaction."""

@@ -53,7 +53,7 @@ class ShareRelease(Generic[C]):
         self._decision = rules.decide(self._row, staged, released, self._checkpoint, replaces=self._replaces)
         waiting = self._decision.waiting
         for handle in self._releasing.without_table(waiting) if waiting else ():
-            raise self._failures.missing(handle, self._checkpoint, 0)
+            raise self._failures.missing(handle, self._checkpoint, staged=0, moved=0)
         if waiting:
             self._refuse_altered(waiting)
 
@@ -89,7 +89,9 @@ class ShareRelease(Generic[C]):
         for handle in waiting:
             moved = self._releasing.move(handle)
             if moved != handle["rows"]:
-                raise self._failures.missing(handle, self._checkpoint, moved)
+                staged = self._releasing.count(handle)
+                raise self._failures.missing(handle, self._checkpoint, staged=staged, moved=moved)
+            self._releasing.drop(handle)
         rows = sum(handle["rows"] for handle in waiting)
         self._ledger.note_release(self._connection, [handle["id"] for handle in waiting], self._checkpoint, rows)
         self._forget_released()

@@ -86,4 +86,5 @@ class Database:
             if "timed out" in said and "read_timeout" in self.parameters:
                 said += f" (statement_timeout is {self.parameters['read_timeout']:g} s)"
             return failures.unreachable(doing, self.address.redact(f"error {code}, {said}"))
-        return failures.unreachable(doing, told(error)) if self.dialect.is_passing(code) else refused(error)
+        absence = self.dialect.absence(self.address.parameters)
+        return failures.unreachable(doing, absence or told(error)) if self.dialect.is_passing(code) else refused(error)

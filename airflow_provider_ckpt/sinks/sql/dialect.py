@@ -36,6 +36,10 @@ class Dialect(ABC):
         """A connection of the driver."""
 
     @abstractmethod
+    def absence(self, parameters: Mapping[str, Any]) -> str | None:
+        """Return the reason why there is no database at this address; None if the dialect knows of none."""
+
+    @abstractmethod
     def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         """What ``connect`` returns for them, with a limit to how long it may say nothing."""
 

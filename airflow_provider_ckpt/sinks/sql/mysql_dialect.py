@@ -72,6 +72,9 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def connect(self, **parameters: Any) -> Any:
         return pymysql.connect(**parameters)
 
+    def absence(self, parameters: Mapping[str, Any]) -> str | None:
+        return None  # a server may be back in a moment
+
     def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         return connected(connect, parameters)
 

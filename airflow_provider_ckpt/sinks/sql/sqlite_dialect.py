@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -47,6 +48,12 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
 
     def connect(self, **parameters: Any) -> Any:
         return sqlite3.connect(**parameters, factory=RollingBack)
+
+    def absence(self, parameters: Mapping[str, Any]) -> str | None:
+        path = Path(parameters["path"])
+        if path.is_file():
+            return None
+        return f"{path} is no file" if path.exists() else f"there is no file {path}"
 
     def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         return connect(**parameters)
