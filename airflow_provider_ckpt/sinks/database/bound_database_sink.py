@@ -55,8 +55,12 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     # ---- of each database
 
     @abstractmethod
-    def _open(self, doing: str, refused: Callable[[str], Exception]) -> AbstractContextManager[C]:
-        """A transaction. ``refused``: the error for what the server said no to, given what."""
+    def _open(self, doing: str, refused: Callable[[Any], Exception]) -> AbstractContextManager[C]:
+        """A transaction. ``refused``: returns the error for an error of the driver that does not pass."""
+
+    @abstractmethod
+    def _explain(self, error: Any) -> str:
+        """Return the problem that an error of the driver reports, and the advice, without values of rows."""
 
     @abstractmethod
     def _check_schema(self, connection: C) -> None:
@@ -120,9 +124,9 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _refuse_moved(self, row: LedgerRow | None) -> None:
         self._rules.refuse_moved(row, str(self._table), self._settings.mode)
 
-    def _not_made(self, what: str) -> Exception:
+    def _not_made(self, error: Any) -> Exception:
         advice = "Give its user the right to make and drop tables there, or name another staging_schema"
-        return self._failures.mismatch(f"its ledger cannot be made ({what})", advice)
+        return self._failures.mismatch(f"its ledger cannot be made ({self._explain(error)})", advice)
 
     # ---- stage
 
@@ -162,8 +166,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         work = [(sink, sink._with_rows(handles)) for sink, handles in staged]
         at = self
 
-        def refused(what: str) -> Exception:
-            return at._failures.release_refused(checkpoint)(what)
+        def refused(error: Any) -> Exception:
+            return at._failures.release_refused(checkpoint)(at._explain(error))
 
         counts, left = list[dict[str, int]](), list[list[str]]()
         with self._open(f"release checkpoint {checkpoint}", refused) as connection:
@@ -249,7 +253,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                     self._ledger.forget_staged(connection, handle)
 
     def _transaction(self, doing: str) -> AbstractContextManager[C]:
-        return self._open(doing, lambda what: self._failures.rows_refused(f"to {doing}: {what}"))
+        return self._open(doing, lambda error: self._failures.rows_refused(f"to {doing}: {self._explain(error)}"))
 
 
 def _is_dead(attempt: str | None, live_attempts: Collection[str]) -> bool:

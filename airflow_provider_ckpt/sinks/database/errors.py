@@ -31,7 +31,7 @@ class RowsRefusedError(TerminalError):
     """The database refused rows while they were staged. Data: sink, job, table, what."""
 
     template = (
-        "sink {sink!r} of job {job!r}: table {table} does not take rows of this batch ({what}). Nothing of the batch "
+        "sink {sink!r} of job {job!r}: table {table} does not take rows of this batch: {what}. Nothing of the batch "
         "is acknowledged or visible, and none of it is lost. Correct the rows (a function of the job) or the table, "
         "and go on with --resume-failed, or by clearing the task."
     )
@@ -41,20 +41,18 @@ class ReleaseRefusedError(TerminalError):
     """The database refused a release; its transaction was rolled back. Data: sink, job, checkpoint, table, what."""
 
     template = (
-        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {table} ({what}). Nothing "
-        "of it is visible, and its rows stay staged. Correct the cause in the database, and go on with --resume-failed."
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {table}: {what}. Nothing of "
+        "it is visible, and its rows stay staged. Correct the cause in the database, and go on with --resume-failed."
     )
 
 
 class StagedRowsMissingError(TerminalError):
-    """What was staged is not there any more, or not all of it. Data: sink, job, checkpoint, handle, expected, found."""
+    """Fewer rows came to the table than were staged. Data: sink, job, checkpoint, handle, expected, found, cause."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: of batch {handle} {expected} rows "
-        "were staged, and {found} came to the table. Something other than this job deleted them where they were "
-        "staged, the database was restored from an older backup, or a trigger of the table leaves rows out. Nothing of "
-        "the checkpoint was released. Bring them back and go on with --resume-failed, or run the job under another id, "
-        "from its input."
+        "were staged, and {found} came to the table. {cause}, and go on with --resume-failed, or run the job under "
+        "another id, from its input. Nothing of the checkpoint was released."
     )
 
 

@@ -18,6 +18,12 @@ from airflow_provider_ckpt.sinks.database.errors import (
 )
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 
+_LEFT_OUT = "A trigger of table {table} leaves the others out. Change it or drop it"
+_DELETED = (
+    "{staged} are still staged: something other than this job deleted them, or the database was restored from an "
+    "older backup. Bring them back"
+)
+
 
 @dataclass(frozen=True)
 class Failures:
@@ -46,14 +52,17 @@ class Failures:
             sink=self.context.uid, job=self.context.job_id, checkpoint=checkpoint, table=self.table, what=what
         )
 
-    def missing(self, handle: Handle, checkpoint: int, found: int) -> StagedRowsMissingError:
+    def missing(self, handle: Handle, checkpoint: int, *, staged: int, moved: int) -> StagedRowsMissingError:
+        """``staged``: rows in the staging table. ``moved``: rows that came to the target."""
+        is_staged = staged == handle["rows"]
         return StagedRowsMissingError(
             sink=self.context.uid,
             job=self.context.job_id,
             checkpoint=checkpoint,
             handle=handle["id"],
             expected=handle["rows"],
-            found=found,
+            found=moved,
+            cause=_LEFT_OUT.format(table=self.table) if is_staged else _DELETED.format(staged=staged),
         )
 
     def ledger_lost(self, problem: str) -> LedgerLostError:

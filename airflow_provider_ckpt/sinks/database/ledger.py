@@ -70,8 +70,14 @@ class Releasing(Protocol):
     def hold(self) -> None:
         """The target, so that nobody alters it before the end of the transaction."""
 
-    def empty(self) -> None:
-        """The target."""
+    def empty(self) -> bool:
+        """Delete all rows of the target. Return False if it still has rows, because a trigger or a rule keeps them."""
 
     def move(self, handle: Handle) -> int:
         """The rows of the task attempts that count; returns how many there were."""
+
+    def count(self, handle: Handle) -> int:
+        """Return the number of staged rows of the task attempts that count."""
+
+    def drop(self, handle: Handle) -> None:
+        """Drop the staging table, if that does not commit the transaction."""

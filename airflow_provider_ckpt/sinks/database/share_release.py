@@ -15,6 +15,11 @@ REMEMBERED = 100
 """For so many checkpoints more the ledger knows each batch that was released: a process that comes late is told that it
 is done, and not that somebody else releases there."""
 
+_KEPT = (
+    "the table still has rows after the release deleted all of them, because a trigger or a rule of the table keeps "
+    "them or inserts them again. Disable it until this release is done, or drop it"
+)
+
 
 class ShareRelease(Generic[C]):
     """Of the sinks of one transaction first each decides, then those that replace empty their tables, the last one
@@ -48,15 +53,15 @@ class ShareRelease(Generic[C]):
         self._decision = rules.decide(self._row, staged, released, self._checkpoint, replaces=self._replaces)
         waiting = self._decision.waiting
         for handle in self._releasing.without_table(waiting) if waiting else ():
-            raise self._failures.missing(handle, self._checkpoint, 0)
+            raise self._failures.missing(handle, self._checkpoint, staged=0, moved=0)
         if waiting:
             self._refuse_altered(waiting)
 
     def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
         """A database rounds and cuts in silence what comes into a narrower column, and passes rows through a view."""
         self._releasing.hold()
-        for problem, _ in self._problems(waiting):
-            raise self._failures.release_refused(self._checkpoint)(problem)
+        for problem, advice in self._problems(waiting):
+            raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")
 
     def _locked(self) -> LedgerRow | None:
         seen = self._ledger.row(self._connection)
@@ -73,7 +78,8 @@ class ShareRelease(Generic[C]):
         assert self._row is not None
         if self._row.last == 0 and not self._ledger.another_has_released(self._connection):
             self._ledger.supersede(self._connection)
-            self._releasing.empty()
+            if not self._releasing.empty():
+                raise self._failures.release_refused(self._checkpoint)(_KEPT)
 
     def fill(self) -> dict[str, int]:
         """Returns the counts of the release."""
@@ -83,7 +89,9 @@ class ShareRelease(Generic[C]):
         for handle in waiting:
             moved = self._releasing.move(handle)
             if moved != handle["rows"]:
-                raise self._failures.missing(handle, self._checkpoint, moved)
+                staged = self._releasing.count(handle)
+                raise self._failures.missing(handle, self._checkpoint, staged=staged, moved=moved)
+            self._releasing.drop(handle)
         rows = sum(handle["rows"] for handle in waiting)
         self._ledger.note_release(self._connection, [handle["id"] for handle in waiting], self._checkpoint, rows)
         self._forget_released()

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
 from airflow_provider_ckpt.sinks.postgres.database import Database
 from airflow_provider_ckpt.sinks.postgres.ledger import PostgresLedger
 from airflow_provider_ckpt.sinks.postgres.names import staging_table
+from airflow_provider_ckpt.sinks.postgres.refusals import explain
 from airflow_provider_ckpt.sinks.postgres.releasing import PostgresReleasing
 from airflow_provider_ckpt.sinks.postgres.rights import lacking_on_ledger, lacking_on_schema
 from airflow_provider_ckpt.sinks.postgres.staging import copy_rows, create_staging, create_target, own_columns
@@ -42,8 +43,11 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         failures = Failures(context, str(settings.table), f"{settings.schema}.ledger")
         super().__init__(settings, context, ledger, failures)
 
-    def _open(self, doing: str, refused: Callable[[str], Exception]) -> AbstractContextManager[Connection]:
+    def _open(self, doing: str, refused: Callable[[Any], Exception]) -> AbstractContextManager[Connection]:
         return self._database.transaction(doing, self._failures, refused)
+
+    def _explain(self, error: Any) -> str:
+        return explain(error, self._table, self._database.read_catalog)
 
     # ---- before
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -13,6 +13,7 @@ from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.postgres.address import Address
 from airflow_provider_ckpt.sinks.postgres.copying import Patience
+from airflow_provider_ckpt.sinks.postgres.refusals import codes
 
 OLDEST = 140000
 _PASSING = ("08", "40", "53", "55", "57", "58", "25", "XX")
@@ -34,18 +35,6 @@ Connect = Callable[..., "psycopg.Connection[Any]"]
 def is_passing(sqlstate: str | None) -> bool:
     """None: there was no answer."""
     return sqlstate is None or sqlstate[:2] in _PASSING
-
-
-def told(error: psycopg.Error) -> str:
-    """By its SQLSTATE, its name and the constraint: messages and details hold values of rows."""
-    parts = [f"SQLSTATE {error.sqlstate}", type(error).__name__]
-    for name in ("constraint_name", "column_name"):
-        value = getattr(error.diag, name)
-        if value:
-            parts.append(f"{name.partition('_')[0]} {value}")
-    if (error.sqlstate or "").startswith("42") and error.diag.message_primary:  # of names, not of values
-        parts.append(error.diag.message_primary)
-    return ", ".join(parts)
 
 
 _DEAD = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 6, "tcp_user_timeout": 120_000}
@@ -81,11 +70,14 @@ class Database:
 
     @contextmanager
     def transaction(
-        self, doing: str, failures: Failures, refused: Callable[[str], Exception]
+        self, doing: str, failures: Failures, refused: Callable[[Any], Exception]
     ) -> Iterator[psycopg.Connection[Any]]:
-        """Commits at the end of the block, and undoes it if that raises. ``refused``: the error for what the server
-        said no to, given what. Raises DatabaseUnreachableError for what may pass: whether a commit whose reply was lost
-        is there, the next look at the ledger tells."""
+        """Commit at the end of the block, and roll back if it raises.
+
+        ``refused``: returns the error for an error of psycopg that does not pass. Raises DatabaseUnreachableError for
+        errors that may pass. If the reply to a commit was lost, the next reader of the ledger finds out whether it
+        happened.
+        """
         try:
             connection = self._connect(**self.parameters("ckpt"), prepare_threshold=None)
             with closing(connection), Patience(connection, self.patience) as server:  # what is not committed is undone
@@ -103,6 +95,13 @@ class Database:
             return
         raise failure from None  # the error of psycopg holds values of rows
 
+    def read_catalog(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query in a connection of its own, and none if that fails."""
+        with suppress(psycopg.Error), closing(self._connect(**self.parameters("ckpt"))) as connection:
+            with Patience(connection, self.patience) as server, server.answered():
+                return connection.execute(statement.encode(), values).fetchall()
+        return []
+
     def parameters(self, name: str) -> dict[str, Any]:
         """Of a connection; ``name``: by which ``pg_stat_activity`` shows it."""
         # in another encoding of texts, which the URL or the environment may name, they would be read as other texts
@@ -116,10 +115,10 @@ class Database:
             raise failures.unfit(problem)
 
     def _failure(
-        self, error: psycopg.Error, doing: str, failures: Failures, refused: Callable[[str], Exception]
+        self, error: psycopg.Error, doing: str, failures: Failures, refused: Callable[[Any], Exception]
     ) -> Exception:
         if error.sqlstate is not None:
-            return failures.unreachable(doing, told(error)) if is_passing(error.sqlstate) else refused(told(error))
+            return failures.unreachable(doing, codes(error)) if is_passing(error.sqlstate) else refused(error)
         if isinstance(error, errors.OperationalError | errors.InterfaceError):  # nobody answered, or not to the end
             return failures.unreachable(doing, self.address.redact(str(error) or type(error).__name__))
-        return refused(told(error))
+        return refused(error)

@@ -45,16 +45,33 @@ class PostgresReleasing:
     def hold(self) -> None:
         self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 0").format(self._target))
 
-    def empty(self) -> None:
+    def empty(self) -> bool:
         """Not by TRUNCATE: a query that began before would find no rows."""
+        if self._delete():
+            return True
+        # another client may have inserted rows since the DELETE began; this lock excludes other writers
+        self.connection.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(self._target))
+        return self._delete()
+
+    def _delete(self) -> bool:
+        """Return True if no row is left."""
         self.connection.execute(sql.SQL("DELETE FROM {}").format(self._target))
+        left = self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(self._target))
+        return left.rowcount == 0
 
     def move(self, handle: Handle) -> int:
-        """The rows of the task attempts that count, and drop the table; returns how many there were."""
-        staging = sql.Identifier(self.schema, handle["staged"])
-        moved = self._upsert(handle, staging) if self.mode == "upsert" else self._insert(handle, staging)
-        self.connection.execute(sql.SQL("DROP TABLE {}").format(staging))
-        return moved
+        """The rows of the task attempts that count; returns how many there were."""
+        staging = self._staging(handle)
+        return self._upsert(handle, staging) if self.mode == "upsert" else self._insert(handle, staging)
+
+    def count(self, handle: Handle) -> int:
+        return self._counted(sql.SQL("count(*)"), handle, self._staging(handle))
+
+    def drop(self, handle: Handle) -> None:
+        self.connection.execute(sql.SQL("DROP TABLE {}").format(self._staging(handle)))
+
+    def _staging(self, handle: Handle) -> sql.Identifier:
+        return sql.Identifier(self.schema, handle["staged"])
 
     def _insert(self, handle: Handle, staging: sql.Identifier) -> int:
         statement = sql.SQL("INSERT INTO {} ({columns}) SELECT {columns} FROM {} WHERE {} = ANY({})").format(
@@ -85,7 +102,7 @@ class PostgresReleasing:
             action=sql.SQL("UPDATE SET {}").format(changed) if others or leaves_out else sql.SQL("NOTHING"),
         )
         came = self.connection.execute(statement).rowcount
-        staged = self._counted(sql.SQL("count(*)"), handle, staging)
+        staged = self.count(handle)
         if not leaves_out:
             return staged
         keys = sql.SQL("count(DISTINCT ({}))").format(_names(self.key))

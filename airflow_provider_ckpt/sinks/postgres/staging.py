@@ -14,6 +14,7 @@ from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import SETTLE, Database, is_passing
 from airflow_provider_ckpt.sinks.postgres.known_rows import known_rows
+from airflow_provider_ckpt.sinks.postgres.refusals import meaning
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable
 from airflow_provider_ckpt.sinks.postgres.type_fit import as_written, as_written_in_binary, made_for
 from airflow_provider_ckpt.sinks.sink import StageRequest
@@ -88,7 +89,8 @@ def copy_rows(
     failed = [one["error"] for one in answers if "error" in one]
     for error in failed:
         if not is_passing(error["sqlstate"]):
-            raise failures.rows_refused(_told(error))
+            found = meaning(error["sqlstate"])
+            raise failures.rows_refused(_told(error) if found is None else f"{found[0]} ({_told(error)})")
     for error in failed:
         raise failures.unreachable("stage a batch from an executor", _told(error))
     return answers

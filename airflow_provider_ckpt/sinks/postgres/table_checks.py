@@ -36,9 +36,21 @@ def problems(columns: Columns, table: TargetTable, mode: str, key: Collection[st
     lacking = [one for one in rights_needed(mode) if one not in table.may]
     if lacking:
         yield f"the user of the connection lacks {', '.join(lacking)} on it", f"GRANT {', '.join(lacking)}"
+    yield from _rule_problems(table, mode)
     yield from column_problems(columns, table.columns, fits, "PostgreSQL")
     if mode == "upsert":
         yield from _key_problems(table, key)
+
+
+def _rule_problems(table: TargetTable, mode: str) -> Iterator[Problem]:
+    for rule in table.rules:
+        drop = f"DROP RULE {rule.name}, and use a trigger instead"
+        if mode == "upsert" and rule.event != "DELETE":
+            yield f"PostgreSQL refuses an upsert, because the table has the rule {rule.name} on {rule.event}", drop
+        elif rule.is_instead and rule.event == "INSERT":
+            yield f"its rule {rule.name} (ON INSERT DO INSTEAD) keeps rows out of the table", drop
+        elif rule.is_instead and rule.event == "DELETE" and mode == "replace":
+            yield f"its rule {rule.name} (ON DELETE DO INSTEAD) keeps the rows that are to be replaced", drop
 
 
 def _key_problems(table: TargetTable, key: Collection[str]) -> Iterator[Problem]:

@@ -64,6 +64,22 @@ that is checked at the end of the transaction, and not by one whose collation ta
 column's, by which the rows of a batch are told apart; to all deterministic ones the same are the same bytes. Both
 arrays count from 0."""
 
+_RULES = """
+SELECT rulename::text, CASE ev_type WHEN '2' THEN 'UPDATE' WHEN '3' THEN 'INSERT' ELSE 'DELETE' END, is_instead
+FROM pg_catalog.pg_rewrite
+WHERE ev_class = %s AND ev_type IN ('2', '3', '4') AND (ev_enabled IN ('O', 'A') OR ev_type = '2') ORDER BY rulename
+"""
+"""A disabled rule on UPDATE counts, too, because PostgreSQL refuses ON CONFLICT for it."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Rule of a table. ``event``: INSERT, UPDATE or DELETE. ``is_instead``: it acts instead of the statement."""
+
+    name: str
+    event: str
+    is_instead: bool
+
 
 @dataclass(frozen=True)
 class TargetTable:
@@ -78,6 +94,7 @@ class TargetTable:
     may: frozenset[str]
     columns: dict[str, TargetColumn]
     keys: frozenset[frozenset[str]]
+    rules: tuple[Rule, ...] = ()
 
 
 def types_of(connection: psycopg.Connection[Any], name: TableName) -> dict[str, str]:
@@ -100,4 +117,5 @@ def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTa
         (keys if is_fit else unfit).add(frozenset(names))
     rights = ("SELECT", "INSERT", "UPDATE", "DELETE")
     allowed = frozenset(one for one, is_allowed in zip(rights, may, strict=True) if is_allowed)
-    return TargetTable(kind, hides_rows, is_logged, is_elsewhere, allowed, columns, frozenset(keys - unfit))
+    rules = tuple(Rule(*row) for row in connection.execute(_RULES, (oid,)))
+    return TargetTable(kind, hides_rows, is_logged, is_elsewhere, allowed, columns, frozenset(keys - unfit), rules)

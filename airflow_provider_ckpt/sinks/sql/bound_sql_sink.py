@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, MetaData, Table
 from sqlalchemy.schema import CreateTable, DropTable
@@ -16,7 +17,7 @@ from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem, rights_needed
-from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
+from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput, StageRequest
 from airflow_provider_ckpt.sinks.sql.database import Database
 from airflow_provider_ckpt.sinks.sql.ledger import SqlLedger
 from airflow_provider_ckpt.sinks.sql.names import staging_table
@@ -24,10 +25,17 @@ from airflow_provider_ckpt.sinks.sql.releasing import SqlReleasing
 from airflow_provider_ckpt.sinks.sql.staging import create_target, insert_rows, staging_table_of
 from airflow_provider_ckpt.sinks.sql.table_checks import problems
 from airflow_provider_ckpt.sinks.sql.tables import known_table, named
-from airflow_provider_ckpt.sinks.sql.target_table import SqlTable
+from airflow_provider_ckpt.sinks.sql.target_table import SqlTable, TriggerWrites
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
+_UNKNOWN_WRITES = (
+    "sink %r of job %r: the user of the connection may not see which tables the triggers of table %s write to (%s). If "
+    "one of these has an engine without transactions (MyISAM, Aria, MEMORY), a release that is tried again writes rows "
+    "there twice. GRANT TRIGGER on the table and SELECT on those tables, and the sink checks it"
+)
 
 
 class BoundSqlSink(BoundDatabaseSink[Connection]):
@@ -45,8 +53,11 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         failures = Failures(context, str(table), f"{settings.schema}.ckpt_ledger")
         super().__init__(settings, context, self._sql_ledger, failures)
 
-    def _open(self, doing: str, refused: Callable[[str], Exception]) -> AbstractContextManager[Connection]:
+    def _open(self, doing: str, refused: Callable[[Any], Exception]) -> AbstractContextManager[Connection]:
         return self._database.transaction(doing, self._failures, refused)
+
+    def _explain(self, error: Any) -> str:
+        return self._dialect.explain(error, self._table, self._settings.key, self._database.read_catalog)
 
     # ---- before
 
@@ -97,12 +108,26 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         return None if table is None else self._problems_of(connection, columns, table)
 
     def _problems_of(self, connection: Connection, columns: Columns, table: SqlTable) -> Iterable[Problem]:
-        yield from problems(columns, table, self._dialect.fits, self._settings.key, self._dialect.name)
+        yield from problems(columns, table, self._dialect, self._settings.key)
+        yield from self._trigger_writes(connection).problems()
         names = [name for name, _ in columns]
         target, needed = known_table(self._table, names), rights_needed(self._settings.mode)
         lacking = ", ".join(self._dialect.lacking_rights(connection, target, names, needed))
         if lacking:
             yield f"the user of the connection lacks {lacking} on it", f"GRANT {lacking}"
+
+    def _trigger_writes(self, connection: Connection) -> TriggerWrites:
+        return self._dialect.trigger_writes(connection, self._table, rights_needed(self._settings.mode))
+
+    def check_rows(self, given: SinkInput) -> None:
+        absence = self._dialect.absence(self._database.address.parameters)
+        if absence is not None:
+            raise self._failures.unfit(f"{absence}, and the sink makes none. Correct its path, or make an empty file")
+        super().check_rows(given)
+        with self._transaction("read its triggers") as connection:
+            unknown = ", ".join(self._trigger_writes(connection).unknown)
+        if unknown:
+            log.warning(_UNKNOWN_WRITES, self._context.uid, self._context.job_id, self._table, unknown)
 
     # ---- stage
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import Connection, TextClause, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
@@ -45,10 +45,13 @@ class Database:
         return connection
 
     @contextmanager
-    def transaction(self, doing: str, failures: Failures, refused: Callable[[str], Exception]) -> Iterator[Connection]:
-        """Commits at the end of the block, and undoes it if that raises. ``refused``: the error for what the server
-        said no to, given what. Raises DatabaseUnreachableError for what may pass: whether a commit whose reply was lost
-        is there, the next look at the ledger tells."""
+    def transaction(self, doing: str, failures: Failures, refused: Callable[[Any], Exception]) -> Iterator[Connection]:
+        """Commit at the end of the block, and roll back if it raises.
+
+        ``refused``: returns the error for a driver's error that does not pass. Raises DatabaseUnreachableError for
+        errors that may pass. If the reply to a commit was lost, the next reader of the ledger finds out whether it
+        happened.
+        """
         try:
             with self._engine.connect() as connection:  # what is not committed is undone
                 yield connection
@@ -70,11 +73,18 @@ class Database:
         with self._engine.connect() as other:
             yield other
 
-    def _failure(self, error: Any, doing: str, failures: Failures, refused: Callable[[str], Exception]) -> Exception:
+    def read_catalog(self, statement: TextClause, values: Mapping[str, Any]) -> list[Any]:
+        """Return the rows of a query in a connection of its own, and none if that fails."""
+        with suppress(DBAPIError), self._engine.connect() as connection:
+            return list(connection.execute(statement, values))
+        return []
+
+    def _failure(self, error: Any, doing: str, failures: Failures, refused: Callable[[Any], Exception]) -> Exception:
         code = code_of(error)
         if code == 0 or 2000 <= code < 2100:  # nobody answered, or not to the end: no values are in that
             said = " ".join(map(str, error.args[1:])) or type(error).__name__
             if "timed out" in said and "read_timeout" in self.parameters:
                 said += f" (statement_timeout is {self.parameters['read_timeout']:g} s)"
             return failures.unreachable(doing, self.address.redact(f"error {code}, {said}"))
-        return failures.unreachable(doing, told(error)) if self.dialect.is_passing(code) else refused(told(error))
+        absence = self.dialect.absence(self.address.parameters)
+        return failures.unreachable(doing, absence or told(error)) if self.dialect.is_passing(code) else refused(error)

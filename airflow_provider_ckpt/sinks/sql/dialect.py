@@ -6,21 +6,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, Table
+from sqlalchemy import ColumnElement, Connection, Engine, Table, TextClause
 from sqlalchemy.sql.dml import Insert
 
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
-from airflow_provider_ckpt.sinks.sql.target_table import SqlTable
+from airflow_provider_ckpt.sinks.sql.target_table import SqlTable, TriggerWrites
 
 
 class Dialect(ABC):
     """``name``: for people. ``url``: by which SQLAlchemy knows it. ``ddl_commits``: a CREATE or DROP commits what its
-    transaction has done."""
+    transaction has done. ``triggers_skip_rows``: a trigger can skip a row that is inserted, updated or deleted, without
+    an error. ``names_key``: an upsert names the unique index that it goes by, and any other index refuses rows."""
 
     name: str
     url: str
     ddl_commits: bool
+    triggers_skip_rows: bool
+    names_key: bool
 
     # ---- sessions
 
@@ -31,6 +34,10 @@ class Dialect(ABC):
     @abstractmethod
     def connect(self, **parameters: Any) -> Any:
         """A connection of the driver."""
+
+    @abstractmethod
+    def absence(self, parameters: Mapping[str, Any]) -> str | None:
+        """Return the reason why there is no database at this address; None if the dialect knows of none."""
 
     @abstractmethod
     def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
@@ -47,6 +54,19 @@ class Dialect(ABC):
     @abstractmethod
     def is_passing(self, code: int) -> bool:
         """Whether trying again may help; by ``inserting.code_of``."""
+
+    @abstractmethod
+    def explain(
+        self,
+        error: Any,
+        table: TableName,
+        key: Collection[str],
+        read: Callable[[TextClause, Mapping[str, Any]], list[Any]],
+    ) -> str:
+        """Return the problem that an error reports, and the advice, without values of rows.
+
+        ``error``: of the driver. ``key``: of an upsert, else empty. ``read``: reads the catalog.
+        """
 
     # ---- the server, and its catalog
 
@@ -85,6 +105,10 @@ class Dialect(ABC):
         """Whether the table has a trigger that can pass over a row that is inserted, without an error."""
 
     @abstractmethod
+    def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
+        """Read the tables that its triggers of these events (INSERT, UPDATE, DELETE) write to."""
+
+    @abstractmethod
     def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
         """Whether a constraint of the table leaves out what meets it, or puts it in the place of what is there."""
 
@@ -119,8 +143,9 @@ class Dialect(ABC):
         """Does nothing if its key is there."""
 
     @abstractmethod
-    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
-        """``rows``: a SELECT with each key once."""
+    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str], guard: str | None) -> Insert:
+        """``rows``: a SELECT with each key once. ``guard``: a column of the key that cannot be set to NULL; None if
+        there is none, or if the dialect ``names_key``."""
 
     @abstractmethod
     def insert_text(self, table: Table) -> str:

@@ -308,9 +308,13 @@ def told(error: Any) -> str:
     """What is wrong, by number and names: MySQL's messages hold values of rows. SQLite's hold names only."""
     if type(error).__module__.startswith("sqlite3"):
         return f"{type(error).__name__}: {error}"
-    code, message = code_of(error), str(error.args[1]) if len(error.args) > 1 else ""
+    code, name = code_of(error), name_in(error)
     if code in _OF_NAMES:
-        return f"error {code}, {message}"
-    found = _NAMES.fullmatch(message)
-    name = None if found is None else next((one for one in found.groups() if one), None)
+        return f"error {code}, {error.args[1]}"
     return f"error {code}, {type(error).__name__}" + (f", {name}" if name else "")
+
+
+def name_in(error: Any) -> str:
+    """Return the column, key or constraint that a message of MySQL names; empty if it names none."""
+    found = _NAMES.fullmatch(str(error.args[1])) if len(error.args) > 1 else None
+    return "" if found is None else next((one for one in found.groups() if one), "")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pymysql
-from sqlalchemy import Connection, Engine, Executable, Table, delete, false, select, text, update
+from sqlalchemy import Connection, Engine, Executable, Table, and_, case, delete, false, null, select, text, update
 from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import DropTable
@@ -17,8 +17,11 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import NO_TLS, code_of, connected
 from airflow_provider_ckpt.sinks.sql.mysql_catalog import MySQLCatalog
+from airflow_provider_ckpt.sinks.sql.mysql_refusals import Read, explain
+from airflow_provider_ckpt.sinks.sql.mysql_triggers import read_trigger_writes
 from airflow_provider_ckpt.sinks.sql.mysql_types import fits, made_for
 from airflow_provider_ckpt.sinks.sql.tables import known_table
+from airflow_provider_ckpt.sinks.sql.target_table import TriggerWrites
 
 _MODE = (
     "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
@@ -55,6 +58,8 @@ class MySQLDialect(MySQLCatalog, Dialect):
     name = "MySQL"
     url = "mysql+pymysql://"
     ddl_commits = True
+    triggers_skip_rows = False
+    names_key = False
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         given = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
@@ -66,6 +71,9 @@ class MySQLDialect(MySQLCatalog, Dialect):
 
     def connect(self, **parameters: Any) -> Any:
         return pymysql.connect(**parameters)
+
+    def absence(self, parameters: Mapping[str, Any]) -> str | None:
+        return None  # a server may be back in a moment
 
     def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         return connected(connect, parameters)
@@ -79,9 +87,15 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def is_passing(self, code: int) -> bool:
         return code in _PASSING
 
+    def explain(self, error: Any, table: TableName, key: Collection[str], read: Read) -> str:
+        return explain(error, table, key, read)
+
     def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
         """A trigger can change a row and refuse it, and no more."""
         return False
+
+    def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
+        return read_trigger_writes(connection, name, events)
 
     def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
         return False
@@ -135,10 +149,15 @@ class MySQLDialect(MySQLCatalog, Dialect):
         [first, *_] = table.primary_key.columns
         return mysql.insert(table).values(values).on_duplicate_key_update({first.name: first})
 
-    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
+    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str], guard: str | None) -> Insert:
+        """ON DUPLICATE KEY goes by each unique index. Where a row of another key would be replaced, ``guard`` becomes
+        NULL, which strict mode refuses."""
         insert = mysql.insert(table).from_select(list(columns), rows)
         # the key stays as it is: said, as a TIMESTAMP that says ON UPDATE would get the current time
-        changed = {name: table.c[name] if name in key else insert.inserted[name] for name in columns}
+        changed: dict[str, Any] = {name: table.c[name] if name in key else insert.inserted[name] for name in columns}
+        if guard is not None:
+            is_same = and_(*(table.c[name] == insert.inserted[name] for name in key))
+            changed[guard] = case((is_same, table.c[guard]), else_=null())
         return insert.on_duplicate_key_update(changed)
 
     def insert_text(self, table: Table) -> str:

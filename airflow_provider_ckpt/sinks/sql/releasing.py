@@ -33,18 +33,30 @@ class SqlReleasing:
     def hold(self) -> None:
         self.connection.execute(select(literal(1)).select_from(known_table(self.settings.table, [])).limit(0))
 
-    def empty(self) -> None:
+    def empty(self) -> bool:
         """Not by TRUNCATE, which commits."""
-        self.connection.execute(delete(known_table(self.settings.table, [])))
+        target = known_table(self.settings.table, [])
+        self.connection.execute(delete(target))
+        if not self.dialect.triggers_skip_rows:
+            return True
+        return self.connection.execute(select(literal(1)).select_from(target).limit(1)).first() is None
 
     def move(self, handle: Handle) -> int:
-        """The table stays: a DROP would commit."""
-        staging = known_table(TableName(self.settings.schema, handle["staged"]), [*handle["columns"], PART, ROW])
+        staging = self._staging(handle)
         if self.settings.mode == "upsert":
             return self._upsert(handle, staging)
         target = known_table(self.settings.table, handle["columns"])
         rows = select(*(staging.c[name] for name in handle["columns"])).where(staging.c[PART].in_(handle["parts"]))
         return self._came(self.dialect.insert(target).from_select(handle["columns"], rows))
+
+    def count(self, handle: Handle) -> int:
+        return self._counted(_parts_of(self._staging(handle), handle))
+
+    def drop(self, handle: Handle) -> None:
+        """Do nothing, because a DROP would commit. The sink drops the table after the release."""
+
+    def _staging(self, handle: Handle) -> Table:
+        return known_table(TableName(self.settings.schema, handle["staged"]), [*handle["columns"], PART, ROW])
 
     def _came(self, insert: Insert) -> int:
         if self.dialect.passes_over_conflicts(self.connection, self.settings.table):
@@ -58,8 +70,8 @@ class SqlReleasing:
         target = known_table(table, handle["columns"])
         key = self.dialect.compared_key(self.connection, table, staging, names)
         newest = _newest(staging, handle, key)
-        came = self._came(self.dialect.upsert(target, handle["columns"], newest, names))
-        staged = select(staging.c[PART]).where(staging.c[PART].in_(handle["parts"]))
+        came = self._came(self.dialect.upsert(target, handle["columns"], newest, names, _guard(handle, names)))
+        staged = _parts_of(staging, handle)
         found = self._counted(staged)
         if not self.dialect.may_leave_rows_out(self.connection, table):
             return found
@@ -71,6 +83,16 @@ class SqlReleasing:
 
     def _counted(self, rows: Select[Any]) -> int:
         return int(self.connection.execute(select(func.count()).select_from(rows.subquery())).scalar_one())
+
+
+def _parts_of(staging: Table, handle: Handle) -> Select[Any]:
+    return select(staging.c[PART]).where(staging.c[PART].in_(handle["parts"]))
+
+
+def _guard(handle: Handle, key: Sequence[str]) -> str | None:
+    """Return the first column of the key that is no TIMESTAMP: MariaDB makes the current time of a NULL there."""
+    types = dict(zip(handle["columns"], handle.get("types", ()), strict=False))
+    return next((name for name in key if types.get(name, "timestamp") != "timestamp"), None)
 
 
 def _newest(staging: Table, handle: Handle, key: Sequence[ColumnElement[Any]]) -> Select[Any]:

@@ -82,12 +82,12 @@ class SQLiteCatalog:
 def _uniques(connection: Connection, table: str, rowid: list[str]) -> dict[str, frozenset[str]]:
     uniques = {"PRIMARY KEY": frozenset(rowid)} if rowid else {}
     compared: dict[frozenset[str], dict[str, str]] = {}
+    unfit = set[frozenset[str]]()
     for index, collations in _indexes(connection, table).items():
-        names = frozenset(collations)
-        # of two that compare in different ways one is by another key
-        is_same = compared.setdefault(names, collations) == collations
-        uniques[index] = names if is_same else frozenset()
-    return uniques
+        uniques[index] = names = frozenset(collations)
+        if compared.setdefault(names, collations) != collations:
+            unfit.add(names)  # one of the two takes other texts as one key, and ON CONFLICT may go by either
+    return {index: frozenset() if names in unfit else names for index, names in uniques.items()}
 
 
 def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:

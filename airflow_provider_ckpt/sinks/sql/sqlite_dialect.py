@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,8 +15,10 @@ from sqlalchemy.sql.dml import Insert
 
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
+from airflow_provider_ckpt.sinks.sql.inserting import told
 from airflow_provider_ckpt.sinks.sql.sqlite_catalog import SQLiteCatalog
 from airflow_provider_ckpt.sinks.sql.sqlite_types import fits, made_for
+from airflow_provider_ckpt.sinks.sql.target_table import TriggerWrites
 
 _BUSY = 30.0
 """Seconds that a session waits for others: it is one who writes at a time."""
@@ -35,6 +38,8 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     name = "SQLite"
     url = "sqlite://"
     ddl_commits = False
+    triggers_skip_rows = True
+    names_key = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Not made if it is not there: a file that is gone is no empty database. Transactions begin as we say."""
@@ -43,6 +48,12 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
 
     def connect(self, **parameters: Any) -> Any:
         return sqlite3.connect(**parameters, factory=RollingBack)
+
+    def absence(self, parameters: Mapping[str, Any]) -> str | None:
+        path = Path(parameters["path"])
+        if path.is_file():
+            return None
+        return f"{path} is no file" if path.exists() else f"there is no file {path}"
 
     def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         return connect(**parameters)
@@ -56,6 +67,14 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
 
     def is_passing(self, code: int) -> bool:
         return code == 5
+
+    def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
+        """A trigger writes to tables of its own file, and a transaction is of the whole file."""
+        return TriggerWrites()
+
+    def explain(self, error: Any, table: TableName, key: Collection[str], read: Any) -> str:
+        """SQLite's messages hold names and texts of triggers, and no values."""
+        return told(error)
 
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
@@ -87,7 +106,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         places = ", ".join("?" for _ in table.columns)
         return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES ({places})"
 
-    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str]) -> Insert:
+    def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str], guard: str | None) -> Insert:
         insert = sqlite.insert(table).from_select(list(columns), rows)
         changed = {name: insert.excluded[name] for name in columns if name not in key}
         if not changed:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
 
 from airflow_provider_ckpt.sinks.database.table_checks import (
     Columns,
@@ -11,23 +10,24 @@ from airflow_provider_ckpt.sinks.database.table_checks import (
     column_problems,
     nullable_key_problems,
 )
+from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.target_table import SqlTable
 
 _WHOLE_UNICODE = ("utf8mb4", "utf16", "utf16le", "utf32")
 
 
-def problems(
-    columns: Columns, table: SqlTable, fits: Callable[[Any, str], bool], key: Collection[str], database: str
-) -> Iterator[Problem]:
+def problems(columns: Columns, table: SqlTable, dialect: Dialect, key: Collection[str]) -> Iterator[Problem]:
     """The gravest first. ``key``: of an upsert, else empty."""
     if table.refusal is not None:
         yield table.refusal, "Name a table that keeps rows"
         return
-    yield from column_problems(columns, table.columns, fits, database)
+    yield from column_problems(columns, table.columns, dialect.fits, dialect.name)
     yield from _charset_problems(columns, table)
     if key:
         yield from nullable_key_problems(key, table.columns, "Make column {name} NOT NULL")
         yield from _key_problems(table, frozenset(key))
+        if not dialect.names_key:
+            yield from _guard_problems(table, frozenset(key))
 
 
 def _charset_problems(columns: Columns, table: SqlTable) -> Iterator[Problem]:
@@ -42,12 +42,19 @@ def _key_problems(table: SqlTable, key: frozenset[str]) -> Iterator[Problem]:
     shown_key = ", ".join(sorted(key))
     if key not in table.uniques.values():
         yield (
-            f"it has no unique index on ({shown_key}): not on a part of these columns, not on more, not for some rows",
+            f"it has no unique index on ({shown_key}): not on a part of these columns, not on more, not for some rows, "
+            "not two that compare in different ways",
             f"ALTER TABLE … ADD PRIMARY KEY ({shown_key}), or make a unique index on it",
         )
-    for name, found in table.uniques.items():
-        if found != key:
-            yield (
-                f"it has another unique index, {name}: a row that meets that one would replace a row of another key",
-                "Drop it, or make it an index that is not unique",
-            )
+
+
+def _guard_problems(table: SqlTable, key: frozenset[str]) -> Iterator[Problem]:
+    """Yield a problem if an upsert could replace a row of another key: only a column that is no TIMESTAMP guards it."""
+    others = [name for name, found in table.uniques.items() if found != key]
+    kinds = [table.columns[name].type for name in key if name in table.columns]
+    if others and all(kind.startswith("timestamp") for kind in kinds):
+        problem = (
+            f"its key has only TIMESTAMP columns, and it has another unique index, {others[0]}: a row that meets that "
+            "one would replace a row of another key"
+        )
+        yield problem, "Add another column to the key, or drop that index"

@@ -221,7 +221,7 @@ def test_staged_rows_that_somebody_has_deleted_are_missed_by_number(world: World
     sink = world.table().new()
     whole, broken = staged(sink, 1), staged(sink, 2)
     world.run(f'DELETE FROM "{world.staging}".{broken["staged"]} WHERE id = 20')
-    with pytest.raises(StagedRowsMissingError, match="2 rows were staged, and 1 came to the table"):
+    with pytest.raises(StagedRowsMissingError, match=r"1 came to the table\. 1 are still staged: something other"):
         sink.release([whole, broken], 1)
     assert (world.rows(), sink.last_released()) == ([], 0)
 
@@ -243,7 +243,7 @@ def test_rows_that_a_trigger_leaves_out_fail_the_release(world: World, mode: dic
     world.run(f"CREATE {trigger}")
     first, second = staged(sink, 1), staged(sink, 2)
     assert sink.release([first], 1) == {"rows": 2}
-    with pytest.raises(StagedRowsMissingError, match="2 rows were staged, and 1 came to the table"):
+    with pytest.raises(StagedRowsMissingError, match=r"1 came to the table\. A trigger of table .* leaves the others"):
         sink.release([second], 2)
     assert (world.rows(), sink.last_released()) == (rows_of(1), 1)
     world.run(f'DROP TRIGGER picky ON "{schema}".{on}')

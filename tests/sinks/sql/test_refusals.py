@@ -14,6 +14,7 @@ import pytest
 
 from airflow_provider_ckpt.sinks.database.errors import (
     DatabaseUnfitError,
+    DatabaseUnreachableError,
     ReleaseRefusedError,
     RowsRefusedError,
     TableMismatchError,
@@ -58,7 +59,6 @@ def refused(sink: BoundSqlSink, rows: Rows) -> str:
         ("id int, city text", UPSERT, "column 'id' of its key may be NULL"),
         ("id int NOT NULL, city text", UPSERT, "it has no unique index on (id)"),
         ("id int NOT NULL, city varchar(9) NOT NULL, UNIQUE (id, city)", UPSERT, "it has no unique index on (id)"),
-        ("id int NOT NULL PRIMARY KEY, city varchar(9), UNIQUE (city)", UPSERT, "it has another unique index, "),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
@@ -224,9 +224,22 @@ def test_a_file_is_no_place_for_a_cluster(lite: SQLiteWorld) -> None:
 def test_a_file_that_is_gone_is_no_empty_database(lite: SQLiteWorld) -> None:
     sink = lite.table().new()
     lite.path.unlink()
-    with pytest.raises(Exception, match="unable to open database file"):
+    with pytest.raises(DatabaseUnreachableError, match=f"there is no file {lite.path}"):
         sink.last_released()
     assert not lite.path.exists()
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_job_does_not_start_without_its_file(lite: SQLiteWorld, create: bool) -> None:
+    lite.path.unlink()
+    with pytest.raises(DatabaseUnfitError, match=f"there is no file {lite.path}, and the sink makes none.*empty file"):
+        check(lite, create=create)
+    lite.path.mkdir()
+    with pytest.raises(DatabaseUnfitError, match=f"{lite.path} is no file"):
+        check(lite, create=create)
+    lite.path.rmdir()
+    lite.path.touch()
+    check(lite, create=True)
 
 
 # ---- while a batch is staged

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import StagedRowsMissingError
+from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError, StagedRowsMissingError
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.sinks.sql.sqlite_words import leaves_rows_out, passes_over_conflicts
 from tests.sinks.databases import rows_of, stage
@@ -24,7 +24,10 @@ def test_rows_that_a_trigger_leaves_out_fail_the_release(lite: SQLiteWorld, mode
     lite.run(PICKY)
     first, second = staged(sink, 1), staged(sink, 2)
     assert sink.release([first], 1) == {"rows": 2}
-    with pytest.raises(StagedRowsMissingError, match=r"2 rows were staged, and 1 came to the table.*a trigger"):
+    with pytest.raises(
+        StagedRowsMissingError,
+        match=r"2 rows were staged, and 1 came to the table. A trigger of table main.orders leaves",
+    ):
         sink.release([second], 2)
     assert (lite.rows(), sink.last_released(), lite.staged()) == (rows_of(1), 1, [second["id"]])
     lite.run("DROP TRIGGER picky")
@@ -86,6 +89,35 @@ def test_a_trigger_may_say_what_becomes_of_its_own_rows(lite: SQLiteWorld, mode:
     assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
     assert lite.rows() == rows_of(1)
     assert lite.rows("cities") == [("city 10", 0 if how == "IGNORE" else 10), ("city 11", 11)]
+
+
+KEEPING = {
+    "keeps each row": "BEFORE DELETE ON orders BEGIN SELECT RAISE(IGNORE); END",
+    "keeps one row": "BEFORE DELETE ON orders WHEN OLD.id = 8 BEGIN SELECT RAISE(IGNORE); END",
+    "inserts rows again": "AFTER DELETE ON orders BEGIN INSERT INTO orders VALUES (OLD.id, OLD.city); END",
+}
+
+
+@pytest.mark.parametrize("how", KEEPING)
+def test_old_rows_that_a_trigger_keeps_fail_the_release_that_replaces_them(lite: SQLiteWorld, how: str) -> None:
+    sink, old = lite.table().new(mode="replace"), [(7, "old"), (8, "old")]
+    lite.put(*old)
+    lite.run(f"CREATE TRIGGER keeps {KEEPING[how]}")
+    handle = staged(sink, 1)
+    with pytest.raises(ReleaseRefusedError, match="still has rows after the release deleted all of them"):
+        sink.release([handle], 1)
+    assert (lite.rows(), lite.staged(), sink.last_released()) == (old, [handle["id"]], 0)
+    lite.run("DROP TRIGGER keeps")
+    assert sink.release([handle], 1) == {"rows": 2}
+    assert lite.rows() == rows_of(1)
+
+
+def test_a_trigger_that_lets_rows_be_deleted_is_no_obstacle(lite: SQLiteWorld) -> None:
+    sink = lite.table().table(name="log").new(mode="replace")
+    lite.put((7, "old"))
+    lite.run("CREATE TRIGGER logs AFTER DELETE ON orders BEGIN INSERT INTO log VALUES (OLD.id, OLD.city); END")
+    sink.release([staged(sink, 1)], 1)
+    assert (lite.rows(), lite.rows("log")) == (rows_of(1), [(7, "old")])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,125 @@
+"""Sentences for PostgreSQL's refusals, without values of rows, which the server's messages and details hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import psycopg
+
+from airflow_provider_ckpt.sinks.database.names import TableName
+
+Read = Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
+"""Reads the catalog, and returns nothing if that fails."""
+_RAISED = "exec_stmt_raise"
+"""The function of the server that runs RAISE: such a message is the user's own, whatever its SQLSTATE."""
+_NO_PARTITION = "ExecFindPartition"
+_OF_NAMES = ("42", "0A")
+"""Classes of SQLSTATEs whose messages hold names, and no values."""
+_MEANINGS = {
+    "23502": ("a column that is NOT NULL got no value", "Check the triggers and the defaults of the table"),
+    "23503": (
+        "a foreign key refuses it: a row refers to a row that is not there, or others refer to a row that is deleted",
+        "Release the other table first (transaction=), or correct its rows",
+    ),
+    "23505": (
+        "a row has the key of a row that is there, or of another row of the checkpoint",
+        "Delete one of the two, or release with mode='upsert'",
+    ),
+    "23514": ("a row violates a CHECK", "Correct the rows (a function of the job), or the constraint"),
+    "23P01": ("a row conflicts with a row that is there", "Delete one of the two"),
+    "22003": (
+        "a number is out of range for a column, a generated column or a trigger of the table",
+        "Alter the table to a larger type, or correct the rows",
+    ),
+}
+"""SQLSTATE → problem, advice."""
+_CONSTRAINT = """
+SELECT coalesce(
+  (SELECT pg_get_constraintdef(o.oid) FROM pg_catalog.pg_constraint o
+   JOIN pg_catalog.pg_namespace n ON n.oid = o.connamespace
+   WHERE n.nspname = %s AND o.conname = %s
+     AND (o.contypid <> 0 OR o.conrelid = to_regclass(format('%%I.%%I', %s::text, %s::text))) LIMIT 1),
+  (SELECT pg_get_indexdef(to_regclass(format('%%I.%%I', %s::text, %s::text)))))
+"""
+_PARTITIONS = """
+SELECT 'PARTITION BY ' || pg_get_partkeydef(c.oid) || ', partitions: '
+  || coalesce((SELECT string_agg(relid::text, ', ' ORDER BY relid::text) FROM pg_partition_tree(c.oid)
+     WHERE parentrelid = c.oid), 'none')
+FROM pg_catalog.pg_class c WHERE c.oid = to_regclass(format('%%I.%%I', %s::text, %s::text)) AND c.relkind = 'p'
+"""
+_FUNCTIONS = """
+SELECT p.prosrc FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
+WHERE NOT t.tgisinternal AND t.tgrelid IN (
+  SELECT relid FROM pg_partition_tree(to_regclass(format('%%I.%%I', %s::text, %s::text)))
+  UNION ALL SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)))
+"""
+_TEXT = re.compile(r"\bRAISE\s+(?:EXCEPTION\s+)?'((?:[^']|'')*)'", re.IGNORECASE)
+_PLACE = re.compile(r"PL/pgSQL function (.+?\)) line (\d+)")
+
+
+def codes(error: psycopg.Error) -> str:
+    """Return the SQLSTATE, its name, and the names of constraint, column and table."""
+    diag, parts = error.diag, [f"SQLSTATE {error.sqlstate}", type(error).__name__]
+    if diag.source_function == _RAISED:
+        return ", ".join(parts)
+    for name in ("constraint_name", "column_name", "table_name"):
+        value = getattr(diag, name)
+        if value:
+            parts.append(f"{name.partition('_')[0]} {value}")
+    if (error.sqlstate or "").startswith(_OF_NAMES) and diag.message_primary:
+        parts.append(diag.message_primary)
+    return ", ".join(parts)
+
+
+def meaning(sqlstate: str | None) -> tuple[str, str] | None:
+    """Return the problem and the advice of an SQLSTATE, or None if its codes are enough."""
+    return _MEANINGS.get(sqlstate or "")
+
+
+def explain(error: psycopg.Error, table: TableName, read: Read) -> str:
+    """Return the problem, the constraint or other part of the catalog that refused it, and the advice.
+
+    ``table``: of the release, because a trigger's message names none.
+    """
+    diag = error.diag
+    if diag.source_function == _RAISED:
+        return _raised(error, table, read)
+    if diag.source_function == _NO_PARTITION:
+        return _without_partition(error, read)
+    known = _place(error) if diag.constraint_name is None else _constraint(diag, read)
+    found, shown = meaning(error.sqlstate), ", ".join(filter(None, (codes(error), known)))
+    return shown if found is None else f"{found[0]} ({shown}). {found[1]}"
+
+
+def _without_partition(error: psycopg.Error, read: Read) -> str:
+    table = error.diag.table_name
+    known = _first(read(_PARTITIONS, (error.diag.schema_name, table)))
+    shown = ", ".join(filter(None, (codes(error), known)))
+    return f"no partition of {table} takes a row ({shown}). Create it, or CREATE TABLE … PARTITION OF {table} DEFAULT"
+
+
+def _constraint(diag: psycopg.errors.Diagnostic, read: Read) -> str:
+    schema, name = diag.schema_name, diag.constraint_name
+    return _first(read(_CONSTRAINT, (schema, name, schema, diag.table_name, schema, name)))
+
+
+def _raised(error: psycopg.Error, table: TableName, read: Read) -> str:
+    """Show the message if it stands in the function as it is, because then it holds no value of a row."""
+    where = (table.schema, table.name)
+    sources = [source for (source,) in read(_FUNCTIONS, (*where, *where))]
+    texts = {text.replace("''", "'").replace("%%", "%") for source in sources for text in _TEXT.findall(source)}
+    shown = ", ".join(filter(None, (codes(error), _place(error))))
+    if error.diag.message_primary in texts:
+        return f"a trigger refuses a row: {error.diag.message_primary} ({shown})"
+    return f"a trigger refuses a row ({shown}). Its message may hold values of the row: the server's log has it"
+
+
+def _place(error: psycopg.Error) -> str:
+    found = _PLACE.search(error.diag.context or "")
+    return "" if found is None else f"function {found[1]}, line {found[2]}"
+
+
+def _first(rows: Iterable[tuple[Any, ...]]) -> str:
+    return next((str(row[0]) for row in rows if row[0]), "")

@@ -1,0 +1,166 @@
+"""Tables that the triggers of a MySQL table write to, read from the texts that the catalog keeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.sql.target_table import TriggerWrites
+
+_TRIGGERS = text(
+    "SELECT trigger_name, action_statement, event_manipulation FROM information_schema.triggers "
+    "WHERE event_object_schema = :s AND event_object_table = :n ORDER BY trigger_name"
+)
+_TABLE = text("SELECT engine FROM information_schema.tables WHERE table_schema = :s AND table_name = :n")
+_VIEW = text("SELECT view_definition FROM information_schema.views WHERE table_schema = :s AND table_name = :n")
+_ROUTINE = text(
+    "SELECT routine_definition FROM information_schema.routines WHERE routine_schema = :s AND routine_name = :n"
+)
+_TRANSACTIONAL = text("SELECT engine FROM information_schema.engines WHERE transactions = 'YES'")
+_TOKEN = re.compile(
+    r"--\s[^\n]*|\#[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|"
+    r'(?P<quoted>`(?:[^`]|``)+`|"(?:[^"]|"")+")|(?P<word>[\w$]+)|(?P<mark>[.;(])',
+    re.DOTALL,
+)
+"""Comments and texts have no group. A name may have double quotes (ANSI_QUOTES): no text stands in its place."""
+_VERBS = ("INSERT", "REPLACE", "UPDATE", "DELETE")
+_ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
+"""The names of the tables that a statement writes to end before these words."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """Statement of a trigger or a routine. ``writes``: for each statement inside it that writes, names that may be its
+    tables; others are aliases and keywords. ``calls``: names that may be routines. ``called``: names that are."""
+
+    writes: tuple[tuple[TableName, ...], ...]
+    calls: frozenset[TableName]
+    called: frozenset[TableName]
+
+
+def read_words(statement: str, schema: str) -> Words:
+    """Read a statement whose unqualified names are in ``schema``."""
+    tokens = list(_tokens(statement))
+    writes, calls, called = [], set[TableName](), set[TableName]()
+    for at, token in enumerate(tokens):
+        before = tokens[at - 1] if at else ""
+        if token in _VERBS and before not in ("KEY", "FOR", "."):
+            names = tuple(_names(_until_end(tokens[at + 1 :], is_insert=token in ("INSERT", "REPLACE")), schema))
+            writes += [names] if names else []
+        elif token == "CALL":
+            called |= set(list(_names(tokens[at + 1 : at + 4], schema))[:1])
+        elif token == "(" and at:
+            qualified = tokens[at - 3 : at] if at > 2 and tokens[at - 2] == "." else [before]
+            calls |= set(_names(qualified, schema))
+    return Words(tuple(writes), frozenset(calls), frozenset(called))
+
+
+def _tokens(statement: str) -> Iterator[str]:
+    """Yield words in upper case if they are verbs or ends, and names as they are, quoted ones after a backtick."""
+    for found in _TOKEN.finditer(statement):
+        if found["quoted"]:
+            quote = found["quoted"][0]
+            yield "`" + found["quoted"][1:-1].replace(2 * quote, quote)
+        elif found["word"]:
+            upper = found["word"].upper()
+            yield upper if upper in (*_VERBS, *_ENDS, "CALL", "KEY", "FOR") else found["word"]
+        elif found["mark"]:
+            yield found["mark"]
+
+
+def _until_end(tokens: list[str], *, is_insert: bool) -> Iterator[str]:
+    for token in tokens:
+        if token in _ENDS or token == ";" or (token == "(" and is_insert):
+            return
+        yield token
+
+
+def _names(tokens: Any, schema: str) -> Iterator[TableName]:
+    """Yield names, qualified ones as such."""
+    parts: list[str] = []
+    is_joined = False
+    for token in tokens:
+        if token == ".":
+            is_joined = True
+        elif token != "(":
+            if parts and not is_joined:
+                yield _name(parts, schema)
+                parts = []
+            parts.append(token.removeprefix("`"))
+            is_joined = False
+    if parts:
+        yield _name(parts, schema)
+
+
+def _name(parts: list[str], schema: str) -> TableName:
+    return TableName(parts[0], parts[1]) if len(parts) > 1 else TableName(schema, parts[0])
+
+
+def read_trigger_writes(connection: Connection, table: TableName, events: Collection[str]) -> TriggerWrites:
+    """Read the tables that its triggers of these events write to."""
+    return _Reading(connection).read(table, events)
+
+
+class _Reading:
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._seen = connection, set[tuple[str, TableName]]()
+        self._unsafe, self._unknown = list[tuple[str, TableName, str]](), set[str]()
+
+    def read(self, table: TableName, events: Collection[str]) -> TriggerWrites:
+        for trigger, statement, event in self._rows(_TRIGGERS, table):
+            if event in events:
+                self._follow(trigger, statement, table.schema)
+        return TriggerWrites(tuple(self._unsafe), tuple(sorted(self._unknown)))
+
+    def _follow(self, trigger: str, statement: str | None, schema: str) -> None:
+        """``statement``: None if the user may not see it."""
+        if not statement:
+            self._unknown.add(trigger)
+            return
+        words = read_words(statement, schema)
+        for names in words.writes:
+            are_tables = [self._is_table(trigger, name) for name in names]
+            if not any(are_tables):
+                self._unknown.add(trigger)
+        for name in words.calls | words.called:
+            for (definition,) in self._new("routine", name, _ROUTINE):
+                self._follow(trigger, definition, name.schema)
+        if any(("routine", name) not in self._seen for name in words.called):
+            self._unknown.add(trigger)
+
+    def _is_table(self, trigger: str, name: TableName) -> bool:
+        """Follow a write to that table. Return False if there is no such table."""
+        for (engine,) in self._new("table", name, _TABLE):
+            for (definition,) in self._rows(_VIEW, name) if engine is None else ():
+                self._follow_view(trigger, definition)
+            if engine is not None and engine not in self._transactional:
+                self._unsafe.append((trigger, name, engine))
+            for _, statement, _ in self._rows(_TRIGGERS, name):
+                self._follow(trigger, statement, name.schema)
+        return ("table", name) in self._seen
+
+    def _follow_view(self, trigger: str, definition: str | None) -> None:
+        """The catalog qualifies each name in a view's definition."""
+        if not definition:
+            self._unknown.add(trigger)
+        for name in set(_names(_tokens(definition or ""), "")):
+            self._is_table(trigger, name)
+
+    def _new(self, kind: str, name: TableName, asked: Any) -> list[Any]:
+        """Return the rows of a name that was not read before."""
+        found = [] if (kind, name) in self._seen else self._rows(asked, name)
+        self._seen |= {(kind, name)} if found else set()
+        return found
+
+    @cached_property
+    def _transactional(self) -> frozenset[str]:
+        return frozenset(self._connection.execute(_TRANSACTIONAL).scalars())
+
+    def _rows(self, asked: Any, name: TableName) -> list[Any]:
+        return list(self._connection.execute(asked, {"s": name.schema, "n": name.name}))
