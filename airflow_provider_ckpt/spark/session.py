@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
 from airflow_provider_ckpt.launch.jvm_watch import watch_jvm
+from airflow_provider_ckpt.report.trace_file import trace_file
 from airflow_provider_ckpt.spark.errors import SparkNotStartedError, UnsupportedConfError, UnsupportedStateStoreError
+from airflow_provider_ckpt.spark.jvm_log import keep_traces
 from airflow_provider_ckpt.spark.query.source_options import refuse_settings
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.known_warnings import silence
@@ -113,6 +115,7 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
             spark.conf.set(key, value)
     if not _logs_as_configured(given):
         silence(spark)
+        keep_traces(spark, trace_file())
     return spark
 
 
