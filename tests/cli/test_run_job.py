@@ -151,6 +151,18 @@ def test_a_job_that_fails_while_it_runs_exits_with_1(pipeline: Pipeline) -> None
 
 
 @pytest.mark.slow
+def test_the_workers_run_the_python_that_the_setting_names(pipeline: Pipeline) -> None:
+    python = pipeline.folder / "python"
+    python.write_text(f'#!/bin/sh\ntouch {pipeline.folder}/started\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    pipeline.write(how="bounded=True")
+    done = pipeline.run("--conf", f"spark.pyspark.python={python}")
+    assert done.returncode == 0, done.stderr
+    assert pipeline.rows() == [2, 4]
+    assert (pipeline.folder / "started").exists()
+
+
+@pytest.mark.slow
 def test_a_failed_function_is_printed_with_its_own_frames_and_the_stack_traces_are_in_a_file(
     pipeline: Pipeline,
 ) -> None:
