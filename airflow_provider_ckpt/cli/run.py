@@ -141,13 +141,14 @@ def print_json(line: StatusLine) -> None:
 
 
 def print_sentence(line: StatusLine) -> None:
-    """Quiet lines are for programs. What went wrong goes to standard error, behind the user's own traceback if it
-    was their code."""
+    """Print a line for a person. What went wrong goes to standard error, and so do the user's own frames. Quiet lines
+    are for programs."""
     if line.is_quiet:
         return
     if not line.went_wrong:
         print(line.message, flush=True)
-    if line.traceback is not None:
-        print(line.traceback, end="", file=sys.stderr, flush=True)
+    print(line.frames, end="", file=sys.stderr, flush=True)
     if line.went_wrong:
+        if line.traces is not None:
+            print(f"ckpt: whole stack traces are in {line.traces}", file=sys.stderr)
         print(f"ckpt: error: {line.message}", file=sys.stderr, flush=True)

@@ -9,12 +9,14 @@ import re
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from airflow_provider_ckpt.hooks.driver_connections import DriverConnections
+from airflow_provider_ckpt.hooks.driver_log import LineLevels, log_status
 from airflow_provider_ckpt.hooks.errors import ConnectionsNotHandedError
 from airflow_provider_ckpt.job.storage_options import storage_options_environ
 from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
@@ -133,10 +135,24 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
                 os.killpg(self._submit_sp.pid, signal.SIGKILL)
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
-        if self.deploy_mode == "client":
-            # As the base does on Kubernetes with the first line that it sees; a quiet driver says status lines only.
-            self._spark_exit_code = 0
-        super()._process_spark_submit_log(self._without_status_lines(itr))
+        lines = self._without_status_lines(itr)
+        if self.deploy_mode != "client":
+            super()._process_spark_submit_log(lines)
+            return
+        # As the base does on Kubernetes with the first line that it sees; a quiet driver says status lines only.
+        self._spark_exit_code = 0
+        levels = LineLevels()
+        for line in lines:
+            text = line.rstrip()
+            self._keep_for_error(text)
+            self.log.log(levels.of(text), "%s", text)
+
+    def _keep_for_error(self, line: str) -> None:
+        """As the base does it, whose error quotes the last lines: twenty, or the trace that ended the JVM."""
+        if not self._exception_anchor_seen and 'Exception in thread "' in line:
+            self._exception_anchor_seen = True
+            self._last_submit_log_lines = deque(maxlen=500)
+        self._last_submit_log_lines.append(line)
 
     def _without_status_lines(self, lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
@@ -146,10 +162,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
                 yield self._redact(line)
                 continue
             status = told.redacted(self._redact)
-            if not status.is_quiet:
-                self.log.info("%s", status.message)
-            if status.traceback is not None:
-                self.log.info("%s", status.traceback)
+            log_status(self.log, status)
             self._on_status(status)
 
     def _note_driver(self, line: str) -> None:

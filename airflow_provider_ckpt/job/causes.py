@@ -6,13 +6,16 @@ Spark wraps it into its own stack traces, adds the query and its plan, and puts 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(: .*)?$")
 _WRAPPER = re.compile(r":? ?(An exception was raised by the Python Proxy|An exception was thrown from).*", re.DOTALL)
 _LAST = re.compile(r"\n(; [^\n]*)$")
-_FOREIGN = ("site-packages", "dist-packages", "pyspark.zip", "/lib/python")
+_FOREIGN = ("site-packages", "dist-packages", "pyspark.zip", "/lib/python", "<frozen ", "<string>")
+_PACKAGE = str(Path(__file__).parent.parent)
 
 
 def cause_first(text: str) -> str:
@@ -40,8 +43,34 @@ def _raised(text: str) -> str | None:
     where = None
     for line in last.splitlines()[1:]:
         frame = _FRAME.match(line)
-        if frame and not any(part in frame["file"] for part in _FOREIGN):
+        if frame and _is_users(frame["file"]):
             where = f"{frame['file']}:{frame['line']}"
         if not line.startswith(" ") and _EXCEPTION.match(line):
             return line + (f" ({where})" if where else "")
     return None
+
+
+def users_frames(text: str) -> str:
+    """Return the frames of the last Python traceback in ``text`` that are in the user's files, a line break after each
+    line. The exception itself is not among them. Empty if there is no such frame."""
+    _, found, last = text.rpartition(_TRACEBACK)
+    return "".join(f"{line}\n" for frame in _frames(last if found else "") for line in frame)
+
+
+def _frames(trace: str) -> Iterator[list[str]]:
+    """Each frame is its ``File`` line with the source lines below it."""
+    frame: list[str] = []
+    for line in trace.splitlines()[1:]:
+        if not line.startswith(" "):
+            break
+        started = _FRAME.match(line)
+        if started:
+            yield frame
+            frame = []
+        if frame or (started and _is_users(started["file"])):
+            frame.append(line)
+    yield frame
+
+
+def _is_users(file: str) -> bool:
+    return not file.startswith(_PACKAGE) and not any(part in file for part in _FOREIGN)

@@ -227,10 +227,10 @@ class JobMaster:
         if not self._coordinator.is_first(report):
             self._log_another(report)
             return
-        log.error("subtask %s failed\n%s", report.subtask, report.stack_trace or report.cause)
         if report.traceback is not None:
             message = f"{report.subtask} failed with {report.error}"
             self._status.say(LineKind.SUBTASK_FAILED, message, self._journal.state, traceback=report.traceback)
+        log.error("subtask %s failed\n%s", report.subtask, report.stack_trace or report.cause)
 
     def _log_unheard(self) -> None:
         """What tasks failed with when the run was over already."""

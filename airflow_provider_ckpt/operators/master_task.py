@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_ckpt.connections.environment import hand_over
 from airflow_provider_ckpt.hooks.driver_connections import DriverConnections, driver_connections
+from airflow_provider_ckpt.hooks.driver_log import log_status
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -188,10 +189,7 @@ class MasterTaskOperator(GroupTaskOperator):
 
         def see(line: StatusLine) -> None:
             told = line.redacted(redact)
-            if not told.is_quiet:
-                self.log.info("%s", told.message)
-            if told.traceback is not None:
-                self.log.info("%s", told.traceback)
+            log_status(self.log, told)
             run.see(told)
 
         return see

@@ -41,6 +41,8 @@ from airflow_provider_ckpt.operators.links import LINKS, LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.packaging import PACKAGE, package_zip
+from airflow_provider_ckpt.storage.root import check_root_of_run
+from airflow_provider_ckpt.storage.writable import refuse_unwritable
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -291,7 +293,9 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         conf = (
             {} if self._deferral is None or submission is None else self._deferral.cluster.conf(submission, base._conf)
         )
+        check_root_of_run(run.hook.storage())  # the driver would refuse it, minutes later
         if (base._connection["deploy_mode"] or "client") == "client":
+            refuse_unwritable(run.hook.storage())
             options = replace(options, job=resolve_job(options.job, self._job_folders()))
         self.application = str(DRIVER)
         return CheckpointedSparkSubmitHook(

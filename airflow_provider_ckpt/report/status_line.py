@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from airflow_provider_ckpt.job.causes import users_frames
+
 _MARK = "CKPT "
 # A progress bar on standard error may stand in front, and log4j has no say in what comes between.
 _START = re.compile(r"(?:^|(?<=\s))CKPT (?=\{)")
@@ -49,6 +51,8 @@ NO_MASTER = "no_master"
 """Key of what :attr:`StatusLine.lacks_master` tells."""
 RUN_OVER = "run_over"
 """Key of what :attr:`StatusLine.run_is_over` tells."""
+TRACES = "traces"
+"""Key of what :attr:`StatusLine.traces` returns."""
 _WENT_WRONG = (LineKind.FAILED, LineKind.REFUSED, LineKind.FENCED)
 _FREQUENT = (LineKind.CHECKPOINT, LineKind.RELEASED, LineKind.ABORTED)
 
@@ -92,6 +96,17 @@ class StatusLine:
     def traceback(self) -> str | None:
         """Of the user's own code, if it was that."""
         found = self.data.get("traceback")
+        return found if isinstance(found, str) and found else None
+
+    @property
+    def frames(self) -> str:
+        """The frames of the user's own files in the traceback, with line breaks. The message names the exception."""
+        return users_frames(self.traceback or "")
+
+    @property
+    def traces(self) -> str | None:
+        """Path of the file with whole stack traces, on the driver's host. The last line of a failed run has it."""
+        found = self.data.get(TRACES)
         return found if isinstance(found, str) and found else None
 
     def to_json(self) -> dict[str, Any]:

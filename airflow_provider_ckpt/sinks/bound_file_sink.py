@@ -29,6 +29,7 @@ from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.removal import EachByItself
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.storage.writable import refuse_unwritable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,6 +65,7 @@ class BoundFileSink(BoundSink):
         return f"BoundFileSink({self._context.uid!r}, {self._storage.uri!r})"
 
     def check_target(self) -> None:
+        refuse_unwritable(self._storage)
         self._refuse_spark_s_own()
         self._occupancy.refuse_company()
         if self._mode == "append":

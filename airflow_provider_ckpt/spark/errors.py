@@ -30,6 +30,20 @@ class UnsupportedStateStoreError(InvalidInputError):
     )
 
 
+class PythonMissingError(InvalidInputError):
+    template = (
+        "Spark setting spark.pyspark.python={value!r} names no program on this host, where the workers of a local "
+        "master run. Give the path of a Python that has the packages of the job, or remove the setting"
+    )
+
+
+class DriverPythonError(InvalidInputError):
+    template = (
+        "Spark setting spark.pyspark.driver.python={value!r} cannot be honoured: this process is the driver, and runs "
+        "{running}. Run ckpt with that Python, or remove the setting"
+    )
+
+
 class SparkNotStartedError(TransientError):
     template = (
         "Spark could not be started: {cause}; nothing of the job was begun. Look at what Spark wrote before this line, "

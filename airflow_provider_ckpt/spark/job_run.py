@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -27,7 +28,7 @@ from airflow_provider_ckpt.spark.decision import Decision, decide
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
 from airflow_provider_ckpt.spark.execution import Ended, Execution, MovedError, NextVersion, Place
 from airflow_provider_ckpt.spark.finished_job import finish_again
-from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare, prepared_again
+from airflow_provider_ckpt.spark.preparation import PreparedJob, checked_sinks, prepare, prepared_again
 from airflow_provider_ckpt.spark.reaching import reach_root
 from airflow_provider_ckpt.spark.task.causes import told as cause_told
 from airflow_provider_ckpt.spark.version_trials import JobVersion, refuse_beginning_anew
@@ -149,27 +150,30 @@ def _take_over(
         decision = decide(storage, options, journal.refresh(), reconciler)
         if decision.finished:
             return Ended(finish_again(job, options, storage, location, place.on_status, decision.state))
-        reach = reached()
         live = [source.uid for source in job.sources if not source.bounded]
         check_deadlines(options, live, is_new=decision.is_new, now=time.time())
-        prepared = _prepared(version, place, decision)
+        prepared = _prepared(version, place, decision, reached)
         if upgraded is not None:
             refuse_beginning_anew(prepared)
         refuse_older_journal(journal, prepared.sinks)
         try:
             return Execution(
-                prepared, place, reach, journal, reconciler, for_workers=for_workers, upgraded=upgraded
+                prepared, place, reached(), journal, reconciler, for_workers=for_workers, upgraded=upgraded
             ).run()
         except MovedError:
             continue
     raise JobStateMovedError(job_id=options.job_id, times=MOVES)
 
 
-def _prepared(version: JobVersion, place: Place, decision: Decision) -> PreparedJob:
+def _prepared(version: JobVersion, place: Place, decision: Decision, reach: Callable[[], object]) -> PreparedJob:
     """What was prepared while the job ran is not prepared again while it stands still, unless something else is to be
-    decided by now."""
+    decided by now. ``reach``: connects Spark with the storages. It starts Spark, so the checks of the sinks come
+    first."""
     if version.prepared is not None and version.prepared.base == decision:
         prepared = prepared_again(version.prepared, decision)
     else:
-        prepared = prepare(version.job, version.to_prepare, place.storage, place.location, decision)
+        job, options, storage, location = version.job, version.to_prepare, place.storage, place.location
+        checked = checked_sinks(job, options, storage, location, decision)
+        reach()
+        prepared = prepare(job, options, storage, location, decision, checked=checked)
     return replace(prepared, options=version.options)

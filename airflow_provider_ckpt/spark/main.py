@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 if __name__ == "__main__" and not __package__:
     # spark-submit runs this file from its folder, whose modules would hide the standard library's ``queue`` etc.
@@ -38,6 +39,7 @@ from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine, print_line
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
+from airflow_provider_ckpt.report.trace_file import keeping_traces, short_records, trace_file
 from airflow_provider_ckpt.spark.errors import SparkGoneError
 from airflow_provider_ckpt.spark.job_run import execute, open_journal, prepare_for_workers
 from airflow_provider_ckpt.spark.own_output import refuse_root_in_output
@@ -45,6 +47,8 @@ from airflow_provider_ckpt.spark.query.errors import FunctionFailedForNowError
 from airflow_provider_ckpt.spark.query.logic import ship_functions
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.spark.signals import LeaveOnSignal, leaves_on_signal
+from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.task.interruptions import stop_quietly
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.worker_run import WorkerRun
 from airflow_provider_ckpt.storage.errors import NoRootError
@@ -76,6 +80,13 @@ def plan(
 def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: Work = run) -> ExitCode:
     """Do ``work`` for the job, by default all of it. ``location``: of the root. Errors are told through ``on_status``
     (kind "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
+    traces = replace(trace_file(), redact=location.redact)
+    on_status = keeping_traces(on_status, traces)
+    with short_records(traces):
+        return _ended(options, location, on_status, work)
+
+
+def _ended(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
     reporter = StatusReporter(on_status, options.job_id, None)
     try:
         return _started(options, location, on_status, work)
@@ -90,7 +101,7 @@ def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: 
         reporter.say(code.told_as, str(error), terminal=not error.retryable)
     except Exception as error:  # of Spark, of a sink: whoever started this driver has to hear of it
         code = ExitCode.of_error(error)
-        reporter.say(code.told_as, f"{type(error).__name__}: {error}", terminal=False, traceback=_traceback(error))
+        reporter.say(code.told_as, find_cause(error).message, terminal=False, traceback=_traceback(error))
     except SystemExit as error:  # of a sink, say: with 0 it would pass for a job that has finished
         code = ExitCode.FAILED
         told = f"the driver was ended by sys.exit({error.code!r}), which is no end of a job"
@@ -223,7 +234,7 @@ def stop_session() -> None:
         return
     session = SparkSession.getActiveSession()
     if session is not None:
-        session.stop()
+        stop_quietly(session)
 
 
 if __name__ == "__main__":

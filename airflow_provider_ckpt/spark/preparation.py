@@ -31,6 +31,7 @@ from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits, p
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.storage.writable import refuse_unwritable
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,21 @@ class PreparedJob:
         return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
 
 
+def checked_sinks(
+    job: Job, options: RunOptions, storage: Storage, location: Location, decision: Decision
+) -> dict[str, BoundSink]:
+    """Bind the sinks of the job, and check whatever needs no Spark: a start of Spark takes up to minutes.
+
+    Raises StorageReadOnlyError for a root that nobody can write, InvalidInputError, and what the sinks raise.
+    """
+    refuse_unwritable(storage)
+    sinks = bind_sinks(job, options.job_id, location)
+    if decision.is_new:
+        _refuse_taken(sinks, options.job_id, storage.uri)
+    refuse_lost_output(decision.state, sinks)
+    return sinks
+
+
 def prepare(
     job: Job,
     options: RunOptions,
@@ -69,9 +85,11 @@ def prepare(
     location: Location,
     decision: Decision,
     check: Callable[[LogicLoader], None] = lambda logic: None,
+    checked: dict[str, BoundSink] | None = None,
 ) -> PreparedJob:
-    """Plan what was decided. ``check``: called before any function of the job is, and may raise. Raises
-    InvalidInputError, and what the sinks raise."""
+    """Plan what was decided. ``check``: called before any function of the job is, and may raise. ``checked``: what
+    :func:`checked_sinks` returned. Raises InvalidInputError, and what the sinks raise."""
+    sinks = checked_sinks(job, options, storage, location, decision) if checked is None else checked
     job.runs_under(location)
     spark = build_session(options.job_id, options.conf, storage.uri)
     logic = LogicLoader(options.params, location)
@@ -86,10 +104,8 @@ def prepare(
             job = own.with_operators(changed)
             plan = _plan_anew(spark, job, options, GivenSplits(), decision)
     refuse_own_output(job, plan.reads, location)
-    sinks = bind_sinks(job, options.job_id, location)
-    if decision.is_new or anew:
+    if anew and not decision.is_new:
         _refuse_taken(sinks, options.job_id, storage.uri)
-    refuse_lost_output(decision.state, sinks)
     for uid, given in plan.sink_inputs.items():
         sinks[uid].check_rows(given)
     return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, anew, refused)

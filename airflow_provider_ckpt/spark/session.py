@@ -13,12 +13,15 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
 from airflow_provider_ckpt.launch.jvm_watch import watch_jvm
+from airflow_provider_ckpt.report.trace_file import trace_file
 from airflow_provider_ckpt.spark.errors import SparkNotStartedError, UnsupportedConfError, UnsupportedStateStoreError
+from airflow_provider_ckpt.spark.jvm_log import keep_traces
 from airflow_provider_ckpt.spark.query.source_options import refuse_settings
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.known_warnings import silence
 from airflow_provider_ckpt.spark.task.session_settings import LOOK, POLLING
-from airflow_provider_ckpt.storage.opening import is_local
+from airflow_provider_ckpt.spark.worker_python import VARIABLE, worker_python
+from airflow_provider_ckpt.storage.opening import is_local as is_local_uri
 
 NEEDED = {
     # sources are keyed by name, so that a finished one can be left out (R2); 4.2 needs the format by hand
@@ -82,7 +85,7 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
         if user.get(key, needed) != needed:
             raise UnsupportedStateStoreError(key=key, value=user[key], needed=needed)
     refuse_settings(user)
-    local = ON_LOCAL_DISKS if root is not None and is_local(root) else {}
+    local = ON_LOCAL_DISKS if root is not None and is_local_uri(root) else {}
     conf = {**PREFERRED, **HIDDEN_OPTIONS, **local, **user, **NEEDED, **STATE_STORE}
     if not _logs_as_configured(user):
         # at INFO, spark-submit's default, an idle query writes megabytes a minute
@@ -93,17 +96,21 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
 def build_session(name: str, user: Mapping[str, str], root: str | None = None) -> SparkSession:
     """Get or create the session. The user's conf is ``user`` over what spark-submit was given; the master
     defaults to ``local[*]``. ``root`` is as in :func:`session_conf`. Raises SparkNotStartedError, and what
-    :func:`session_conf` raises."""
+    :func:`session_conf` and :func:`worker_python` raise."""
     given = {**_submitted(), **user}
     conf = session_conf(given, root)
+    is_local = given.get("spark.master", "local").startswith("local")
+    python = worker_python(given, is_local=is_local, is_submitted="PYSPARK_GATEWAY_PORT" in os.environ)
     builder = SparkSession.builder.appName(given.get("spark.app.name", name))
     for key, value in conf.items():
         builder = builder.config(key, value)
     if SparkSession.getActiveSession() is None and "spark.master" not in given:
         builder = builder.master("local[*]")
-    if given.get("spark.master", "local").startswith("local") and "spark.pyspark.python" not in given:
+    if python is not None:  # the setting wins over the variable, as for spark-submit
+        os.environ[VARIABLE] = python
+    elif is_local:
         # on this machine the workers run what runs the driver, not the python3 that PATH happens to find
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault(VARIABLE, sys.executable)
     with _quick_jvm(given):
         spark = _started(builder)
     if (jvm := _own_jvm()) is not None:
@@ -113,6 +120,7 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
             spark.conf.set(key, value)
     if not _logs_as_configured(given):
         silence(spark)
+        keep_traces(spark, trace_file())
     return spark
 
 

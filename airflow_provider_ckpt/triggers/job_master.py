@@ -15,6 +15,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ckpt.errors import CkptError, TerminalError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+from airflow_provider_ckpt.hooks.driver_log import log_status
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.remote.master_host import MasterHost
@@ -191,8 +192,7 @@ class JobMasterTrigger(BaseTrigger):
     def _runs(self, location: Location, options: RunOptions) -> Callable[[OnMaster], ExitCode]:
         def see(line: StatusLine) -> None:
             self._last = told = line.redacted(location.redact)
-            if not told.is_quiet:
-                self.log.info("%s", told.message)
+            log_status(self.log, told)
 
         def run(on_master: OnMaster) -> ExitCode:
             from airflow_provider_ckpt.remote.master import RemoteJob, run_master

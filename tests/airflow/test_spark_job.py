@@ -22,6 +22,8 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.operators.pointer import KEY
 from airflow_provider_ckpt.operators.spark_job import DRIVER, CheckpointedSparkJobOperator
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 from tests.support.processes import is_alive
@@ -789,3 +791,37 @@ def test_the_task_goes_on_with_a_driver_that_was_upgraded(make: Any, spark_submi
     assert (result["status"], result["epoch"], result["checkpoint"]) == ("FINISHED", 2, 7)
     assert store.values[KEY]["epoch"] == 2
     assert len(spark_submit.calls) == 1
+
+
+def _file(folder: Path) -> str:
+    (folder / "root-file").write_text("")
+    return f"{folder}/root-file"
+
+
+def _inside_another(folder: Path) -> str:
+    open_root(open_storage(str(folder / "outer")))
+    return f"{folder}/outer/inner"
+
+
+def _above_another(folder: Path) -> str:
+    open_root(open_storage(str(folder / "above" / "inner")))
+    return f"{folder}/above"
+
+
+@pytest.mark.parametrize(
+    ("root_of", "problem"),
+    [
+        (_file, "Not a directory"),
+        (_inside_another, "outer"),
+        (_above_another, "inner"),
+        (lambda folder: f"{folder}/a[b]", r"\[ \]"),
+        (lambda folder: "memory://x", "memory://x"),
+    ],
+)
+def test_a_place_that_can_be_no_root_is_refused_before_spark_submit_starts(
+    make: Any, spark_submit: FakeSparkSubmit, tmp_path: Path, root_of: Callable[[Path], str], problem: str
+) -> None:
+    spark_submit.play(FINISHED)
+    with pytest.raises(AirflowFailException, match=problem):
+        make(root=root_of(tmp_path)).execute(context(StateStore()))
+    assert spark_submit.calls == []

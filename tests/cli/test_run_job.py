@@ -151,6 +151,45 @@ def test_a_job_that_fails_while_it_runs_exits_with_1(pipeline: Pipeline) -> None
 
 
 @pytest.mark.slow
+def test_the_workers_run_the_python_that_the_setting_names(pipeline: Pipeline) -> None:
+    python = pipeline.folder / "python"
+    python.write_text(f'#!/bin/sh\ntouch {pipeline.folder}/started\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    pipeline.write(how="bounded=True")
+    done = pipeline.run("--conf", f"spark.pyspark.python={python}")
+    assert done.returncode == 0, done.stderr
+    assert pipeline.rows() == [2, 4]
+    assert (pipeline.folder / "started").exists()
+
+
+@pytest.mark.slow
+def test_a_failed_function_is_printed_with_its_own_frames_and_the_stack_traces_are_in_a_file(
+    pipeline: Pipeline,
+) -> None:
+    """Spark logs the failure six times, with 40 frames of the JVM each."""
+    (pipeline.source / "1.json").write_text('{"id": null}\n')
+    pipeline.write(how="bounded=True")
+    done = pipeline.run()
+    assert done.returncode == 1, done.stdout + done.stderr
+    cause = "unsupported operand type(s) for *: 'NoneType' and 'int'"
+    assert f"doubled/0 failed with TypeError: {cause}\n" in done.stdout
+    lines = done.stderr.splitlines()
+    frame = lines.index(f'  File "{pipeline.folder / "pipeline.py"}", line 6, in <lambda>')
+    assert lines[frame + 1] == '    twice = F.udf(lambda number: number * 2, "long")'
+    assert lines[-1].startswith("ckpt: error: job orders RESTARTING: doubled/0: ")
+    assert sum(cause in line for line in lines) == 1
+    assert len(lines) < 40, done.stderr
+    assert not [line for line in lines if line.startswith("\tat ")]
+    traces = Path(lines[-2].removeprefix("ckpt: whole stack traces are in "))
+    try:
+        text = traces.read_text()
+    finally:
+        traces.unlink()
+    assert "\tat org.apache.spark.scheduler.Task.run(" in text
+    assert "subtask doubled/0 failed\nTraceback (most recent call last):\n" in text
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_job_with_a_savepoint_and_the_next_run_goes_on(
     pipeline: Pipeline, number: signal.Signals

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.job.causes import cause_first
+import airflow_provider_ckpt
+from airflow_provider_ckpt.job.causes import cause_first, users_frames
+
+PACKAGE = Path(airflow_provider_ckpt.__file__).parent
 
 FAILED_UDF = (Path(__file__).parent / "data" / "failed-udf.txt").read_text()
 """Message of Spark 4.2 for a streaming query whose Python UDF raised an error."""
@@ -45,3 +48,32 @@ def test_of_chained_exceptions_the_last_one_is_what_was_raised() -> None:
 def test_a_traceback_that_is_cut_off_hides_nothing() -> None:
     text = 'job j FAILED: Traceback (most recent call last):\n  File "/a.py", line 1, in f'
     assert cause_first(text) == "job j FAILED"
+
+
+def test_only_the_frames_in_the_users_files_are_shown() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/other.py", line 1, in before\n'
+        "    pass\n"
+        "KeyError: 'before'\n"
+        "\nDuring handling of the above exception, another exception occurred:\n\n"
+        "Traceback (most recent call last):\n"
+        f'  File "{PACKAGE}/spark/task/batch_runner.py", line 87, in _guard\n'
+        "    self._read(plan)\n"
+        '  File "/home/me/job.py", line 9, in price\n'
+        "    return 100 / amount\n"
+        "           ~~~~^~~~~~~~\n"
+        '  File "/venv/lib/python3.11/site-packages/py4j/java_gateway.py", line 1362, in __call__\n'
+        "    return_value = get_return_value(\n"
+        "ZeroDivisionError: division by zero\n"
+        " SQLSTATE: 38000\n"
+        "\tat org.apache.spark.api.python.BasePythonRunner(PythonRunner.scala:665)\n"
+    )
+    assert users_frames(text) == (
+        '  File "/home/me/job.py", line 9, in price\n    return 100 / amount\n           ~~~~^~~~~~~~\n'
+    )
+
+
+@pytest.mark.parametrize("text", ["", "java.lang.X: no\n\tat a.B", "Traceback (most recent call last):\nKeyError: 1"])
+def test_no_frame_is_shown_where_no_file_of_the_user_is_in_the_traceback(text: str) -> None:
+    assert users_frames(text) == ""

@@ -12,6 +12,7 @@ from airflow_provider_ckpt.partitions.errors import LogFencedError, ResultLostEr
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.errors import SparkLostError
+from airflow_provider_ckpt.spark.task.full_disks import with_full_disks
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 
 
@@ -41,5 +42,5 @@ def _report(
         return SubtaskFailed(*world, str(error), result_is_lost=True, stack_trace=stack_trace)
     found = find_cause(error.__cause__) if error.__cause__ is not None else None
     if found is None or found.traceback is None:
-        return SubtaskFailed(*world, str(error), terminal, stack_trace=stack_trace)
+        return SubtaskFailed(*world, with_full_disks(str(error), context), terminal, stack_trace=stack_trace)
     return SubtaskFailed(*world, str(error), terminal, found.message, found.traceback, stack_trace=stack_trace)

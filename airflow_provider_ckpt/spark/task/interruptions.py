@@ -14,6 +14,7 @@ _POLL = 0.05
 _TRAILING = 5.0
 """Seconds for the interrupted tasks to end: they log, too."""
 LOGGERS = (
+    "org.apache.hadoop.util.Shell",
     "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter",
     "org.apache.spark.broadcast.TorrentBroadcast",
     "org.apache.spark.executor.Executor",
@@ -39,6 +40,27 @@ def silenced(spark: SparkSession) -> Iterator[None]:
         _wait_for_tasks(spark)
     finally:
         levels.restore()
+
+
+def stop_quietly(spark: SparkSession) -> None:
+    """Stop Spark. Its own threads work on for a moment, and would log that Spark is gone."""
+    levels = _Levels(spark)
+    levels.switch_off()
+    try:
+        _stop_state_stores(spark)
+        spark.stop()
+    finally:
+        levels.restore()
+
+
+def _stop_state_stores(spark: SparkSession) -> None:
+    """Stop the thread that tidies up state stores: its next turn, up to a minute later, fails without Spark."""
+    jvm: Any = spark._jvm
+    try:
+        stores = getattr(jvm.org.apache.spark.sql.execution.streaming.state, "StateStore$")
+        getattr(stores, "MODULE$").stop()
+    except (Py4JError, OSError, TypeError):  # the next Spark may have it elsewhere
+        pass
 
 
 class _Levels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -16,6 +17,16 @@ MESSAGES = (
     r"Failed to cancel job group .* Cannot find active jobs for it",
 )
 
+REPEATED = (
+    r"\AAborting task\z",
+    r"\AAborting job ",
+    r"\ACould not delete \S*/_temporary/",
+    r"\AException in task ",
+    r"\AIncomplete task interrupted: Attempting to kill Python Worker",
+    r"\AJob: \S+, Task: \S+, Task attempt \S+ aborted",
+)
+"""Events of a task that fails. Spark logs the task and its cause once more, as ``Lost task …``."""
+
 _DONE = "airflow_provider_ckpt.quiet"
 
 
@@ -26,10 +37,13 @@ def silence(spark: SparkSession) -> None:
     if jvm.java.lang.System.setProperty(_DONE, "true") is not None:
         return
     log4j = jvm.org.apache.logging.log4j
-    result = getattr(log4j.core, "Filter$Result")
-    pattern = f"(?s).*(?:{'|'.join(MESSAGES)}).*"
     context = log4j.LogManager.getContext(False)
-    context.getConfiguration().addFilter(
-        log4j.core.filter.RegexFilter.createFilter(pattern, None, False, result.DENY, result.NEUTRAL)
-    )
+    context.getConfiguration().addFilter(message_filter(log4j, MESSAGES))
     context.updateLoggers()
+
+
+def message_filter(log4j: Any, patterns: Iterable[str]) -> Any:
+    """Return a filter of log4j that denies messages with one of ``patterns`` in them."""
+    result = getattr(log4j.core, "Filter$Result")
+    pattern = f"(?s).*(?:{'|'.join(patterns)}).*"
+    return log4j.core.filter.RegexFilter.createFilter(pattern, None, False, result.DENY, result.NEUTRAL)

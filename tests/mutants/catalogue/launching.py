@@ -7,6 +7,8 @@ from tests.mutants.mutant import Mutant
 _ARCHIVE = "tests/launch/test_class_archive.py"
 _MAKING = "tests/launch/test_archive_making.py"
 _WATCH = "tests/launch/test_jvm_watch.py"
+_BEFORE_SPARK = "tests/spark/test_checks_before_spark.py"
+_TRACES = "tests/report/test_trace_file.py"
 
 LAUNCHING = (
     Mutant(
@@ -125,5 +127,32 @@ LAUNCHING = (
         "",
         (_WATCH,),
         "the JVM of a task whose whole process group Airflow kills runs for ever",
+    ),
+    Mutant(
+        "root-not-checked-before-spark",
+        "-",
+        "checked_sinks",
+        "    refuse_unwritable(storage)\n",
+        "",
+        (f"{_BEFORE_SPARK}::test_a_root_that_cannot_be_written_is_refused",),
+        "a root that nobody can write is refused minutes later, when Spark has planned the job",
+    ),
+    Mutant(
+        "targets-not-checked-before-spark",
+        "-",
+        "checked_sinks",
+        "    if decision.is_new:",
+        "    if False:",
+        (_BEFORE_SPARK,),
+        "a new job writes to a target that holds another job's output",
+    ),
+    Mutant(
+        "trace-file-for-everybody",
+        "-",
+        "trace_file:_private",
+        "    return os.open(path, flags, 0o600)",
+        "    return os.open(path, flags, 0o644)",
+        (_TRACES,),
+        "every user of the host reads the stack traces of a driver",
     ),
 )

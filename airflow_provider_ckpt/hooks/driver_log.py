@@ -1,0 +1,61 @@
+"""A driver's output in a task's log, with the levels that the driver has given its lines."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any, Protocol
+
+from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+
+_LOG4J = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (\w+) ")
+_CONTINUED = re.compile(r"\s|$|Caused by: |Traceback \(most recent call last\)|[\w.$]+(Exception|Error)\b")
+_LEVELS = {
+    "TRACE": logging.DEBUG,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+_WARNINGS = (LineKind.WARNING, LineKind.SUBTASK_RESTARTING, LineKind.ABORTED, LineKind.LATE_FILES)
+
+
+class Log(Protocol):
+    """A logger, of Python or of Airflow."""
+
+    def log(self, level: int, text: str, /, *args: Any) -> Any: ...
+
+
+class LineLevels:
+    """The level of each line of a driver, which are given one after the other."""
+
+    def __init__(self) -> None:
+        self._level = logging.INFO
+
+    def of(self, line: str) -> int:
+        """Return the level that Spark has given the line. A line of a stack trace has that of the event before it,
+        and any other line is INFO."""
+        found = _LOG4J.match(line)
+        if found and found[1] in _LEVELS:
+            self._level = _LEVELS[found[1]]
+        elif not _CONTINUED.match(line):
+            self._level = logging.INFO
+        return self._level
+
+
+def log_status(log: Log, line: StatusLine) -> None:
+    """Log a status line for a person, and below it the frames of the user's code that failed."""
+    level = _level_of(line)
+    if not line.is_quiet:
+        log.log(level, "%s", line.message)
+    if line.frames:
+        log.log(level, "%s", line.frames.rstrip())
+    if line.traces is not None:
+        log.log(logging.INFO, "whole stack traces are in %s, on the host of the driver", line.traces)
+
+
+def _level_of(line: StatusLine) -> int:
+    if line.went_wrong or line.kind == LineKind.SUBTASK_FAILED:
+        return logging.ERROR
+    return logging.WARNING if line.kind in _WARNINGS else logging.INFO

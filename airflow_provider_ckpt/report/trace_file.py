@@ -1,0 +1,93 @@
+"""The file of this process with whole stack traces: a terminal and a task's log get the first line of each."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+
+from airflow_provider_ckpt.report.status_line import TRACES, StatusLine
+from airflow_provider_ckpt.report.status_reporter import OnStatus
+
+
+@dataclass(frozen=True)
+class TraceFile:
+    """``path``: of a file that the first text creates. Only this user can read it. ``redact``: removes secrets."""
+
+    path: str
+    redact: Callable[[str], str] = str
+
+    @property
+    def exists(self) -> bool:
+        return os.path.exists(self.path)
+
+    def append(self, text: str) -> None:
+        """Write a paragraph of its own. A file that cannot be written keeps no run from its end."""
+        with suppress(OSError), open(self.path, "a", encoding="utf-8", opener=_private) as file:
+            file.write(f"{self.redact(text).rstrip()}\n")
+
+    def shortened(self, text: str) -> str:
+        """Return a text of one line. Append a longer one, and return its first line with the path of the file."""
+        first, _, rest = self.redact(text).strip().partition("\n")
+        if not rest:
+            return first
+        self.append(text)
+        return f"{first.rstrip()}{self.pointer}" if self.exists else text
+
+    @property
+    def pointer(self) -> str:
+        """The end of a shortened line."""
+        return f" [more in {self.path}]"
+
+
+def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
+    """Return ``on_status`` with whole tracebacks written to ``file``, which the last line of a failed run names."""
+
+    def tell(line: StatusLine) -> None:
+        if line.traceback is not None:
+            file.append(f"{line.message}\n{line.traceback}")
+        if line.went_wrong and file.exists:
+            line = replace(line, data={**line.data, TRACES: file.path})
+        on_status(line)
+
+    return tell
+
+
+@functools.cache
+def trace_file() -> TraceFile:
+    """Return the file of this process. Other users may write to the folder, so they must not guess its name."""
+    return TraceFile(os.path.join(tempfile.gettempdir(), f"ckpt-{secrets.token_hex(8)}.log"))
+
+
+@contextmanager
+def short_records(file: TraceFile) -> Iterator[None]:
+    """Log warnings in one line each, unless the user's code has configured logging."""
+    root = logging.getLogger()
+    if root.handlers:
+        yield
+        return
+    handler = _ShortRecords(file)
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+class _ShortRecords(logging.Handler):
+    def __init__(self, file: TraceFile) -> None:
+        super().__init__(logging.WARNING)
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self._file.shortened(self.format(record)), file=sys.stderr, flush=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

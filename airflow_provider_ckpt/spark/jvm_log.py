@@ -1,0 +1,69 @@
+"""Spark's log in the driver: one line for each event on the console, whole stack traces in a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.report.trace_file import TraceFile
+from airflow_provider_ckpt.spark.task.known_warnings import REPEATED, message_filter
+
+_TIME = "%d{yy/MM/dd HH:mm:ss} %p"
+_LINE = r"\A[^\n]*\n*\z"
+"""Matches an event that is one line. Such an event is not in the file."""
+_MESSAGE = r"%replace{%m}{(?s)\s*\n\s*\S.*}{}"
+_EXCEPTION = r"%notEmpty{: %replace{%ex{1}}{(?s)\s*\n.*}{}}"
+_WHOLE = f"%replace{{{_TIME} %c: %m%n%ex}}{{{_LINE}}}{{}}"
+_LARGEST = "20 MB"
+_CONSOLE = "console"
+_DONE = "airflow_provider_ckpt.traces"
+
+
+def _short(file: TraceFile) -> str:
+    more = rf"%replace{{%replace{{%m%n%ex}}{{{_LINE}}}{{}}}}{{(?s).+}}{{{file.pointer}}}"
+    return rf"{_TIME} %c{{1}}: %replace{{{_MESSAGE}{_EXCEPTION}}}{{\s+$}}{{}}{more}%n"
+
+
+def keep_traces(spark: SparkSession, file: TraceFile) -> None:
+    """Have the JVM log each event in one line, and write longer events to ``file``. At 20 MB that starts over, and
+    keeps one older part. Call it only if the user has not configured logging. It acts once for a JVM."""
+    jvm: Any = spark._jvm
+    if jvm.java.lang.System.setProperty(_DONE, "true") is not None:
+        return
+    log4j = jvm.org.apache.logging.log4j
+    context = log4j.LogManager.getContext(False)
+    configuration = context.getConfiguration()
+    if not configuration.getAppenders().containsKey(_CONSOLE):  # not Spark's own profile
+        return
+    root = configuration.getRootLogger()
+    for appender in (_file_appender(log4j, configuration, file), _console_appender(log4j, configuration, file)):
+        appender.start()
+        configuration.addAppender(appender)
+        root.addAppender(appender, None, None)
+    root.removeAppender(_CONSOLE)
+    context.updateLoggers()
+
+
+def _console_appender(log4j: Any, configuration: Any, file: TraceFile) -> Any:
+    appenders = log4j.core.appender
+    target = getattr(appenders, "ConsoleAppender$Target").SYSTEM_ERR
+    builder = appenders.ConsoleAppender.newBuilder().setTarget(target).setName("ckpt-console")
+    builder = builder.setFilter(message_filter(log4j, REPEATED)).setConfiguration(configuration)
+    return builder.setLayout(_layout(log4j, configuration, _short(file))).build()
+
+
+def _file_appender(log4j: Any, configuration: Any, file: TraceFile) -> Any:
+    rolling = log4j.core.appender.rolling
+    builder = log4j.core.appender.RollingFileAppender.newBuilder()
+    builder = builder.withFileName(file.path).withFilePattern(f"{file.path}.%i").withFilePermissions("rw-------")
+    builder = builder.withAppend(True).withCreateOnDemand(True)
+    builder = builder.withPolicy(rolling.SizeBasedTriggeringPolicy.createPolicy(_LARGEST))
+    strategy = rolling.DefaultRolloverStrategy.newBuilder().withMax("1").withConfig(configuration).build()
+    builder = builder.withStrategy(strategy).setName("ckpt-traces").setConfiguration(configuration)
+    return builder.setLayout(_layout(log4j, configuration, _WHOLE)).build()
+
+
+def _layout(log4j: Any, configuration: Any, pattern: str) -> Any:
+    builder = log4j.core.layout.PatternLayout.newBuilder().withPattern(pattern)
+    return builder.withConfiguration(configuration).build()

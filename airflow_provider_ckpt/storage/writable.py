@@ -1,0 +1,31 @@
+"""A check of a storage before a run, which writes nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from airflow_provider_ckpt.storage.faults import translated
+from airflow_provider_ckpt.storage.storage import Storage
+
+_LOCAL = "file://"
+
+
+def refuse_unwritable(storage: Storage) -> None:
+    """Refuse a local folder that this user cannot write to, or cannot make. Other storages answer when they are written
+    to. Raises StorageReadOnlyError, StorageFailedError."""
+    if not storage.uri.startswith(_LOCAL):
+        return
+    folder = _nearest(storage.uri.removeprefix(_LOCAL))
+    with translated("write to", storage.uri, write=True):
+        if not os.path.isdir(folder):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+
+
+def _nearest(folder: str) -> str:
+    """Return the folder, or the lowest one above it that exists."""
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return folder

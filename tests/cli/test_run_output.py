@@ -1,0 +1,38 @@
+"""The output of ``ckpt run`` for a status line."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.cli.run import print_sentence
+from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+
+# as Spark gives it: without a line break at its end
+TRACE = 'Traceback (most recent call last):\n  File "/job.py", line 9, in price\n    1 / 0\nZeroDivisionError: x'
+FRAMES = '  File "/job.py", line 9, in price\n    1 / 0\n'
+
+
+def test_of_a_failed_subtask_the_cause_is_printed_once_with_the_users_frames(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_sentence(
+        StatusLine(LineKind.SUBTASK_FAILED, "priced/0 failed with ZeroDivisionError: x", {"traceback": TRACE})
+    )
+    told = capsys.readouterr()
+    assert told.out == "priced/0 failed with ZeroDivisionError: x\n"
+    assert told.err == FRAMES
+
+
+def test_an_error_is_the_last_line_and_begins_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    more = {"traceback": TRACE, "traces": "/tmp/ckpt-1.log"}
+    print_sentence(StatusLine(LineKind.FAILED, "job orders RESTARTING", more))
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == (
+        f"{FRAMES}ckpt: whole stack traces are in /tmp/ckpt-1.log\nckpt: error: job orders RESTARTING\n"
+    )
+
+
+def test_a_quiet_line_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    print_sentence(StatusLine(LineKind.CHECKPOINT, "checkpoint 1", {"quiet": True, "traceback": TRACE}))
+    assert capsys.readouterr() == ("", "")

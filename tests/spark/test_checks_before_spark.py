@@ -1,0 +1,127 @@
+"""Refusals that need no Spark come before Spark starts, whose start takes up to minutes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.storage.location import Location
+
+JOB = """
+from airflow_provider_ckpt import FileSink, Job, SqlSink
+
+job = Job("orders")
+folder = job.param("folder")
+
+@job.source(bounded=True)
+def history(read):
+    return read.schema("id LONG").parquet(folder + "/history")
+
+job.sink("out", history, {sink})
+{after}
+"""
+
+
+class SparkStartedError(Exception):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def start(builder: Any) -> None:
+        raise SparkStartedError
+
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.session._started", start)
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def run(
+    folder: Path, sink: str = 'FileSink(folder + "/out")', root: str | None = None, after: str = "", **options: Any
+) -> tuple[ExitCode, StatusLine]:
+    (folder / "orders.py").write_text(JOB.format(sink=sink, after=after))
+    location = Location(root or str(folder / "root"))
+    given = {"params": {"folder": str(folder)}, **options}
+    lines: list[StatusLine] = []
+    code = run_job(RunOptions(f"{folder}/orders.py:job", location.uri, "orders", **given), location, lines.append)
+    return code, lines[-1]
+
+
+def test_a_job_with_nothing_to_refuse_starts_spark(tmp_path: Path) -> None:
+    code, line = run(tmp_path)
+    assert (code, line.message) == (ExitCode.FAILED, "SparkStartedError: ")
+
+
+def test_a_parameter_that_the_job_does_not_know_is_refused(tmp_path: Path) -> None:
+    code, line = run(tmp_path, params={"folder": "x", "fodler": "y"})
+    assert code is ExitCode.REFUSED
+    assert "fodler" in line.message
+
+
+def test_a_deadline_that_has_passed_is_refused(tmp_path: Path) -> None:
+    live = '\n@job.source()\ndef live(read):\n    pass\n\njob.sink("l", live, FileSink(folder + "/live"))'
+    at = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    code, line = run(tmp_path, after=live, stop_at=at)
+    assert code is ExitCode.REFUSED
+    assert "stop_at" in line.message
+
+
+def test_a_root_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, line = run(tmp_path, root=f"{tmp_path}/file/root")
+    assert code is ExitCode.TERMINAL
+    assert f"{tmp_path}/file" in line.message
+    assert "Spark" not in line.message
+
+
+def test_a_root_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: path != str(tmp_path))  # root may write everywhere
+    code, line = run(tmp_path)
+    assert code is ExitCode.TERMINAL
+    assert line.message.startswith(f"writing to file://{tmp_path}/root was refused")
+
+
+def test_the_folder_of_a_sink_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    code, line = run(tmp_path)
+    assert code is ExitCode.TERMINAL
+    assert f"{tmp_path}/out" in line.message
+    assert not (tmp_path / "root").exists()
+
+
+def test_a_sink_with_the_releases_of_another_root_is_refused(tmp_path: Path) -> None:
+    manifests = tmp_path / "out" / "_ckpt" / "orders" / "out" / "manifests"
+    manifests.mkdir(parents=True)
+    code, line = run(tmp_path, 'FileSink(folder + "/out", format="json")')
+    assert code is ExitCode.FAILED
+    (tmp_path / "out" / "part-0.parquet").write_bytes(b"PAR1")
+    code, line = run(tmp_path, 'FileSink(folder + "/out", format="json")')
+    assert code is ExitCode.REFUSED
+    assert "part-0.parquet" in line.message
+
+
+def test_a_database_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    code, line = run(tmp_path, 'SqlSink("orders", url=f"sqlite:///{folder}/missing/x.db")')
+    assert code is ExitCode.FAILED
+    assert line.message == (
+        "sink 'out' of job 'orders' could not read its ledger: OperationalError: unable to open database file"
+    )
+
+
+def test_a_database_that_can_be_opened_starts_spark(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "x.db").close()
+    code, line = run(tmp_path, 'SqlSink("orders", url=f"sqlite:///{folder}/x.db")')
+    assert (code, line.message) == (ExitCode.FAILED, "SparkStartedError: ")

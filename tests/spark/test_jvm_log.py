@@ -1,0 +1,97 @@
+"""The layout of Spark's log: one line for each event on the console, and the whole of longer ones in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.report.trace_file import TraceFile, trace_file
+from airflow_provider_ckpt.spark.jvm_log import _console_appender, _file_appender
+
+pytestmark = pytest.mark.slow
+
+AT = r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d"
+PYTHON = "Lost task 1.0 in stage 0.0: Traceback (most recent call last):\n  File x\nZeroDivisionError: division by zero"
+
+
+class Log:
+    """The two appenders, without a logger in front of them: tests switch Spark's loggers off."""
+
+    def __init__(self, spark: SparkSession, file: TraceFile) -> None:
+        jvm: Any = spark._jvm
+        self._jvm, self._log4j = jvm, jvm.org.apache.logging.log4j
+        configuration = self._log4j.LogManager.getContext(False).getConfiguration()
+        self.file = file
+        self.console = _console_appender(self._log4j, configuration, file)
+        self.traces = _file_appender(self._log4j, configuration, file)
+        self.traces.start()
+
+    def event(self, message: str, error: str | None = None) -> Any:
+        builder = self._log4j.core.impl.Log4jLogEvent.newBuilder()
+        builder = builder.setMessage(self._log4j.message.SimpleMessage(message))
+        builder = builder.setLoggerName("org.apache.spark.util.Utils").setLevel(self._log4j.Level.WARN)
+        return builder.setThrown(None if error is None else self._jvm.java.io.IOException(error)).build()
+
+    def shown(self, event: Any) -> str:
+        """Return what the console shows, without the time in front."""
+        return str(self.console.getLayout().toSerializable(event))[len("26/11/29 19:42:59 ") :]
+
+    def kept(self, event: Any) -> str:
+        """Return what the file has after the event."""
+        self.traces.append(event)
+        return Path(self.file.path).read_text() if self.file.exists else ""
+
+
+@pytest.fixture
+def log(spark: SparkSession, tmp_path: Path) -> Log:
+    return Log(spark, TraceFile(str(tmp_path / "ckpt-1.log")))
+
+
+def test_an_event_of_one_line_is_shown_and_not_kept(log: Log) -> None:
+    event = log.event("Your hostname resolves to a loopback address")
+    assert log.shown(event) == "WARN Utils: Your hostname resolves to a loopback address\n"
+    assert log.kept(event) == ""
+    assert not log.file.exists
+
+
+def test_an_event_with_an_exception_is_shown_by_its_first_line_and_kept_whole(log: Log) -> None:
+    event = log.event("Interrupted while joining on", "no space\nleft")
+    more = f" [more in {log.file.path}]\n"
+    assert log.shown(event) == f"WARN Utils: Interrupted while joining on: java.io.IOException: no space{more}"
+    kept = log.kept(event)
+    assert "WARN org.apache.spark.util.Utils: Interrupted while joining on\njava.io.IOException: no space\nleft" in kept
+    assert "\n\tat " in kept
+    assert Path(log.file.path).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_message_of_several_lines_is_shown_by_the_first(log: Log) -> None:
+    event = log.event(PYTHON)
+    first = PYTHON.partition("\n")[0]
+    assert log.shown(event) == f"WARN Utils: {first} [more in {log.file.path}]\n"
+    assert log.kept(event).endswith(f"{PYTHON}\n")
+
+
+@pytest.mark.parametrize(
+    ("message", "verdict"),
+    [
+        ("Aborting task", "DENY"),
+        ("Exception in task 1.0 in stage 0.0 (TID 1)", "DENY"),
+        ("Job: job_1_0000, Task: task_1_m_1, Task attempt attempt_1_m_1_1 aborted.", "DENY"),
+        ("Lost task 1.0 in stage 0.0 (TID 1)", "NEUTRAL"),
+        ("Task 1 in stage 0.0 failed 4 times; aborting job", "NEUTRAL"),
+        ("Query q [id = 1] terminated with error", "NEUTRAL"),
+    ],
+)
+def test_of_a_failed_task_the_console_shows_one_event(log: Log, message: str, verdict: str) -> None:
+    assert str(log.console.getFilter().filter(log.event(message))) == verdict
+
+
+def test_a_session_logs_so(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    root = jvm.org.apache.logging.log4j.LogManager.getContext(False).getConfiguration().getRootLogger()
+    appenders = root.getAppenders()
+    assert set(appenders) == {"ckpt-console", "ckpt-traces"}
+    assert appenders["ckpt-traces"].getFileName() == trace_file().path

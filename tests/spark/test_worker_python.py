@@ -1,0 +1,46 @@
+"""The choice of the Python that Spark's workers run."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from airflow_provider_ckpt.spark.errors import DriverPythonError, PythonMissingError
+from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.worker_python import DRIVER, WORKERS, worker_python
+
+
+def test_without_a_setting_none_is_chosen() -> None:
+    assert worker_python({}, is_local=True, is_submitted=False) is None
+
+
+@pytest.mark.parametrize("python", [sys.executable, "sh"])
+def test_a_setting_for_the_workers_is_taken(python: str) -> None:
+    assert worker_python({WORKERS: python}, is_local=True, is_submitted=False) == python
+
+
+def test_a_python_that_is_not_on_this_host_is_refused_for_a_local_master_only() -> None:
+    given = {WORKERS: "/opt/missing/bin/python"}
+    with pytest.raises(PythonMissingError, match="'/opt/missing/bin/python' names no program on this host"):
+        worker_python(given, is_local=True, is_submitted=False)
+    assert worker_python(given, is_local=False, is_submitted=False) == "/opt/missing/bin/python"
+
+
+def test_another_python_for_the_driver_is_refused_unless_spark_submit_has_started_it() -> None:
+    given = {DRIVER: "/opt/other/bin/python"}
+    with pytest.raises(DriverPythonError, match=f"this process is the driver, and runs {sys.executable}"):
+        worker_python(given, is_local=True, is_submitted=False)
+    assert worker_python(given, is_local=True, is_submitted=True) is None
+    assert worker_python({DRIVER: sys.executable}, is_local=True, is_submitted=False) is None
+
+
+@pytest.mark.parametrize("key", [WORKERS, DRIVER])
+def test_a_refused_python_starts_no_spark(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.session._started", lambda builder: pytest.fail("Spark started"))
+    before = dict(os.environ)
+    with pytest.raises((PythonMissingError, DriverPythonError)):
+        build_session("x", {key: "/opt/missing/bin/python"})
+    assert dict(os.environ) == before
