@@ -127,6 +127,7 @@ class Job:
         max_files_per_trigger: int | None = None,
         watermark: tuple[str, Duration] | None = None,
         ends: Ends | None = None,
+        allow_empty: bool = False,
         splits: Splits | None = None,
         parallelism: int | None = None,
         max_splits_per_batch: int | None = None,
@@ -145,6 +146,7 @@ class Job:
         max_files_per_trigger: int | None = None,
         watermark: tuple[str, Duration] | None = None,
         ends: Ends | None = None,
+        allow_empty: bool = False,
         splits: Splits | None = None,
         parallelism: int | None = None,
         max_splits_per_batch: int | None = None,
@@ -164,6 +166,8 @@ class Job:
         file source reads; one of the two. ``watermark``: ``("ts", "1 hour")``, event time of the source.
         ``ends="available_now"``: of a bounded source that reads neither files nor Kafka, whose end cannot be frozen: at
         each start of its query it ends where the data end then (Spark's trigger of that name).
+        ``allow_empty=True``: a bounded source may have nothing to read when the job first starts. Without it, such a
+        job is refused, and the next try reads the folder or topic again.
 
         ``splits``: a list of values that survive JSON, or a function without arguments that returns one; it is called
         in the driver, when the job is planned. Then the function is ``(read, split) -> DataFrame``, a batch one, and
@@ -183,7 +187,8 @@ class Job:
             options = SourceOptions(*checks.read_limits(name, location, max_bytes_per_trigger, max_files_per_trigger))
             checks.check_flag(name, location, "bounded", bounded)
             checks.check_ends(name, location, ends, bounded=bounded)
-            given = {"watermark": watermark, "ends": ends, **options.given}
+            checks.check_allow_empty(name, location, allow_empty, bounded=bounded)
+            given = {"watermark": watermark, "ends": ends, "allow_empty": allow_empty or None, **options.given}
             by_split = split_source(name, location, splits, parallelism, max_splits_per_batch, batched, bounded, given)
             if by_split is None:
                 check_source(name, location, function)
@@ -202,6 +207,7 @@ class Job:
                     options=options,
                     watermark=checks.read_watermark(name, location, watermark),
                     ends=ends,
+                    allow_empty=allow_empty,
                     splits=by_split,
                     persist=persist,
                 )

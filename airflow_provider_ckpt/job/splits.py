@@ -38,6 +38,8 @@ SPLITS_ONLY = {
 NOT_WITH_SPLITS = {
     "watermark": "no watermark with splits: they are read in no order, and rows of an early one would be late. Let the "
     "consumers group by columns, or run the job in batch mode, where results are final without one",
+    "ends": "no end with splits: the source ends with the last of them",
+    "allow_empty": "left out: a list without splits is always refused",
     "max_bytes_per_trigger": "no limit with splits: a split is read as a whole; make smaller ones",
     "max_files_per_trigger": "no limit with splits: a split is read as a whole; make smaller ones",
 }

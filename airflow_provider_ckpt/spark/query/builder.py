@@ -23,6 +23,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     streaming_leaves,
     streams,
 )
+from airflow_provider_ckpt.spark.query.empty_sources import not_there
 from airflow_provider_ckpt.spark.query.errors import (
     CleanSourceError,
     FunctionFailedError,
@@ -79,7 +80,7 @@ class SourceCalls:
 
     def __call__(self, operator: Operator) -> DataFrame:
         reader = self._reader(operator)
-        frame = call(operator, {"": reader})
+        frame = _called(operator, reader)
         self.reads[operator.uid] = reader.reads
         if reader.reads.loads != 1 or (self.streaming and streaming_leaves(frame) > 1):
             raise OneSourceError(uid=operator.uid, location=operator.location, loads=reader.reads.loads)
@@ -132,6 +133,14 @@ class SourceCalls:
         if operator.options.decided:
             reader.hold_limits()
         return reader
+
+
+def _called(operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
+    """Call a source's function. Raises what :func:`call` raises, PathNotFoundError, NothingToReadError."""
+    try:
+        return call(operator, {"": reader})
+    except (FunctionFailedError, FunctionFailedForNowError) as error:
+        raise not_there(operator, reader.reads, error.__cause__) or error from error.__cause__
 
 
 def _with_watermark(operator: Operator, frame: DataFrame) -> DataFrame:

@@ -23,6 +23,25 @@ class FunctionFailedForNowError(TransientError):
     template = f"{FunctionFailedError.template}. Another try calls it again"
 
 
+class NothingToReadError(TransientError):
+    """A bounded source has nothing to read when the job first starts. Data: uid, location, nothing."""
+
+    template = (
+        "bounded source {uid!r} ({location}) has nothing to read: there is {nothing}. The job would finish without "
+        "this input, and would never read what comes later. Another try checks again. If the source may be empty, "
+        "declare it: @job.source(bounded=True, allow_empty=True)"
+    )
+
+
+class PathNotFoundError(TransientError):
+    """Data: uid, location, path."""
+
+    template = (
+        "source {uid!r} ({location}) reads {path}, which does not exist. Mount or create the folder, or correct the "
+        "path. Another try checks again"
+    )
+
+
 class NotADataFrameError(InvalidInputError):
     template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame"
 
