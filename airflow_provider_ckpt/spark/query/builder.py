@@ -40,6 +40,7 @@ from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_level, refuse_limits, refuse_start
+from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
@@ -136,11 +137,16 @@ class SourceCalls:
 
 
 def _called(operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
-    """Call a source's function. Raises what :func:`call` raises, PathNotFoundError, NothingToReadError."""
+    """Call a source's function.
+
+    Raises what :func:`call` raises, PathNotFoundError, NothingToReadError, PartitionValueError, PartitionColumnsError.
+    """
     try:
         return call(operator, {"": reader})
     except (FunctionFailedError, FunctionFailedForNowError) as error:
-        raise not_there(operator, reader.reads, error.__cause__) or error from error.__cause__
+        cause = error.__cause__
+        subject = f"source {operator.uid!r} ({operator.location})"
+        raise not_there(operator, reader.reads, cause) or unfit_folders(subject, str(cause)) or error from cause
 
 
 def _with_watermark(operator: Operator, frame: DataFrame) -> DataFrame:

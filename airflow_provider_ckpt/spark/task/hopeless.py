@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, KafkaRowsGoneError, KafkaStartUnfitError
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -37,7 +38,7 @@ def hopeless(vertex: str, error: BaseException) -> CkptError | None:
         return KafkaStartUnfitError(vertex=vertex, key=key)
     found = _COLUMN_TYPE.search(str(error))
     if found is None:
-        return None
+        return unfit_folders(f"the query of vertex {vertex!r}", str(error))
     return FileColumnTypeError(
         vertex=vertex,
         file=redact_uri(found["file"]),

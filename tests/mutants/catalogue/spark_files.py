@@ -772,6 +772,19 @@ _FORGOTTEN = (
         "a start reads millions of events after some months",
     ),
     Mutant(
+        "unfit-folder-tried-again",
+        "R11",
+        "hopeless",
+        '        return unfit_folders(f"the query of vertex {vertex!r}", str(error))\n',
+        "        return None\n",
+        (
+            "tests/spark/test_partition_folders.py::"
+            "test_a_folder_value_that_does_not_fit_ends_a_running_job_by_name_and_can_be_converted",
+        ),
+        "a folder that does not fit fails its batch at every try, and nothing names it",
+        hangs=True,
+    ),
+    Mutant(
         "empty-folder-not-refused",
         "R11",
         "prepare",
