@@ -40,7 +40,10 @@ def in_folder(world: World, *names: str) -> Read:
 @MODES
 def test_an_empty_folder_is_refused_and_a_later_try_reads_what_came(world: World, mode: str) -> None:
     world.path("in")
-    job = lambda: reading(world, in_folder(world, "in"))  # noqa: E731
+
+    def job() -> Job:
+        return reading(world, in_folder(world, "in"))
+
     with pytest.raises(
         NothingToReadError, match=r"'rows' \(.*\) has nothing to read: there is no file in .*/in\."
     ) as e:
@@ -54,7 +57,10 @@ def test_an_empty_folder_is_refused_and_a_later_try_reads_what_came(world: World
 
 @MODES
 def test_a_missing_folder_is_refused_and_a_later_try_reads_what_came(world: World, mode: str) -> None:
-    job = lambda: reading(world, in_folder(world, "in"))  # noqa: E731
+
+    def job() -> Job:
+        return reading(world, in_folder(world, "in"))
+
     with pytest.raises(PathNotFoundError, match=r"'rows' \(.*\) reads .*/in, which does not exist") as e:
         world.run(job(), mode=mode)
     assert ExitCode.of_error(e.value) is ExitCode.FAILED
@@ -75,7 +81,10 @@ def test_a_pattern_that_matches_nothing_is_refused(world: World) -> None:
 
 def test_an_empty_folder_without_a_schema_is_refused_in_the_same_way(world: World) -> None:
     folder = world.path("in")
-    job = lambda: reading(world, lambda reader: reader.parquet(folder))  # noqa: E731
+
+    def job() -> Job:
+        return reading(world, lambda reader: reader.parquet(folder))
+
     with pytest.raises(NothingToReadError, match="no file in"):
         world.run(job(), mode="batch")
     expected = world.put_ids("in", 1, 2)
