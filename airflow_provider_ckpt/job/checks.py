@@ -113,6 +113,15 @@ def check_late_rows(uid: str, location: str, value: object) -> None:
     _check_choice(uid, location, "late_rows", value, get_args(LateRows))
 
 
+def check_allow_empty(uid: str, location: str, value: object, *, bounded: bool) -> None:
+    check_flag(uid, location, "allow_empty", value)
+    if value and not bounded:
+        expected = "left out: a source that is not bounded may always be empty"
+        raise BadOperatorOptionError(
+            operator=uid, location=location, option="allow_empty", value=value, expected=expected
+        )
+
+
 def _check_choice(uid: str, location: str, option: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         expected = " or ".join(map(repr, choices))

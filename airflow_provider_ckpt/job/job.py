@@ -130,6 +130,7 @@ class Job:
         in_order: bool = False,
         late_rows: LateRows = "warn",
         ends: Ends | None = None,
+        allow_empty: bool = False,
         splits: Splits | None = None,
         parallelism: int | None = None,
         max_splits_per_batch: int | None = None,
@@ -150,6 +151,7 @@ class Job:
         in_order: bool = False,
         late_rows: LateRows = "warn",
         ends: Ends | None = None,
+        allow_empty: bool = False,
         splits: Splits | None = None,
         parallelism: int | None = None,
         max_splits_per_batch: int | None = None,
@@ -177,6 +179,8 @@ class Job:
 
         ``ends="available_now"``: of a bounded source that reads neither files nor Kafka, whose end cannot be frozen: at
         each start of its query it ends where the data end then (Spark's trigger of that name).
+        ``allow_empty=True``: a bounded source may have nothing to read when the job first starts. Without it, such a
+        job is refused, and the next try reads the folder or topic again.
 
         ``splits``: a list of values that survive JSON, or a function without arguments that returns one; it is called
         in the driver, when the job is planned. Then the function is ``(read, split) -> DataFrame``, a batch one, and
@@ -198,11 +202,13 @@ class Job:
             checks.check_ends(name, location, ends, bounded=bounded)
             checks.check_in_order(name, location, in_order, bounded=bounded)
             checks.check_late_rows(name, location, late_rows)
+            checks.check_allow_empty(name, location, allow_empty, bounded=bounded)
             given = {
                 "watermark": watermark,
                 "in_order": in_order or None,
                 "late_rows": None if late_rows == "warn" else late_rows,
                 "ends": ends,
+                "allow_empty": allow_empty or None,
                 **options.given,
             }
             by_split = split_source(name, location, splits, parallelism, max_splits_per_batch, batched, bounded, given)
@@ -225,6 +231,7 @@ class Job:
                     in_order=in_order,
                     late_rows=late_rows,
                     ends=ends,
+                    allow_empty=allow_empty,
                     splits=by_split,
                     persist=persist,
                 )

@@ -93,6 +93,8 @@ class Operator:
     """Of a sink: the name that sinks which are released together share."""
     ends: Ends | None = None
     """How a bounded source ends whose end cannot be frozen; None: it can, or it is refused in streaming mode."""
+    allow_empty: bool = False
+    """Bounded sources only: whether the source may have nothing to read when the job first starts."""
     splits: SplitSource | None = field(default=None, repr=False)
     """Of a source that is read split by split."""
     persist: bool = False

@@ -20,6 +20,8 @@ _OF_THE_CODE = (
 )
 _OF_SPARK = frozenset({"AnalysisException", "IllegalArgumentException", "ParseException"})
 """By name: this layer knows no Spark."""
+PATH_NOT_FOUND = "PATH_NOT_FOUND"
+"""Spark's condition for a missing folder. A later try may find the folder."""
 
 
 def may_pass(error: BaseException) -> bool:
@@ -30,7 +32,16 @@ def may_pass(error: BaseException) -> bool:
         return error.retryable
     if isinstance(error, OSError):  # before the rest: what an HTTP library fails with is sometimes both
         return True
-    return not (isinstance(error, _OF_THE_CODE) or any(_is_of_spark(one) for one in type(error).__mro__))
+    if any(_is_of_spark(one) for one in type(error).__mro__):
+        return spark_condition(error) == PATH_NOT_FOUND
+    return not isinstance(error, _OF_THE_CODE)
+
+
+def spark_condition(error: BaseException | None) -> str | None:
+    """Return the name of Spark's error condition; None if the error has none."""
+    condition = getattr(error, "getCondition", None)
+    found = condition() if callable(condition) else None
+    return found if isinstance(found, str) else None
 
 
 def _is_of_spark(kind: type) -> bool:

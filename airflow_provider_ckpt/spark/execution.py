@@ -256,8 +256,18 @@ class Execution:
     def _freeze(self, journal: OwnedJournal) -> dict[str, FrozenEnd]:
         prepared, streaming = self._prepared, self._plan.mode == "streaming"
         locations = {source.uid: source.location for source in prepared.job.sources}
+        allow_empty = {source.uid for source in prepared.job.sources if source.allow_empty}
         reads, job_id = prepared.bounded_reads(), self._options.job_id
-        frozen = freeze_sources(prepared.spark, self._storage, job_id, journal, reads, locations, streaming=streaming)
+        frozen = freeze_sources(
+            prepared.spark,
+            self._storage,
+            job_id,
+            journal,
+            reads,
+            locations,
+            streaming=streaming,
+            allow_empty=allow_empty,
+        )
         self._warn(ends_at_once(self._plan, frozen), journal.state)
         return frozen
 

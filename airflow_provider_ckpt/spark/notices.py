@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import SparkSession
 
@@ -10,6 +10,7 @@ from airflow_provider_ckpt.job.definition import selecting
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.spark.query.empty_sources import nothing_in
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan
 
@@ -24,7 +25,9 @@ def finished_without_a_file(state: JobState) -> Iterator[str]:
     for uid in state.finished_operators():
         frozen, source = state.frozen.get(uid), definition.sources.get(uid)
         if frozen is not None and frozen.path is not None and frozen.count == 0:
-            where = "no file in its folder" if source is None else _nothing(source.format, source.paths, source.selects)
+            where = (
+                "no file in its folder" if source is None else nothing_in(source.format, source.paths, source.selects)
+            )
             yield (
                 f"bounded source {uid} is finished and has read nothing: there was {where} when the job "
                 "began; to read what is there now, run the job under another id"
@@ -34,14 +37,8 @@ def finished_without_a_file(state: JobState) -> Iterator[str]:
 def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenEnd]) -> Iterator[str]:
     for uid in [uid for uid, end in frozen.items() if not end.count]:
         read = plan.reads[uid]
-        nothing = _nothing(read.format, read.paths, selecting(read.options))
+        nothing = nothing_in(read.format, read.paths, selecting(read.options))
         yield f"bounded source {uid} ends at once: there is {nothing}"
-
-
-def _nothing(form: str | None, paths: Iterable[str], selects: Mapping[str, str]) -> str:
-    if form is not None and form.lower() == "kafka":
-        return f"no row to read in {', '.join(selects.values()) or 'its topics'}"
-    return f"no file in {', '.join(paths)}"
 
 
 def keeps_state_partitions(plan: JobPlan, spark: SparkSession, conf: Mapping[str, object]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,9 @@ from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.query.done import Done
+from airflow_provider_ckpt.spark.query.empty_sources import refuse_empty
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
+from airflow_provider_ckpt.spark.query.frozen import list_files
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
@@ -103,12 +105,27 @@ def prepare(
         if changed != {**job.operators}:  # one of them is in another query now
             job = own.with_operators(changed)
             plan = _plan_anew(spark, job, options, GivenSplits(), decision)
+    _refuse_empty(spark, job, plan, () if anew is not None else decision.state.frozen)
     refuse_own_output(job, plan.reads, location)
     if anew and not decision.is_new:
         _refuse_taken(sinks, options.job_id, storage.uri)
     for uid, given in plan.sink_inputs.items():
         sinks[uid].check_rows(given)
     return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, anew, refused)
+
+
+def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
+    """Refuse bounded sources that hold no file, except those whose ends are recorded (``frozen``).
+
+    A folder may become empty after this check. So the list of files is checked again when it is recorded.
+
+    Raises NothingToReadError.
+    """
+    for source in job.sources:
+        read = plan.reads.get(source.uid)
+        is_checked = source.bounded and not source.allow_empty and source.uid not in frozen
+        if is_checked and read is not None and read.is_file:
+            refuse_empty(spark, source.uid, source.location, read, list_files(spark, read))
 
 
 def prepared_again(prepared: PreparedJob, decision: Decision) -> PreparedJob:

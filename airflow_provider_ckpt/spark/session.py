@@ -35,6 +35,9 @@ NEEDED = {
     # the logs of file sources are read, and those of result partitions written, with these intervals in mind
     "spark.sql.streaming.fileSource.log.compactInterval": "10",
     "spark.sql.streaming.fileSink.log.compactInterval": "10",
+    # Spark guesses the type of a folder's column anew at each start, from the folders of that moment. So a new folder
+    # would change the type, and the output of the job with it. Text always fits, and keeps a value such as 007
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 STATE_STORE = {
     # the default store finds its files by the batch alone: after a rewind it takes up those of the batches that are
@@ -77,6 +80,7 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
     Raises UnsupportedConfError and UnsupportedStateStoreError for a setting we cannot honour, LosingSettingError for
     one with which rows get lost.
     """
+    refuse_settings(user)
     for key, needed in NEEDED.items():
         given = user.get(key)
         if given is not None and given.lower() != needed:
@@ -84,7 +88,6 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
     for key, needed in STATE_STORE.items():
         if user.get(key, needed) != needed:
             raise UnsupportedStateStoreError(key=key, value=user[key], needed=needed)
-    refuse_settings(user)
     local = ON_LOCAL_DISKS if root is not None and is_local_uri(root) else {}
     conf = {**PREFERRED, **HIDDEN_OPTIONS, **local, **user, **NEEDED, **STATE_STORE}
     if not _logs_as_configured(user):

@@ -216,6 +216,16 @@ MISTAKES: dict[str, tuple[Mistake, type[InvalidInputError], str]] = {
     "uid differs in case": (lambda s: s.source("A"), errors.DuplicateUidError, "more than case"),
     "uid of a sink": (lambda s: s.source("out"), errors.DuplicateUidError, "taken by the sink 'out'"),
     "sink with an operator's uid": (lambda s: s.sink("a", "a"), errors.DuplicateUidError, "'a'"),
+    "live and empty": (
+        _source_option(allow_empty=True),
+        errors.BadOperatorOptionError,
+        "left out: a source that is not",
+    ),
+    "splits and empty": (
+        _source_option(bounded=True, splits=["a"], allow_empty=True),
+        errors.BadOperatorOptionError,
+        "a list without splits is always refused",
+    ),
     "handle of another job": (_foreign, errors.ForeignInputError, "another Job"),
     "sink as input": (lambda s: s.transform("t", s.job.sinks[0]), errors.SinkAsInputError, "input, 'a'"),
     "sink's uid as input": (lambda s: s.transform("t", "out"), errors.SinkAsInputError, "is a sink"),

@@ -47,7 +47,13 @@ def of_live(world: World, topics: Topics, topic: str, **options: str) -> Job:
 
 
 def of_both(
-    world: World, topics: Topics, history_topic: str, live_topic: str, chain: bool = True, **options: str
+    world: World,
+    topics: Topics,
+    history_topic: str,
+    live_topic: str,
+    chain: bool = True,
+    allow_empty: bool = False,
+    **options: str,
 ) -> Job:
     """Return a job with a bounded and a live topic, in one query unless ``chain=False``.
 
@@ -55,7 +61,7 @@ def of_both(
     """
     job = Job("kafka")
 
-    @job.source(bounded=True, chain=chain)
+    @job.source(bounded=True, chain=chain, allow_empty=allow_empty)
     def history(read: Any) -> DataFrame:
         return read_topic(read, topics.servers, history_topic, **{"maxOffsetsPerTrigger": "20", **options})
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError
 from tests.kafka import jobs
 from tests.kafka.faults import Interruption, interrupt
 from tests.kafka.topics import Topics
@@ -71,10 +72,20 @@ def test_r2_history_beside_a_live_topic_is_one_query_and_left_out_when_it_is_rea
     assert world.released_ids() == sorted(ids)
 
 
-def test_an_empty_topic_is_at_its_end_at_once(world: World, topics: Topics) -> None:
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_an_empty_topic_is_refused_and_a_later_try_reads_what_came(world: World, topics: Topics, mode: str) -> None:
+    history = topics.make(2)
+    with pytest.raises(NothingToReadError, match=f"'history' .*there is no row to read in {history}"):
+        world.run(jobs.of_history(world, topics, history), mode=mode)
+    ids = topics.put(history, range(10))
+    assert world.run(jobs.of_history(world, topics, history), mode=mode).status == "FINISHED"
+    assert world.released_ids() == sorted(ids)
+
+
+def test_a_topic_that_may_be_empty_is_at_its_end_at_once(world: World, topics: Topics) -> None:
     history, live = topics.make(2), topics.make(1)
     ids = topics.put(live, range(10))
-    run = world.run(jobs.of_both(world, topics, history, live), world.drain_at(10))
+    run = world.run(jobs.of_both(world, topics, history, live, allow_empty=True), world.drain_at(10))
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(ids))
     assert any(f"no row to read in {history}" in line["message"] for line in run.of("warning"))
 

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     NotADataFrameError,
     NotAStreamError,
     OneSourceError,
+    PathNotFoundError,
     UnsupportedQueryError,
     WatermarkOverPartitionError,
     WatermarkOverUnionError,
@@ -280,7 +281,7 @@ def test_a_function_that_raises_keeps_its_own_traceback(spark: SparkSession, wor
 
 def test_a_folder_that_is_not_there_is_refused_before_the_start(spark: SparkSession, world: World) -> None:
     missing = f"{world.base}/nowhere"
-    with pytest.raises(FunctionFailedError, match="nowhere"):
+    with pytest.raises(PathNotFoundError, match="nowhere"):
         plan(spark, world, source(world, lambda read: read.schema(IDS).parquet(missing)))
 
 

@@ -90,6 +90,7 @@ def test_options_that_say_what_is_the_default_anyway_or_what_a_live_source_may_h
         ("spark.sql.files.ignoreMissingFiles", "true"),
         ("spark.sql.files.ignoreCorruptFiles", "TRUE"),
         ("spark.sql.files.ignoreInvalidPartitionPaths", "true"),
+        ("spark.sql.sources.partitionColumnTypeInference.enabled", "true"),
         ("spark.sql.streaming.minBatchesToRetain", "1"),
         ("spark.sql.streaming.unsupportedOperationCheck", "false"),
         ("spark.sql.streaming.statefulOperator.checkCorrectness.enabled", "false"),

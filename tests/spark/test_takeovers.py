@@ -528,8 +528,8 @@ def test_a_source_that_ended_without_a_file_is_told_of_at_every_start(world: Wor
     world.path("history")
     world.put_ids("live", 1, 2)
     over = lambda: "history" in world.state().finished_operators() and world.released_count() > 0  # noqa: E731
-    world.run(mixed(world), world.ask("stop", over))
-    run = world.run(mixed(world), world.drain_at(2))
+    world.run(mixed(world, allow_empty=True), world.ask("stop", over))
+    run = world.run(mixed(world, allow_empty=True), world.drain_at(2))
     assert [line["message"] for line in run.of("warning") if "has read nothing" in line["message"]]
 
 

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     streaming_leaves,
     streams,
 )
+from airflow_provider_ckpt.spark.query.empty_sources import not_there
 from airflow_provider_ckpt.spark.query.errors import (
     CleanSourceError,
     FunctionFailedError,
@@ -39,6 +40,7 @@ from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_level, refuse_limits, refuse_start
+from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
@@ -80,7 +82,7 @@ class SourceCalls:
     def __call__(self, operator: Operator, *, hold: bool = False) -> DataFrame:
         """``hold``: the source holds event time, if it is streamed."""
         reader = self._reader(operator, hold)
-        frame = call(operator, {"": reader})
+        frame = _called(operator, reader)
         self.reads[operator.uid] = reader.reads
         if reader.reads.loads != 1 or (self.streaming and streaming_leaves(frame) > 1):
             raise OneSourceError(uid=operator.uid, location=operator.location, loads=reader.reads.loads)
@@ -134,6 +136,19 @@ class SourceCalls:
         if operator.options.decided:
             reader.hold_limits()
         return reader
+
+
+def _called(operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
+    """Call a source's function.
+
+    Raises what :func:`call` raises, PathNotFoundError, NothingToReadError, PartitionValueError, PartitionColumnsError.
+    """
+    try:
+        return call(operator, {"": reader})
+    except (FunctionFailedError, FunctionFailedForNowError) as error:
+        cause = error.__cause__
+        subject = f"source {operator.uid!r} ({operator.location})"
+        raise not_there(operator, reader.reads, cause) or unfit_folders(subject, str(cause)) or error from cause
 
 
 def _with_watermark(operator: Operator, frame: DataFrame) -> DataFrame:

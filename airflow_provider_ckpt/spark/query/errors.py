@@ -23,6 +23,58 @@ class FunctionFailedForNowError(TransientError):
     template = f"{FunctionFailedError.template}. Another try calls it again"
 
 
+class NothingToReadError(TransientError):
+    """A bounded source has nothing to read when the job first starts. Data: uid, location, nothing."""
+
+    template = (
+        "bounded source {uid!r} ({location}) has nothing to read: there is {nothing}. The job would finish without "
+        "this input, and would never read what comes later. Another try checks again. If the source may be empty, "
+        "declare it: @job.source(bounded=True, allow_empty=True)"
+    )
+
+
+class PathNotFoundError(TransientError):
+    """Data: uid, location, path."""
+
+    template = (
+        "source {uid!r} ({location}) reads {path}, which does not exist. Mount or create the folder, or correct the "
+        "path. Another try checks again"
+    )
+
+
+class PartitionValueError(InvalidInputError):
+    """Data: subject, column, value, type."""
+
+    template = (
+        "{subject} cannot read the folder {column}={value}: the schema of the source reads column {column} as {type}, "
+        "and the value is not of this type. Nothing of the batch was written. Rename the folder if no batch was "
+        "planned with it. Otherwise read the column as STRING, convert it in the function of the source (try_cast "
+        "gives null for such a value), and start the job with --resume-failed"
+    )
+
+
+class PartitionColumnsError(InvalidInputError):
+    """Data: subject, folders."""
+
+    template = (
+        "{subject} cannot read folders whose names give different columns: {folders}. Nothing of the batch was "
+        "written. Give all folders of the source the same columns, or give the source the option "
+        "recursiveFileLookup=true, which takes no columns from the names of folders. Then start the job with "
+        "--resume-failed"
+    )
+
+
+class NewPartitionColumnError(InvalidInputError):
+    """Data: subject, columns."""
+
+    template = (
+        "{subject} began without the column {columns}, which the name of a new folder adds. Nothing of the batch was "
+        "written. Give the source the option recursiveFileLookup=true, which takes no columns from the names of "
+        "folders, and start the job with --resume-failed. Or run the job under another id, with the column in the "
+        "schema of the source"
+    )
+
+
 class NotADataFrameError(InvalidInputError):
     template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame"
 
@@ -161,7 +213,8 @@ class LateSourceError(InvalidInputError):
 class SchemaChangedError(InvalidInputError):
     template = (
         "the output of {vertex!r} changed between two tries, from {before} to {after}; "
-        "run it under another job id, or change it back"
+        "run it under another job id, or change it back. If the job is the same, a new folder named column=value has "
+        "added a column: the option recursiveFileLookup=true of the source leaves it out"
     )
 
 

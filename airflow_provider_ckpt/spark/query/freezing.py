@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -11,6 +11,7 @@ from airflow_provider_ckpt.jobmaster.frozen_splits import freeze_splits
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import SourceFrozen
 from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.spark.query.empty_sources import refuse_empty, refuse_without_rows
 from airflow_provider_ckpt.spark.query.errors import UnreadableNameError
 from airflow_provider_ckpt.spark.query.frozen import (
     freeze,
@@ -36,13 +37,14 @@ def freeze_sources(
     locations: Mapping[str, str] | None = None,
     *,
     streaming: bool = True,
+    allow_empty: Collection[str] = (),
 ) -> dict[str, FrozenEnd]:
     """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources. ``locations``: where
     each is defined; None: the names are not looked at. ``streaming``: a name that Spark takes for a pattern would never
-    be read under it; in batch mode it is.
+    be read under it; in batch mode it is. ``allow_empty``: sources that may have nothing to read.
 
-    Raises UnreadableNameError, UnreadableColonError, BesidePartitionsError, and what asking Kafka raises, with nothing
-    frozen of that source.
+    Raises NothingToReadError, UnreadableNameError, UnreadableColonError, BesidePartitionsError, and what asking Kafka
+    raises, with nothing frozen of that source.
     """
     frozen: dict[str, FrozenEnd] = {}
     state, where = journal.state, locations or {}
@@ -55,7 +57,10 @@ def freeze_sources(
                 frozen[uid] = read_end(storage, f"{job_id}/{known.path}")
             continue
         if read.is_kafka:
-            offsets = freeze_offsets(storage, path, ask_offsets(spark, uid, where.get(uid, ""), read.options))
+            asked = ask_offsets(spark, uid, where.get(uid, ""), read.options)
+            if not asked.count and uid not in allow_empty:
+                refuse_without_rows(uid, where.get(uid, ""), read)
+            offsets = freeze_offsets(storage, path, asked)
             frozen[uid] = offsets
             journal.write(SourceFrozen(uid, inside, offsets.count, time.time()))
             continue
@@ -64,6 +69,8 @@ def freeze_sources(
             continue
         files = list_files(spark, read)
         if locations is not None:
+            if uid not in allow_empty:
+                refuse_empty(spark, uid, locations[uid], read, files)
             if streaming and (found := glob_name(map(unescaped_path, files))) is not None:
                 raise UnreadableNameError(uid=uid, location=locations[uid], path=found)
             refuse_colons(uid, locations[uid], files)

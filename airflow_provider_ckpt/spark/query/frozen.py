@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.spark.query.errors import (
     BesidePartitionsError,
@@ -55,8 +56,16 @@ def unescaped_path(uri: str) -> str:
 
 
 def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
-    """The files a file source would read now, by Spark's own listing (globs, hidden files, partitions)."""
-    return tuple(sorted(unquote(uri) for uri in _frame(spark, reads).inputFiles()))
+    """Return the files that a file source would read now, by Spark's own listing (globs, hidden files, partitions).
+
+    A single path that does not exist holds no file. Spark raises an AnalysisException if one of several does not exist.
+    """
+    try:
+        return tuple(sorted(unquote(uri) for uri in _frame(spark, reads).inputFiles()))
+    except AnalysisException as error:
+        if spark_condition(error) == PATH_NOT_FOUND and len(reads.paths) == 1:
+            return ()
+        raise
 
 
 def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
@@ -99,7 +108,7 @@ def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
     try:
         found: Any = _frame(spark, reads)._jdf.inputFiles()
     except AnalysisException as error:
-        if error.getCondition() == "PATH_NOT_FOUND":  # a folder, or what a pattern stands for, may come later
+        if spark_condition(error) == PATH_NOT_FOUND:  # a folder, or what a pattern stands for, may come later
             return []
         raise
     jvm: Any = spark._jvm

@@ -118,11 +118,19 @@ class _Recording:
         elif self._path is not None:
             super().option("path", self._path)  # type: ignore[misc]  # both: Spark refuses it, and says why
         self._record(path)
+        if self._reads_header_unchecked():
+            super().option("enforceSchema", False)  # type: ignore[misc]
         for key, value in self._held().items():
             super().option(key, value)  # type: ignore[misc]
         frame = self._load(path)
         self.reads.schema = frame.schema
         return frame
+
+    def _reads_header_unchecked(self) -> bool:
+        """Return whether Spark would read CSV columns by position, whatever their names in the header."""
+        options = {key.lower(): value.lower() for key, value in self.reads.options.items()}
+        is_csv = self.reads.format.lower() == "csv"
+        return is_csv and options.get("header") == "true" and "enforceschema" not in options
 
     def _held(self) -> dict[str, str]:
         """The options that were held back until the format is known."""

@@ -34,6 +34,11 @@ _SETTINGS = {
         "false",
         "queries that drop rows between two stateful operators would be run",
     ),
+    "spark.sql.sources.partitioncolumntypeinference.enabled": (
+        "true",
+        "a new folder would change the type of a column, and the job could not resume. The values in the names of "
+        "folders are text, unless the schema of the source has the column in another type",
+    ),
     # one version: that of the batch which runs, while a driver that is killed in it goes on from the one before
     "spark.sql.streaming.minbatchestoretain": ("1", "a driver that is killed may find its state deleted by Spark"),
 }

@@ -3,34 +3,58 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _TRACEBACK = "Traceback (most recent call last):"
 _END = re.compile(r"^(\s*SQLSTATE: |\tat |Caused by: |JVM stacktrace:|Driver stacktrace:|\s*$)")
 _WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _CALLING = re.compile(r"^An error occurred while calling \S+\.$")
 _CAUSED_BY = "Caused by: "
+_FILE = re.compile(r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?P<file>.+?)\.\s")
 _STATE = re.compile(r"SQLSTATE: \w+")
 
 
 @dataclass(frozen=True)
 class Cause:
     """``message``: "ValueError: no such thing", in as few lines as the message has. ``traceback``: Python's, of the
-    user's code, without what stands around it; None if the failure did not come from Python."""
+    user's code, without what stands around it; None if the failure did not come from Python. ``file``: the URI of the
+    file that Spark was reading; None if it was reading none."""
 
     message: str
     traceback: str | None = None
+    file: str | None = None
+
+    @property
+    def in_file(self) -> str:
+        """The message with the file, unless it names the file itself."""
+        return self.message if self.file is None or self.file in self.message else f"{self.message}, in {self.file}"
+
+
+def jvm_text(error: BaseException) -> str:
+    """Return the message of ``error`` and the stack trace of the JVM, which names the causes."""
+    return f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
+
+
+def file_being_read(error: BaseException) -> str | None:
+    """Return the URI of the file at which Spark failed, without secrets; None if the failure was at no file."""
+    found = _FILE.search(jvm_text(error))
+    return None if found is None else redact_uri(found["file"])
 
 
 def told(error: BaseException) -> str:
     """In a sentence or two: of an error of ours all of it, of any other its innermost cause."""
-    return str(error) if isinstance(error, CkptError) else find_cause(error).message
+    return str(error) if isinstance(error, CkptError) else find_cause(error).in_file
 
 
 def find_cause(error: BaseException) -> Cause:
-    """Of an exception that came out of Spark: the innermost one of Python, else the innermost of the JVM."""
+    """Return the innermost exception of Python, else the innermost one of the JVM. ``error`` came out of Spark."""
+    return replace(_innermost(error), file=file_being_read(error))
+
+
+def _innermost(error: BaseException) -> Cause:
     text = str(error)
     if _TRACEBACK in text:
         found = _from_traceback(text)

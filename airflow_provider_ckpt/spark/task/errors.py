@@ -17,6 +17,15 @@ class QueryFailedError(TransientError):
     template = "the query of vertex {vertex!r} failed: {cause}"
 
 
+class FileNotReadError(QueryFailedError):
+    """Data: vertex, file, cause."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot read {file}: {cause}. Nothing of the batch was released. Another try "
+        "reads the file again. If it is damaged or incomplete, put the right file under its name"
+    )
+
+
 class SparkLostError(TransientError):
     """What failed on account of it says nothing of the job: not even a user's function that raised."""
 
@@ -65,6 +74,38 @@ class FileColumnTypeError(TerminalError):
         "the query of vertex {vertex!r} cannot read {file}: column {column} is {actual} in the file (Parquet's name), "
         "and is read as {expected}. Nothing of the batch was released. Write the file anew with the type that is read, "
         "under its name, and go on with --resume-failed; or run the job under another id, with a schema for both"
+    )
+
+
+class FileColumnsTwiceError(TerminalError):
+    """Data: vertex, file, columns."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot read {file}: it has columns with one name, {columns}. Nothing of the "
+        "batch was released. Write the file anew under its name, with different columns, and start the job with "
+        "--resume-failed. If the names differ in case only, spark.sql.caseSensitive=true reads them apart"
+    )
+
+
+class MalformedRowError(TerminalError):
+    """A row does not fit the schema, and its reader has mode=FAILFAST. The row is not shown. Data: vertex, file,
+    where."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot read {file}: {where} does not fit the schema, and the source has the "
+        "option mode=FAILFAST. Nothing of the batch was released. Correct the file under its name, and start the job "
+        "with --resume-failed"
+    )
+
+
+class CsvHeaderError(TerminalError):
+    """The header of a CSV file is not that of the schema. Data: vertex, file, problem."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot read {file}: {problem}. Columns of a CSV file are read by position. "
+        "Nothing of the batch was released. Write the file anew under its name, with the columns of the schema in "
+        "their order, and start the job with --resume-failed. If the order is right and only the names differ, give "
+        "the source the option enforceSchema=true, which ignores the header"
     )
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, KafkaRowsGoneError, KafkaStartUnfitError
+from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
+from airflow_provider_ckpt.spark.task.causes import jvm_text
+from airflow_provider_ckpt.spark.task.errors import (
+    CsvHeaderError,
+    FileColumnsTwiceError,
+    FileColumnTypeError,
+    KafkaRowsGoneError,
+    KafkaStartUnfitError,
+    MalformedRowError,
+)
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _COLUMN_TYPE = re.compile(
@@ -25,23 +34,71 @@ _START_UNFIT = re.compile(
 )
 
 
+_READING = r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?P<file>.+?)\.\s.*?"
+_TWICE = re.compile(
+    _READING + r"Found duplicate field\(s\) \"[^\"]*\": \[(?P<columns>[^\]\n]*)\] in case-insensitive mode", re.DOTALL
+)
+_MALFORMED = re.compile(_READING + r"\[MALFORMED_RECORD_IN_PARSING", re.DOTALL)
+_COLUMN = re.compile(
+    r"\[CANNOT_PARSE_JSON_FIELD\] Cannot parse the field name [`']?(?P<column>.+?)[`']? and the value "
+)
+_HEADER = re.compile(
+    r"CSV header does not conform to the schema\.\n Header: (?P<header>.*?)\n Schema: (?P<schema>.*?)\nExpected: .*?\n"
+    r"CSV file: (?P<file>[^\n]+)",
+    re.DOTALL,
+)
+_HEADER_LENGTH = re.compile(
+    r"Number of column in CSV header is not equal to number of fields in the schema:\n Header length: (?P<length>\d+), "
+    r"schema size: (?P<expected>\d+)\nCSV file: (?P<file>[^\n]+)"
+)
+
+
 def hopeless(vertex: str, error: BaseException) -> CkptError | None:
     """``error``: as it came out of Spark. None for everything that may pass: an I/O error, say, or one unknown here."""
-    gone = _ROWS_GONE.search(str(error))
+    text = jvm_text(error)
+    gone = _ROWS_GONE.search(text)
     if gone is not None:
         reason = " ".join(gone["reason"].split()).rstrip(".")
         return KafkaRowsGoneError(vertex=vertex, reason=f"{reason}.")
-    unfit = _START_UNFIT.search(str(error))
+    unfit = _START_UNFIT.search(text)
     if unfit is not None:
         key = "startingOffsetsByTimestamp" if unfit["by_time"] else "startingOffsets"
         return KafkaStartUnfitError(vertex=vertex, key=key)
-    found = _COLUMN_TYPE.search(str(error))
-    if found is None:
-        return None
-    return FileColumnTypeError(
-        vertex=vertex,
-        file=redact_uri(found["file"]),
-        column=found["column"],
-        expected=found["expected"],
-        actual=found["actual"],
-    )
+    return _unfit_file(vertex, text) or unfit_folders(f"the query of vertex {vertex!r}", text)
+
+
+def _unfit_file(vertex: str, text: str) -> CkptError | None:
+    """Return the error for a file whose columns the source cannot read; None for any other failure."""
+    found = _COLUMN_TYPE.search(text)
+    if found is not None:
+        types = {"column": found["column"], "expected": found["expected"], "actual": found["actual"]}
+        return FileColumnTypeError(vertex=vertex, file=redact_uri(found["file"]), **types)
+    twice = _TWICE.search(text)
+    if twice is not None:
+        return FileColumnsTwiceError(vertex=vertex, file=redact_uri(twice["file"]), columns=twice["columns"])
+    malformed = _MALFORMED.search(text)
+    if malformed is not None:
+        column = _COLUMN.search(text)
+        where = "a row" if column is None else f"the column {column['column']} of a row"
+        return MalformedRowError(vertex=vertex, file=redact_uri(malformed["file"]), where=where)
+    header = _HEADER.search(text)
+    if header is not None:
+        problem = _header_problem(header["header"].split(", "), header["schema"].split(", "))
+        return CsvHeaderError(vertex=vertex, file=redact_uri(header["file"]), problem=problem)
+    length = _HEADER_LENGTH.search(text)
+    if length is not None:
+        problem = f"it has {length['length']} columns, and the schema has {length['expected']}"
+        return CsvHeaderError(vertex=vertex, file=redact_uri(length["file"]), problem=problem)
+    return None
+
+
+def _header_problem(header: list[str], schema: list[str]) -> str:
+    """Return a phrase for the difference.
+
+    A file without a header has a row in this place. So names that are not in the schema are not shown.
+    """
+    there = {name.lower() for name in header}
+    missing = [name for name in schema if name.lower() not in there]
+    if missing:
+        return f"its header does not have {', '.join(missing)} at the place that the schema gives"
+    return f"its header has the order {', '.join(header)}, and the schema has {', '.join(schema)}"

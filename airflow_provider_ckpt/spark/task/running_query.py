@@ -16,10 +16,10 @@ from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery
 from airflow_provider_ckpt.spark.task.batch_function import BatchFunction
-from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.task.causes import Cause, find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.errors import QueryFailedError
+from airflow_provider_ckpt.spark.task.errors import FileNotReadError, QueryFailedError
 from airflow_provider_ckpt.spark.task.hopeless import hopeless
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.publisher import Publisher
@@ -36,9 +36,15 @@ def query_failed(vertex: str, error: BaseException) -> BaseException:
     """``error`` as one that says what went wrong first; the whole of it is its ``__cause__``."""
     if isinstance(error, CkptError):
         return error
-    failed = hopeless(vertex, error) or QueryFailedError(vertex=vertex, cause=find_cause(error).message)
+    failed = hopeless(vertex, error) or _may_pass(vertex, find_cause(error))
     failed.__cause__ = error
     return failed
+
+
+def _may_pass(vertex: str, cause: Cause) -> QueryFailedError:
+    if cause.file is not None:
+        return FileNotReadError(vertex=vertex, file=cause.file, cause=cause.message)
+    return QueryFailedError(vertex=vertex, cause=cause.message)
 
 
 def _another(error: CkptError) -> CkptError:

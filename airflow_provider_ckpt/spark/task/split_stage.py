@@ -103,7 +103,7 @@ class SplitStage:
             raise
         except Exception as error:
             raised = error
-        cause = find_cause(raised).message
+        cause = find_cause(raised).in_file
         if type(raised).__name__ not in cause and not cause.startswith("["):
             cause = f"{type(raised).__name__}: {cause}"
         raise SplitFailedError(uid=self._operator.uid, split=split.id, cause=cause) from raised

@@ -772,6 +772,58 @@ _FORGOTTEN = (
         "a start reads millions of events after some months",
     ),
     Mutant(
+        "unfit-folder-tried-again",
+        "R11",
+        "hopeless",
+        '    return _unfit_file(vertex, text) or unfit_folders(f"the query of vertex {vertex!r}", text)\n',
+        "    return _unfit_file(vertex, text)\n",
+        (
+            "tests/spark/test_partition_folders.py::"
+            "test_a_folder_value_that_does_not_fit_ends_a_running_job_by_name_and_can_be_converted",
+        ),
+        "a folder that does not fit fails its batch at every try, and nothing names it",
+        hangs=True,
+    ),
+    Mutant(
+        "csv-header-not-compared",
+        "R11",
+        "_Recording._reads_header_unchecked",
+        '    return is_csv and options.get("header") == "true" and "enforceschema" not in options',
+        "    return False",
+        (
+            "tests/spark/test_unreadable_files.py::"
+            "test_a_csv_file_with_another_order_of_columns_is_named_and_read_when_it_is_mended",
+        ),
+        "a CSV file with another order of columns gives wrong values silently",
+    ),
+    Mutant(
+        "file-of-a-failure-not-named",
+        "R11",
+        "find_cause",
+        "    return replace(_innermost(error), file=file_being_read(error))\n",
+        "    return _innermost(error)\n",
+        ("tests/spark/test_unreadable_files.py::test_the_file_and_no_secret_is_in_the_error",),
+        "nobody can find the damaged file among thousands",
+    ),
+    Mutant(
+        "empty-folder-not-refused",
+        "R11",
+        "prepare",
+        "    _refuse_empty(spark, job, plan, () if anew is not None else decision.state.frozen)\n",
+        "",
+        ("tests/spark/test_empty_sources.py::test_an_empty_folder_is_refused_and_a_later_try_reads_what_came",),
+        "a run writes to its root before it refuses a folder without files",
+    ),
+    Mutant(
+        "empty-list-frozen",
+        "R11",
+        "freeze_sources",
+        "                refuse_empty(spark, uid, locations[uid], read, files)\n",
+        "                pass\n",
+        ("tests/spark/test_empty_sources.py::test_a_folder_that_becomes_empty_before_its_list_is_recorded_is_refused",),
+        "a job finishes for good without the files that come a minute later",
+    ),
+    Mutant(
         "unlisted-names-not-looked-at",
         "R11",
         "SourceCalls._check_names",

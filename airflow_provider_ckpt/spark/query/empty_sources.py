@@ -1,0 +1,84 @@
+"""Sources without anything to read: a share that is not mounted, a partition that is late, a wrong path."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.definition import selecting
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError, PathNotFoundError
+from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
+from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+_NO_SCHEMA = "UNABLE_TO_INFER_SCHEMA"
+"""Spark's condition for a folder without files and a reader without a schema."""
+
+
+def nothing_in(form: str | None, paths: Iterable[str], selects: Mapping[str, str]) -> str:
+    """Return a phrase for an empty source: the missing data and its place. ``selects``: options that select topics."""
+    if form is not None and form.lower() == "kafka":
+        return f"no row to read in {', '.join(selects.values()) or 'its topics'}"
+    return f"no file in {', '.join(map(redact_uri, paths))}"
+
+
+def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceReads, files: Sequence[str]) -> None:
+    """Refuse a source if one of its paths holds no file.
+
+    Args:
+        files: the files of all paths, as :func:`list_files` returns them.
+
+    Raises NothingToReadError.
+    """
+    if files and len(reads.paths) == 1:
+        return
+    ordered = sorted(map(unescaped_path, files))
+    for path in reads.paths:
+        if _holds_none(spark, reads, path, ordered):
+            raise NothingToReadError(uid=uid, location=location, nothing=nothing_in(reads.format, [path], {}))
+
+
+def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Sequence[str]) -> bool:
+    """Return whether ``path`` holds none of the files. Spark lists the path alone if no file has it in its name."""
+    if not ordered:
+        return True
+    name = unescaped_path(path).rstrip("/")
+    for prefix in (name, f"{name}/"):
+        place = bisect_left(ordered, prefix)
+        if place < len(ordered) and (ordered[place] == name or ordered[place].startswith(f"{name}/")):
+            return False
+    return not list_files(spark, replace(reads, paths=[path]))
+
+
+def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
+    """Refuse a source that is known to be empty as a whole.
+
+    Raises NothingToReadError.
+    """
+    nothing = nothing_in(reads.format, reads.paths, selecting(reads.options))
+    raise NothingToReadError(uid=uid, location=location, nothing=nothing)
+
+
+def not_there(operator: Operator, reads: SourceReads, failure: BaseException | None) -> CkptError | None:
+    """Return the error of a source whose reader found no folder or no file; None for any other ``failure``.
+
+    Without a schema, Spark fails at a folder without files. A source that may be empty needs a schema, and Spark's own
+    message says so.
+    """
+    about = {"uid": operator.uid, "location": operator.location}
+    if not isinstance(failure, PySparkException) or not reads.paths:
+        return None
+    condition = spark_condition(failure)
+    if condition == PATH_NOT_FOUND:
+        path = (failure.getMessageParameters() or {}).get("path") or ", ".join(reads.paths)
+        return PathNotFoundError(path=redact_uri(path), **about)
+    if condition == _NO_SCHEMA and operator.bounded and not operator.allow_empty:
+        return NothingToReadError(nothing=nothing_in(reads.format, reads.paths, {}), **about)
+    return None

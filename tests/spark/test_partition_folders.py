@@ -1,0 +1,173 @@
+"""Columns that come from folders named ``column=value``: their types do not depend on the folders of the moment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.spark.query.errors import (
+    NewPartitionColumnError,
+    PartitionColumnsError,
+    PartitionValueError,
+)
+from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
+from tests.spark.harness import World
+
+MODES = pytest.mark.parametrize("mode", ["streaming", "batch"])
+
+
+def put(world: World, folder: str, number: int) -> None:
+    target = Path(world.path(f"in/{folder}")) / f"{number}.json"
+    hidden = target.with_name(f".{target.name}")
+    hidden.write_text(json.dumps({"id": number}) + "\n")
+    hidden.rename(target)
+
+
+def zones(world: World, schema: str = "id long", *, bounded: bool = False, converts: bool = False) -> Job:
+    """Return a job that copies rows with the column "zone" of their folders."""
+    job = Job("zones")
+
+    @job.source(bounded=bounded)
+    def rows(read: Any) -> DataFrame:
+        found: DataFrame = read.schema(schema).json(world.path("in"))
+        return found.withColumn("zone", F.expr("try_cast(zone AS INT)")) if converts else found
+
+    job.sink("out", rows, FileSink(world.path("out")))
+    return job
+
+
+def released(world: World) -> list[tuple[int, Any]]:
+    return sorted((row["id"], row["zone"]) for row in world.released())
+
+
+def test_a_new_folder_changes_no_type_while_the_job_runs_or_at_its_next_start(world: World) -> None:
+    put(world, "zone=1", 1)
+    late = ["zone=1e3"]
+
+    def add_then_stop(line: dict[str, Any]) -> None:
+        if world.released_count() >= 1 and late:
+            put(world, late.pop(), 2)
+        stop(line)
+
+    stop = world.ask("stop", lambda: world.released_count() >= 2)
+    assert world.run(zones(world), add_then_stop).status == "STOPPED"
+    put(world, "zone=3000000000", 3)
+    put(world, "zone=N4", 4)
+    put(world, "zone=007", 5)
+    run = world.run(zones(world), world.drain_at(5))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert released(world) == [(1, "1"), (2, "1e3"), (3, "3000000000"), (4, "N4"), (5, "007")]
+
+
+@MODES
+def test_folder_values_of_history_are_text_or_have_the_type_of_the_schema(world: World, mode: str) -> None:
+    put(world, "zone=01", 1)
+    put(world, "zone=2", 2)
+    assert world.run(zones(world, bounded=True), mode=mode).status == "FINISHED"
+    assert released(world) == [(1, "01"), (2, "2")]
+    world.job_id = "other"
+    typed = Job("typed")
+    typed.source(uid="rows", bounded=True)(lambda read: read.schema("id long, zone int").json(world.path("in")))
+    typed.sink("out", "rows", FileSink(world.path("typed")))
+    assert world.run(typed, mode=mode).status == "FINISHED"
+    assert sorted((row["id"], row["zone"]) for row in world.released("typed")) == [(1, 1), (2, 2)]
+
+
+@MODES
+def test_a_folder_value_that_does_not_fit_is_refused_before_anything_is_written(world: World, mode: str) -> None:
+    put(world, "zone=1", 1)
+    put(world, "zone=N4", 2)
+    job = zones(world, "id long, zone int", bounded=True)
+    with pytest.raises(PartitionValueError, match=r"source 'rows' \(.*\) cannot read the folder zone=N4: .* as INT"):
+        world.run(job, mode=mode)
+    assert world.everything_under_root() == []
+
+
+def test_a_folder_value_that_does_not_fit_ends_a_running_job_by_name_and_can_be_converted(world: World) -> None:
+    put(world, "zone=1", 1)
+    late = ["zone=N4"]
+
+    def add(line: dict[str, Any]) -> None:
+        if world.released_count() >= 1 and late:
+            put(world, late.pop(), 2)
+
+    run = world.run(zones(world, "id long, zone int"), add)
+    assert run.status == "FAILED"
+    assert "the query of vertex 'rows' cannot read the folder zone=N4" in str(run.cause)
+    assert released(world) == [(1, 1)]
+    mended = zones(world, "id long, zone string", converts=True)
+    run = world.run(mended, world.drain_at(2), resume_failed=True)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert released(world) == [(1, 1), (2, None)]
+
+
+def test_a_column_that_a_new_folder_adds_ends_the_job_by_name_and_can_be_left_out(world: World) -> None:
+    world.path("in")
+    job = Job("plain")
+
+    @job.source
+    def rows(read: Any) -> DataFrame:
+        return read.schema("id long").options(**options).json(world.path("in"))  # type: ignore[no-any-return]
+
+    options: dict[str, Any] = {}
+    job.sink("out", rows, FileSink(world.path("out")))
+    late = ["zone=1"]
+
+    def add(line: dict[str, Any]) -> None:
+        if line["kind"] == "running" and late:
+            put(world, late.pop(), 1)
+
+    run = world.run(job, add)
+    assert run.status == "FAILED"
+    assert "the query of vertex 'rows' began without the column zone" in str(run.cause)
+    options["recursiveFileLookup"] = True
+    run = world.run(job, world.drain_at(1), resume_failed=True)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == [1]
+
+
+CONFLICT = """[STREAM_FAILED] Query [id = 5e1] terminated with exception: [CONFLICTING_PARTITION_COLUMN_NAMES] \
+Conflicting partition column names detected:
+
+\tPartition column name list #0: region
+\tPartition column name list #1: zone
+
+For partitioned table directories, data files should only live in leaf directories.
+Please check the following directories for unexpected files or inconsistent partition column names:
+
+\ts3a://key:hunter2@lake/in/region=3
+\tfile:/lake/in/zone=1 SQLSTATE: KD009 SQLSTATE: XXKST
+=== Streaming Query ===
+"""
+
+
+def test_folders_with_different_columns_are_named() -> None:
+    error = unfit_folders("the query of vertex 'rows'", CONFLICT)
+    assert isinstance(error, PartitionColumnsError)
+    assert not error.retryable
+    assert "lake/in/region=3, file:/lake/in/zone=1. Nothing" in str(error)
+    assert "hunter2" not in f"{error} {error.data}"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("assertion failed: Invalid batch: id#18L != id#20L,zone#21 SQLSTATE: XXKST", "zone"),
+        ("assertion failed: Invalid batch: a#1,b#2 != a#3,b#4,day#5,zone#6L", "day, zone"),
+    ],
+)
+def test_the_columns_that_a_new_folder_adds_are_named(text: str, columns: str) -> None:
+    error = unfit_folders("the query of vertex 'rows'", text)
+    assert isinstance(error, NewPartitionColumnError)
+    assert error.data["columns"] == columns
+
+
+def test_any_other_failure_is_none_of_folders() -> None:
+    for text in ("assertion failed: Invalid batch: id#1,k#2 != id#3", "Disk is full", ""):
+        assert unfit_folders("the query of vertex 'rows'", text) is None
