@@ -15,7 +15,7 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
-from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_names, is_rendered_later, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, is_rendered_later, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration, as_numbers
@@ -61,7 +61,7 @@ class JobRequestOperator(BaseOperator):
         self.timeout = parse_duration(timeout, "timeout")
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
-        self._given = given_names(self, ("root",))
+        self._given = given_arguments(self, ("job_id", "root"))
 
     def execute(self, context: Context) -> dict[str, Any]:
         with airflow_failures():

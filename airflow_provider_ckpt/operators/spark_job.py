@@ -20,7 +20,7 @@ from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, drive
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
-from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import given_arguments, refuse_lost
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration
@@ -156,7 +156,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super().__init__(name=name, deferrable=deferrable, poll_interval=poll_interval, **kwargs)
         for argument, value in given.items():
             setattr(self, argument, value)
-        self._given = given_names(self, HELD_OTHERWISE)
+        self._given = given_arguments(self, HELD_OTHERWISE)
         self.ckpt_conn_id = ckpt_conn_id
         self.conn_ids = conn_ids
         self.on_clear = on_clear
