@@ -221,6 +221,11 @@ class RunOptions:
         default=False,
         metadata=about(kinds.FLAG, "go on with a job that failed for good, after its cause was mended", argument=None),
     )
+    spare_driver: bool = field(
+        default=False,
+        metadata=about(kinds.FLAG, "refuse to start while another driver of the job lives", flag=None, argument=None),
+    )
+    """The `ckpt` command sets it unless it is given --take-over. A task of Airflow takes over from its earlier try."""
     attempt: str | None = field(
         default=None,
         metadata=about(
