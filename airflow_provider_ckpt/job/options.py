@@ -125,7 +125,7 @@ class RunOptions:
         default=None,
         metadata=about(
             kinds.DURATION,
-            "stop with a savepoint that long after the start; the next run goes on from there",
+            "stop with a savepoint that long after the first published batch; the next run goes on from there",
             ends="stop",
         ),
     )
@@ -133,7 +133,7 @@ class RunOptions:
         default=None,
         metadata=about(
             kinds.DURATION,
-            "that long after the start end the sources, finish what is in flight, and with it the job",
+            "that long after the first published batch end the sources, finish what is in flight, and with it the job",
             ends="drain",
         ),
     )

@@ -46,6 +46,8 @@ class StatusReporter:
         self._job_id = job_id
         self._application_id = application_id
         self._shown_at: float | None = None
+        self._rows: int | None = 0
+        """Released in this run. None: some sink does not count rows."""
 
     def say(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
         shown = cause_first(message)
@@ -77,8 +79,21 @@ class StatusReporter:
     def ended(self, state: JobState, status: JobStatus, cause: str | None) -> None:
         """How the run ended, after everything else."""
         kind = _ENDED.get(status, LineKind.FAILED)
-        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}"
+        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{self._left(state, status)}"
         self.say(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
+
+    def _left(self, state: JobState, status: JobStatus) -> str:
+        """Return what a run that ended well has not read, or not released."""
+        if not status.ended_well:
+            return ""
+        bounded = {uid for vertex in state.graph().vertices for uid in vertex.bounded_sources}
+        unread = sorted(bounded - set(state.finished_operators())) if status is JobStatus.STOPPED else []
+        left = [f"not read to the end: {', '.join(unread)}; the next run reads on"] if unread else []
+        if state.has_unreleased:
+            left.append(f"checkpoint {state.last_completed} is not released in every sink")
+        if self._rows == 0 and not state.driver_since:
+            left.append("this run released no row")
+        return "".join(f"; {one}" for one in left)
 
     def event(self, event: Event, state: JobState) -> None:
         if isinstance(event, CheckpointCompleted):
@@ -90,6 +105,8 @@ class StatusReporter:
             self._released_in_one(event, state)
         elif isinstance(event, JobReconciled):
             self.say(LineKind.RECONCILED, told_of(event), state, recovery=list(short_table(event)))
+        elif isinstance(event, SourceEnded):
+            self.say(LineKind.SOURCE_ENDED, _source_ended(event, state), state)
         elif told := _describe(event):
             kind, message = told
             self.say(kind, message, state)
@@ -99,6 +116,8 @@ class StatusReporter:
         name = f"checkpoint {event.checkpoint}" if done is None else _name(done)
         took = "" if done is None else f" ({_took(done)})"
         rows = [int(sink["rows"]) for sink in event.sinks.values() if "rows" in sink]
+        counts_all = len(rows) == len(event.sinks)
+        self._rows = self._rows + sum(rows) if self._rows is not None and counts_all else None
         if any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
             self._shown_at = event.at
             what = f"released {sum(rows)} rows" if rows else "released"
@@ -148,11 +167,19 @@ def _read_by(event: GraphChanged) -> str:
     return ", ".join(f"{uid} is going to be read by {count}" for uid, count in event.rescaled.items())
 
 
+def _source_ended(event: SourceEnded, state: JobState) -> str:
+    """Name a source, or the producer of an edge, which has a name of its own in Spark."""
+    edges = {edge.uid: edge for edge in state.graph().edges}
+    when = f"with batch {event.batch_id}" if event.batch_id >= 0 else "before the first batch"
+    if event.uid in edges:
+        edge = edges[event.uid]
+        return f"{edge.consumer} has read all of {edge.producer} ({when})"
+    return f"bounded source {event.uid} has ended {when}"
+
+
 def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, CheckpointAborted):
         return LineKind.ABORTED, f"checkpoint {event.checkpoint} aborted: {event.reason}"
-    if isinstance(event, SourceEnded):
-        return LineKind.SOURCE_ENDED, f"bounded source {event.uid} has ended with batch {event.batch_id}"
     if isinstance(event, SourceDropped):
         return LineKind.SOURCE_DROPPED, f"finished source {event.uid} is left out of the running query"
     if isinstance(event, SubtaskFinished):
