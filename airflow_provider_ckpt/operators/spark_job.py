@@ -209,8 +209,11 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         if self._hook is None or self._ckpt_run is None:
             return
         until = time.monotonic() + self._stop_grace
-        if self._asked_to_stop(self._ckpt_run) and self._left(until):
-            return
+        if self._asked_to_stop(self._ckpt_run):
+            noting = threading.Thread(target=self._ckpt_run.note_end, args=(self._stop_grace,), daemon=True)
+            noting.start()
+            if self._left(until):
+                return
         super().on_kill()
 
     def _asked_to_stop(self, run: TaskRun) -> bool:
