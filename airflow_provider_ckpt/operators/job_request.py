@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_provider_ckpt.client.job_request import NEEDLESS
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
@@ -114,7 +115,7 @@ class CheckpointedJobStopOperator(JobRequestOperator):
     """
 
     kind = "stop"
-    already = (JobStatus.STOPPED, JobStatus.FINISHED)
+    already = NEEDLESS["stop"]
 
     def _ask(self, client: JobClient) -> JobRequest:
         return client.stop()
@@ -135,7 +136,7 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
     """
 
     kind = "drain"
-    already = (JobStatus.FINISHED,)
+    already = NEEDLESS["drain"]
 
     def _ask(self, client: JobClient) -> JobRequest:
         return client.drain()

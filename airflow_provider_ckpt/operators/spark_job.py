@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -50,6 +51,8 @@ Instant = datetime | str
 DRIVER = PACKAGE / "spark" / "main.py"
 _OURS = ("application", "application_args", "java_class")
 _REQUEST_SECONDS = 2.0
+_DIFFERS = re.compile(r"\b(map_index|ti|task|task_instance)\b")
+"""Words of a template that can differ between the instances of a mapped task."""
 
 
 class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
@@ -170,6 +173,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         self._killed = False
         with airflow_failures():
             self._check_where()
+            self._refuse_shared_job_id(context["ti"].map_index)
             if self._deferral is not None and (ended := self._gone_on(context, self._deferral)) is not None:
                 return ended
             run = self._begin(context)
@@ -237,6 +241,24 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         """And which job it is."""
         refuse_lost(self, self._given)
         super()._check_where()
+
+    def _refuse_shared_job_id(self, map_index: int | None) -> None:
+        """Refuse a job_id that is the same for all instances of a mapped task: each would take the job from the others.
+
+        Raises:
+            InvalidTaskArgumentError: the task is mapped, and nothing in its job_id differs between instances.
+        """
+        written = self._given.written.get("job_id")
+        if map_index is None or map_index < 0 or written is None or _DIFFERS.search(written):
+            return
+        task = self.dag.get_task(self.task_id) if self.has_dag() else self  # type: ignore[no-untyped-call]
+        if "job_id" not in getattr(task, "partial_kwargs", {"job_id": written}):
+            return  # expanded over
+        problem = (
+            "the task is mapped, and each of its instances would take the job from the others. Let it differ, as in "
+            "orders-{{ ti.map_index }}, expand over it, or leave it out"
+        )
+        raise InvalidTaskArgumentError(argument="job_id", value=self.job_id, problem=problem)
 
     def _begin(self, context: Context) -> TaskRun:
         """Find the job of this task, look back on a retry, leave the pointer. The state store is read and written
