@@ -107,6 +107,9 @@ class StatusReporter:
             self.say(LineKind.RECONCILED, told_of(event), state, recovery=list(short_table(event)))
         elif isinstance(event, SourceEnded):
             self.say(LineKind.SOURCE_ENDED, _source_ended(event, state), state)
+        elif isinstance(event, SourceDropped):
+            left_out = f"finished source {_producer(event.uid, state) or event.uid} is left out of the running query"
+            self.say(LineKind.SOURCE_DROPPED, left_out, state)
         elif told := _describe(event):
             kind, message = told
             self.say(kind, message, state)
@@ -168,20 +171,21 @@ def _read_by(event: GraphChanged) -> str:
 
 
 def _source_ended(event: SourceEnded, state: JobState) -> str:
-    """Name a source, or the producer of an edge, which has a name of its own in Spark."""
-    edges = {edge.uid: edge for edge in state.graph().edges}
     when = f"with batch {event.batch_id}" if event.batch_id >= 0 else "before the first batch"
-    if event.uid in edges:
-        edge = edges[event.uid]
-        return f"{edge.consumer} has read all of {edge.producer} ({when})"
+    producer = _producer(event.uid, state)
+    if producer is not None:
+        return f"{event.vertex} has read all of {producer} ({when})"
     return f"bounded source {event.uid} has ended {when}"
+
+
+def _producer(uid: str, state: JobState) -> str | None:
+    """Return the producer of an edge, which has a name of its own in Spark. None: ``uid`` is a source's."""
+    return next((edge.producer for edge in state.graph().edges if edge.uid == uid), None)
 
 
 def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, CheckpointAborted):
         return LineKind.ABORTED, f"checkpoint {event.checkpoint} aborted: {event.reason}"
-    if isinstance(event, SourceDropped):
-        return LineKind.SOURCE_DROPPED, f"finished source {event.uid} is left out of the running query"
     if isinstance(event, SubtaskFinished):
         return LineKind.OPERATOR_FINISHED, f"{event.subtask} FINISHED"
     if isinstance(event, SubtaskRestarting) and not event.number:

@@ -9,6 +9,7 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointReleased,
     PlanRecorded,
+    SourceDropped,
     SourceEnded,
 )
 from airflow_provider_ckpt.journal.state import JobState
@@ -47,6 +48,9 @@ class Run:
 
     def source_ended(self, vertex: str, uid: str, batch_id: int) -> None:
         self._tell(SourceEnded(vertex, uid, batch_id, self.now))
+
+    def source_dropped(self, vertex: str, uid: str) -> None:
+        self._tell(SourceDropped(vertex, uid, 3, self.now))
 
     def end(self, status: JobStatus) -> str:
         """Return the last line of a run that ends so."""
@@ -142,7 +146,9 @@ def test_an_input_that_has_ended_is_named_by_its_operators() -> None:
     run.plan()
     run.source_ended("history", "history", -1)
     run.source_ended("clean", "history__clean", 3)
+    run.source_dropped("clean", "history__clean")
     assert run.shown == [
         "bounded source history has ended before the first batch",
         "clean has read all of history (with batch 3)",
+        "finished source history is left out of the running query",
     ]
