@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from airflow_provider_ckpt import __version__
 from airflow_provider_ckpt.cli import (
+    check,
     checkpoints,
     class_archive,
     delete,
@@ -30,7 +31,22 @@ from airflow_provider_ckpt.cli.refusals import print_refusal
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
-COMMANDS = (run, plan, master, worker, jobs, show, checkpoints, request, release, delete, gc, class_archive, doctor)
+COMMANDS = (
+    run,
+    check,
+    plan,
+    master,
+    worker,
+    jobs,
+    show,
+    checkpoints,
+    request,
+    release,
+    delete,
+    gc,
+    class_archive,
+    doctor,
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

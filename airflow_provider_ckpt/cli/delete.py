@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.errors import DeletionNotConfirmedError
 from airflow_provider_ckpt.cli.job_client import job_client
 from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.jobmaster.deletion_terms import DeletionTerms
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
 _WHAT = (
@@ -34,6 +38,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--param", action="append", default=[], metavar="NAME=TEXT", help="as the job ran with it")
     for option, what in _TERMS.items():
         parser.add_argument(option, action="store_true", help=what)
+    parser.add_argument("--yes", action="store_true", help="do not ask; without a terminal it has to be given")
     parser.set_defaults(run=run)
 
 
@@ -41,7 +46,14 @@ def run(args: argparse.Namespace) -> int:
     params = arguments.assignments("--param", args.param)
     job = None if args.definition is None else load_job(args.definition, params)
     terms = {name: getattr(args, name) for name in (option[2:].replace("-", "_") for option in _TERMS)}
-    deleted = job_client(args).delete(job, **terms)
+    client = job_client(args)
+    state = client.state()
+    if _is_to_be_asked(args, state):
+        DeletionTerms(**terms).check(state)
+        if not _is_confirmed(state, arguments.location(args).for_display()):
+            print("nothing was deleted")
+            return ExitCode.REFUSED
+    deleted = client.delete(job, **terms)
     if deleted.already:
         print(f"job {args.job} is DELETED already")
         return ExitCode.FINISHED
@@ -51,3 +63,22 @@ def run(args: argparse.Namespace) -> int:
     for uid in deleted.left:
         print(f"sink {uid}: what is staged was left where it is")
     return ExitCode.FINISHED
+
+
+def _is_to_be_asked(args: argparse.Namespace, state: JobState) -> bool:
+    """Return False for a deletion that has begun, and for a damaged journal, which is refused."""
+    return not (args.yes or state.deletion is not None or state.damage)
+
+
+def _is_confirmed(state: JobState, root: str) -> bool:
+    """Ask the user in the terminal. Raises DeletionNotConfirmedError if there is none."""
+    if not sys.stdin.isatty():
+        raise DeletionNotConfirmedError(job_id=state.job_id, status=state.status or "not RUNNING yet", root=root)
+    question = (
+        f"Delete job {state.job_id} ({state.status}) under {root} for good? What it released stays. "
+        "Its id can never run again there. [y/N] "
+    )
+    try:
+        return input(question).strip().lower() in ("y", "yes")
+    except EOFError:
+        return False

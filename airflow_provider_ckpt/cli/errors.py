@@ -18,6 +18,15 @@ class BadChangeError(InvalidInputError):
     )
 
 
+class DeletionNotConfirmedError(InvalidInputError):
+    """``data``: job_id, status, root."""
+
+    template = (
+        "job {job_id!r} under {root} is {status} and is not deleted: its id could never run again under that root. "
+        "Give --yes to delete it, or run this command in a terminal, where it asks"
+    )
+
+
 class BadScaleError(InvalidInputError):
     """``data``: given."""
 

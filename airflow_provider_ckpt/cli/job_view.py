@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.cli.partitions import partition_view
+from airflow_provider_ckpt.cli.status import status_note
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
@@ -35,6 +36,7 @@ def job_view(
         "job_id": state.job_id,
         "status": state.status,
         "cause": cause_first(state.cause) if state.cause else None,
+        "status_note": status_note(state),
         "created_at": created.at if created else None,
         "mode": created.mode if created else None,
         "first_params": dict(created.options.params) if created else {},

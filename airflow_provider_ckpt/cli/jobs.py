@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from airflow_provider_ckpt.cli import arguments, text
-from airflow_provider_ckpt.cli.status import shown_status
+from airflow_provider_ckpt.cli.status import shown_status, status_note
 from airflow_provider_ckpt.client.job_client import list_jobs
 from airflow_provider_ckpt.journal.worker_process import is_alive
 
@@ -26,6 +26,7 @@ def run(args: argparse.Namespace) -> int:
         {
             "job_id": state.job_id,
             "status": state.status,
+            "status_note": status_note(state),
             "driver_alive": is_alive(state.worker),
             "epoch": state.epoch,
             "last_completed": state.last_completed,

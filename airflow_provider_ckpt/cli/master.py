@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from airflow_provider_ckpt.cli import arguments
-from airflow_provider_ckpt.cli.run import add_options, printer, refuse_without_spark, run_options
+from airflow_provider_ckpt.cli.run import add_options, add_take_over, printer, refuse_without_spark, run_options
 from airflow_provider_ckpt.cli.timing import add_lost_after, add_poll, timing
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.job.loading import load_job
@@ -31,6 +31,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "Ending this process ends nothing else; `ckpt stop` stops the job.",
     )
     add_options(parser)
+    add_take_over(parser)
     add_poll(parser)
     add_lost_after(parser)
     parser.add_argument(

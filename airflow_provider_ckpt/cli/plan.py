@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from airflow_provider_ckpt.cli import arguments
-from airflow_provider_ckpt.cli.run import add_options, printer, refuse_without_spark, run_options
+from airflow_provider_ckpt.cli.run import add_options, add_take_over, printer, refuse_without_spark, run_options
 
 _WHAT = "prepare a job for `ckpt master` and `ckpt worker`: plan it, check everything, freeze what it reads"
 
@@ -14,10 +14,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "plan",
         help=_WHAT,
-        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. Whoever ran it before is taken over. `ckpt master` does this by "
-        "itself unless it is told not to.",
+        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. `ckpt master` does this by itself unless it is told not to.",
     )
     add_options(parser)
+    add_take_over(parser)
     parser.set_defaults(run=run)
 
 

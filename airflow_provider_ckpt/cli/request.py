@@ -9,7 +9,7 @@ from airflow_provider_ckpt.cli.errors import BadScaleError
 from airflow_provider_ckpt.cli.job_client import job_client
 from airflow_provider_ckpt.cli.reconfiguration import LOGIC, print_preview, read_changes
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.job_request import JobRequest
+from airflow_provider_ckpt.client.job_request import NEEDLESS, JobRequest
 from airflow_provider_ckpt.job.reconfiguration import RESOURCES, WORKLOAD
 from airflow_provider_ckpt.job.units import parse_duration, whole_number
 from airflow_provider_ckpt.report.exit_code import ExitCode
@@ -102,6 +102,10 @@ def run(args: argparse.Namespace) -> int:
     if args.kind == "reconfigure" and args.next_run:
         state = client.assign_for_next_run(read_changes(args.changes), driver_is_gone=args.driver_is_gone)
         print(f"job {args.job} is {state.status}; its next run has what was assigned")
+        return ExitCode.FINISHED
+    status = client.state().status
+    if status in NEEDLESS.get(args.kind, ()):
+        print(f"job {args.job} is {status}: there is nothing to {args.kind}")
         return ExitCode.FINISHED
     asked = _ask(client, args)
     print(f"asked epoch {asked.epoch} of job {args.job} to {args.kind} (request {asked.name})")

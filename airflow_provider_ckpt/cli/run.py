@@ -32,6 +32,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "its last completed checkpoint. Durations: 500ms, 30s, 1m30s, 2h. Sizes: 64k, 1m, 2g.",
     )
     add_options(parser)
+    add_take_over(parser)
     parser.set_defaults(run=run)
 
 
@@ -45,6 +46,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     said = "an option under the key that Flink has for it, such as execution.batch.job-recovery.enabled=false"
     parser.add_argument(OPTION, dest="options", metavar="KEY=TEXT", action="append", default=[], help=said)
     arguments.add_json(parser, "print the status as JSON lines")
+
+
+def add_take_over(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the commands that take a job over."""
+    taking = "take the job from a driver that lives, which then ends; without it such a job is refused"
+    parser.add_argument("--take-over", action="store_true", help=taking)
 
 
 OPTION = "--option"
@@ -108,6 +115,7 @@ def run_options(args: argparse.Namespace) -> RunOptions:
     return RunOptions(
         job=args.job,
         root=args.root,
+        spare_driver=not getattr(args, "take_over", True),  # a worker takes no job over
         job_id=(
             default_job_id(args.job, given["conf"], given["params"])
             if job_id is None

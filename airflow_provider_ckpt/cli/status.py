@@ -1,21 +1,31 @@
-"""A job's status, with whether the driver that left it so is still there."""
+"""A job's status for people: the journal's word, and what it means now."""
 
 from __future__ import annotations
 
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.job_status import JobStatus
 
 
 def shown_status(state: JobState) -> str | None:
-    """The journal's status; a killed driver leaves RUNNING behind, which is said if it can be seen from here."""
-    status = state.status or ("not RUNNING yet" if state.is_held else None)
-    if state.is_held and is_alive(state.worker) is False:
-        if state.deployment:
-            return f"{status} ({_without_jobmaster(state)}; its workers go on until the next one)"
-        return f"{status} (its driver is gone; the next run goes on)"
-    return status
+    """Return the journal's status, with a note where the status alone misleads."""
+    status, note = state.status or ("not RUNNING yet" if state.is_held else None), status_note(state)
+    return status if note is None else f"{status} ({note})"
 
 
-def _without_jobmaster(state: JobState) -> str:
-    """Who has prepared it leaves by design: in that epoch there was no JobMaster yet."""
-    return "no JobMaster has come yet" if state.epoch == state.deployment else "its JobMaster is gone"
+def status_note(state: JobState) -> str | None:
+    """Return what the status does not say: the run failed, the job is only planned, or its driver is gone.
+
+    A driver that was killed leaves RUNNING in the journal. Whether it lives can be seen on its own host only.
+    """
+    if state.status is JobStatus.RESTARTING:
+        return "the run failed and can be retried"
+    if not state.is_held:
+        return None
+    if 0 < state.deployment == state.epoch:  # the process that plans leaves by design
+        return "planned; no JobMaster has started"
+    if is_alive(state.worker) is not False:
+        return None
+    if state.deployment:
+        return "its JobMaster is gone; workers that live continue until the next one"
+    return "its driver is gone; the next run resumes the job"

@@ -6,9 +6,9 @@ from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 
 
 class JobNotRunningError(InvalidInputError):
-    """Nobody would answer a request: no driver has the job. ``data``: job_id, kind, status."""
+    """Nobody would answer a request: no driver has the job. ``data``: job_id, kind, status, advice."""
 
-    template = "Job {job_id!r} cannot be asked to {kind}: its status is {status}, no driver would answer."
+    template = "Job {job_id!r} cannot be asked to {kind}: its status is {status}, no driver would answer. {advice}."
 
 
 class NotRescalableError(InvalidInputError):

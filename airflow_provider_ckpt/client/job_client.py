@@ -19,7 +19,7 @@ from airflow_provider_ckpt.client.errors import (
     NotUpgradedError,
     RequestOvertakenError,
 )
-from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
+from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, advice
 from airflow_provider_ckpt.client.job_view import JobView, Root, opened
 from airflow_provider_ckpt.job.loading import parts_of
 from airflow_provider_ckpt.jobmaster.decided import is_changed
@@ -124,7 +124,9 @@ class JobClient(JobView):
         job that nobody runs again: FINISHED, or deleted."""
         state = self.state()
         if state.has_finished or state.deletion is not None:
-            raise JobNotRunningError(job_id=self.job_id, kind="reconfigure", status=state.status)
+            raise JobNotRunningError(
+                job_id=self.job_id, kind="reconfigure", status=state.status, advice=advice("reconfigure", state)
+            )
         return self._previewed(state, changes)
 
     @staticmethod
@@ -286,10 +288,10 @@ class JobClient(JobView):
     def _running_epoch(self, kind: str) -> int:
         state = self.state()
         if not state.is_held:
-            raise JobNotRunningError(job_id=self.job_id, kind=kind, status=state.status)
+            raise JobNotRunningError(job_id=self.job_id, kind=kind, status=state.status, advice=advice(kind, state))
         if not state.deployment and is_alive(state.worker) is False:  # else the next JobMaster takes the request (W20)
             gone = f"{state.status or 'not RUNNING yet'}, but its driver is gone"
-            raise JobNotRunningError(job_id=self.job_id, kind=kind, status=gone)
+            raise JobNotRunningError(job_id=self.job_id, kind=kind, status=gone, advice=advice(kind, state))
         return state.epoch
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.jobmaster.decided import is_rescaled, is_surely_changed
@@ -9,6 +10,12 @@ from airflow_provider_ckpt.journal.requests import Changes, RescaleRequest, Upgr
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+
+NEEDLESS: Mapping[str, tuple[JobStatus, ...]] = {
+    "stop": (JobStatus.STOPPED, JobStatus.FINISHED),
+    "drain": (JobStatus.FINISHED,),
+}
+"""By kind of request, the status of a job of which nothing needs to be asked."""
 
 
 @dataclass(frozen=True)
@@ -64,3 +71,16 @@ class JobAnswer:
             return self.request.is_decided(self.state)
         status = self.state.status
         return status is JobStatus.FINISHED or (self.request.kind == "stop" and status is JobStatus.STOPPED)
+
+
+def advice(kind: str, state: JobState) -> str:
+    """Return what to do for a job that no driver has, and that was asked for something."""
+    if state.has_finished or state.deletion is not None:
+        return "It has ended for good, and nothing runs again"
+    if state.status is JobStatus.FAILED:
+        return "Mend the cause, and run the job with --resume-failed (in Airflow: clear its task)"
+    if kind == "drain":
+        return "Run the job with --drain-after 0 (in Airflow drain_after=0): it reads its bounded sources and FINISHES"
+    if kind == "stop":
+        return "Nothing runs, so there is nothing to stop; its next run resumes it"
+    return "Run the job, then ask again"

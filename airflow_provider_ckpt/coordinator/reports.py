@@ -216,6 +216,17 @@ class BatchPublished:
 
 
 @dataclass(frozen=True)
+class ReadingBegun:
+    """The subtask's query has published its first batch, or found nothing to read (``published`` is False). For the
+    JobMaster of the same process, not for the coordinator: ``stop_after`` counts from there."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    published: bool
+
+
+@dataclass(frozen=True)
 class SourceLogGrown:
     """Spark's log of an edge that the subtask reads has grown to several times what it was. The next attempt begins
     without what is past in it. Told at each tenth batch until then."""
@@ -241,6 +252,7 @@ Report = (
     | SplitsReturned
     | QueryMeasured
     | BatchPublished
+    | ReadingBegun
     | SourceLogGrown
 )
 """For the coordinator."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
+from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, InvalidRootError, NoCheckpointRootError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.redaction import credentials_in, redact_uri, user_info
 
@@ -44,26 +44,24 @@ def settings(
     found = root or (_connection_root(connection, extra) if connection else None)
     if not found:
         raise NoCheckpointRootError(conn_id=conn_id)
+    refused = InvalidRootError if root else InvalidCkptConnectionError
     if not isinstance(found, str):
-        raise InvalidCkptConnectionError(
-            conn_id=conn_id, problem=f"its root is no text, but of type {type(found).__name__}"
-        )
+        raise refused(conn_id=conn_id, problem=f"its root is no text, but of type {type(found).__name__}")
     if found != found.strip():
         problem = f"the root {redact_uri(found)!r} begins or ends with white space, and would be another place"
-        raise InvalidCkptConnectionError(conn_id=conn_id, problem=problem)
+        raise refused(conn_id=conn_id, problem=problem)
     scheme, separator, rest = found.partition("://")
     scheme = scheme.lower()
     user = user_info(f"{scheme}://", rest) if separator else None
     if any(credentials_in(found)) and (user is None or ":" in user or scheme in S3):
-        raise InvalidCkptConnectionError(
+        raise refused(
             conn_id=conn_id,
             problem="the root URI holds a user or a password; put them into the connection's login and password, "
             "a token into its storage options",
         )
     if _is_relative(found):
-        raise InvalidCkptConnectionError(
-            conn_id=conn_id, problem=f"the root {redact_uri(found)!r} is a relative path, which differs between workers"
-        )
+        problem = f"the root {redact_uri(found)!r} is a relative path, which differs between workers"
+        raise refused(conn_id=conn_id, problem=f"{problem}; write /shared/folder or s3://bucket/prefix")
     options = dict(_storage_options(conn_id, extra))
     if endpoint := extra.get("endpoint_url"):
         if not isinstance(endpoint, str):

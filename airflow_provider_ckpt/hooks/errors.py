@@ -17,6 +17,12 @@ class InvalidCkptConnectionError(InvalidInputError):
     template = "The Airflow connection {conn_id!r} (type ckpt) cannot be used: {problem}."
 
 
+class InvalidRootError(InvalidCkptConnectionError):
+    """The root is given by ``root=``, and not by a connection. Data: conn_id, problem."""
+
+    template = "root= cannot be used: {problem}."
+
+
 class DriverConnectionMissingError(InvalidInputError):
     template = (
         "conn_ids names the Airflow connection {conn_id!r}, which does not exist. Create it, or leave it out if no "

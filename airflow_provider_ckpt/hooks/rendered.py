@@ -1,27 +1,50 @@
-"""Arguments of tasks that are known when the task runs only, and those whose template gave nothing. Airflow renders
-None of an XCom that is not there, and of a native template; to a constructor None is an argument that nobody gave, and
-the task would do something else than it says."""
+"""Templated arguments of tasks, and values that Airflow renders for them and that no task may use.
+
+Airflow renders None for an XCom or a param that has no value: as None in a native Dag, else as the text "None". A task
+that took it for a value would run another job, or read another folder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _MARKS = ("{{", "{%", "{#")
+_EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_NONE = re.compile(r"None(?![A-Za-z0-9])")
+"""A rendered None, also as a part: "None/in", "orders_None", "ordersNone". Not "Nonesuch"."""
+_IDENTITY = ("job_id", "root")
+"""Arguments that are a text. A native Dag makes a number of "20260328"."""
 
 
-def given_names(task: Any, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the task's arguments that somebody gave; asked in its constructor."""
-    return tuple(name for name in names if getattr(task, name) is not None)
+@dataclass(frozen=True)
+class Given:
+    """Arguments that a task was given. ``written``: their texts as the Dag's file writes them."""
+
+    names: tuple[str, ...]
+    written: Mapping[str, str]
 
 
-def refuse_lost(task: Any, given: Iterable[str]) -> None:
-    """``given``: of :func:`given_names`. When the task runs, before anything is done. Raises
-    InvalidTaskArgumentError."""
-    for name in given:
+def given_arguments(task: Any, names: Iterable[str]) -> Given:
+    """Return those of the task's arguments that are given. Called in the task's constructor."""
+    given = tuple(name for name in names if getattr(task, name) is not None)
+    parts = [part for name in given for part in _parts(name, getattr(task, name))]
+    return Given(given, {name: text for name, text in parts if isinstance(text, str)})
+
+
+def refuse_lost(task: Any, given: Given) -> None:
+    """Refuse arguments that were rendered without a value. Called when the task runs, before anything is done.
+
+    Raises:
+        InvalidTaskArgumentError: an argument is empty, holds a rendered None, or is no text and must be one.
+    """
+    for name in given.names:
         value = getattr(task, name)
         if value is None or (isinstance(value, str) and not value.strip()):
             problem = (
@@ -29,6 +52,47 @@ def refuse_lost(task: Any, given: Iterable[str]) -> None:
                 "see that what it is made of is there, or leave it out"
             )
             raise InvalidTaskArgumentError(argument=name, value=value, problem=problem)
+        if name in _IDENTITY and isinstance(value, int | float):
+            problem = (
+                f"its template came to a value of type {type(value).__name__}, and it must be a text. A Dag with "
+                "native templates makes a number of digits: put letters before them, such as orders-{{ ds_nodash }}"
+            )
+            raise InvalidTaskArgumentError(argument=name, value=value, problem=problem)
+        for part, text in _parts(name, value):
+            if _is_lost(text, given.written.get(part)):
+                problem = (
+                    "a template in it came to None: an XCom, a param or a variable has no value. See that it has one, "
+                    "or give another in the template, such as {{ params.day or 'all' }}"
+                )
+                shown = redact_uri(text) if name == "root" and text is not None else text
+                raise InvalidTaskArgumentError(argument=part, value=shown, problem=problem)
+
+
+def _parts(name: str, value: object) -> Iterator[tuple[str, str | None]]:
+    """Yield the texts of an argument, each with its name; of a mapping and a list also each None."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            if part is None:
+                yield f"{name}[{key!r}]", None
+            else:
+                yield from _parts(f"{name}[{key!r}]", part)
+    elif isinstance(value, list | tuple):
+        for number, part in enumerate(value):
+            if part is None:
+                yield f"{name}[{number}]", None
+            else:
+                yield from _parts(f"{name}[{number}]", part)
+
+
+def _is_lost(text: str | None, written: str | None) -> bool:
+    """Return whether a rendered text holds a None that the Dag's file does not write in so many words."""
+    if text is None:
+        return True
+    if text == written or _NONE.search(text) is None:
+        return False
+    return written is None or _NONE.search(_EXPRESSION.sub(" ", written)) is None
 
 
 def is_rendered_later(value: object) -> bool:

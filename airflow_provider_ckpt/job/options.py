@@ -125,7 +125,7 @@ class RunOptions:
         default=None,
         metadata=about(
             kinds.DURATION,
-            "stop with a savepoint that long after the start; the next run goes on from there",
+            "stop with a savepoint that long after the first published batch; the next run goes on from there",
             ends="stop",
         ),
     )
@@ -133,7 +133,7 @@ class RunOptions:
         default=None,
         metadata=about(
             kinds.DURATION,
-            "that long after the start end the sources, finish what is in flight, and with it the job",
+            "that long after the first published batch end the sources, finish what is in flight, and with it the job",
             ends="drain",
         ),
     )
@@ -221,6 +221,11 @@ class RunOptions:
         default=False,
         metadata=about(kinds.FLAG, "go on with a job that failed for good, after its cause was mended", argument=None),
     )
+    spare_driver: bool = field(
+        default=False,
+        metadata=about(kinds.FLAG, "refuse to start while another driver of the job lives", flag=None, argument=None),
+    )
+    """The `ckpt` command sets it unless it is given --take-over. A task of Airflow takes over from its earlier try."""
     attempt: str | None = field(
         default=None,
         metadata=about(

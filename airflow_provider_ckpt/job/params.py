@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from airflow_provider_ckpt.job.errors import BadParamError, LateParamError, MissingParamError, UnknownParamError
 from airflow_provider_ckpt.job.locations import caller_location
-from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.job.suggestions import did_you_mean, listed, misspelt
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
@@ -59,7 +59,7 @@ class Params:
             raise LateParamError(job=job, location=location, name=name, known=listed(self._known))
         value = self._given.get(name, default)
         if isinstance(value, NotGiven):
-            suggestion = did_you_mean(name, self._given)
+            suggestion = misspelt(name, self._given)
             raise MissingParamError(
                 job=job, location=location, name=name, given=listed(self._given), suggestion=suggestion
             )

@@ -13,5 +13,11 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
+def misspelt(name: str, given: Iterable[str]) -> str:
+    """Return a hint that a given name is meant to be ``name``, or nothing. It starts with a blank."""
+    close = difflib.get_close_matches(name, list(given), n=1)
+    return f" Did you mean {name!r} where you gave {close[0]!r}?" if close else ""
+
+
 def listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "nothing"

@@ -77,6 +77,15 @@ class JobHasDriverError(InvalidInputError):
     )
 
 
+class JobRunsError(InvalidInputError):
+    """Another driver of the job lives. ``data``: job_id, status, driver."""
+
+    template = (
+        "job {job_id!r} is {status}, and has a driver: {driver}. Stop the job first (`ckpt stop {job_id}`), or take "
+        "it from that driver, which then ends (--take-over)"
+    )
+
+
 class JobHasWorkersError(JobHasDriverError):
     """Workers go on without a JobMaster, and whoever claims the job without their deployment ends it for them (W4).
     ``data``: job_id, status, deployment (the epoch in which it was prepared)."""

@@ -31,7 +31,14 @@ from airflow_provider_ckpt.coordinator.messages import (
     Message,
     StopRequested,
 )
-from airflow_provider_ckpt.coordinator.reports import DataAvailable, SubtaskFailed, SubtaskFenced, SubtaskOpened
+from airflow_provider_ckpt.coordinator.reports import (
+    DataAvailable,
+    ReadingBegun,
+    SplitsCompleted,
+    SubtaskFailed,
+    SubtaskFenced,
+    SubtaskOpened,
+)
 from airflow_provider_ckpt.job.deadlines import due, passed
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import AbandonedError, TaskFencedError
@@ -54,6 +61,7 @@ from airflow_provider_ckpt.journal.events import (
     StatusChanged,
 )
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 
@@ -104,6 +112,9 @@ class JobMaster:
         self._outcome: Outcome | None = None
         self._next_look = 0.0
         self._running_since: float | None = None
+        self._counting_since: float | None = None
+        """When the seconds of ``stop_after`` and ``drain_after`` began."""
+        self._has_published, self._reading = False, set[SubtaskId]()
         self._abandoned = threading.Event()
         self._turns = turns or nullcontext()
         self._desk = RequestDesk(
@@ -170,6 +181,12 @@ class JobMaster:
             case DataAvailable():
                 self._gateway.pull_inputs(message.consumers)
                 return
+            case ReadingBegun():
+                self._reading.add(message.subtask)
+                self._has_published |= message.published
+                return
+            case SplitsCompleted():
+                self._has_published = True
             case SubtaskFailed():
                 self._note_failed(message)
             case SubtaskOpened():
@@ -192,23 +209,39 @@ class JobMaster:
         self._gateway.look_around()
         self._retention.look(now)
         self._note_running(now)
+        self._note_counting(now)
         self._desk.look(now, is_running=self._running_since is not None)
         self._take_deadlines(now)
 
     def _note_running(self, now: float) -> None:
         if self._running_since is None and self._coordinator.status is JobStatus.RUNNING:
-            self._running_since = self._counted_from(now)
+            self._running_since = now
             self._status.running(self._journal.state)
             over = passed(self._options, self._clock.wall())
             if over is not None:
                 message = f"{over.option} ({over.at.isoformat()}) is over: the run ends with what is there"
                 self._status.say(LineKind.WARNING, message, self._journal.state)
 
-    def _counted_from(self, now: float) -> float:
-        """Of workers: from when all of them ran first, whoever was the JobMaster. Never from later than now: that was
-        told by the clock of another host."""
+    def _note_counting(self, now: float) -> None:
+        """Count the seconds of a run from its first published batch, because Spark may take long to get there.
+
+        The seconds of workers count from when all of them ran first, whichever JobMaster that was. They never count
+        from later than now, because another host's clock has set that time.
+        """
+        if self._running_since is None or self._counting_since is not None:
+            return
         first = self._journal.state.running_since
-        return now if first is None else min(now, first)
+        if first is not None:
+            self._counting_since = min(now, first)
+        elif self._is_reading() or now - self._running_since >= self._options.checkpoint_timeout:
+            self._counting_since = now
+
+    def _is_reading(self) -> bool:
+        """Return whether a batch is published, or each query that is left has found nothing to read."""
+        state = self._journal.state
+        if self._has_published or state.created is None or state.created.mode == "batch":
+            return True
+        return self._reading | state.finished | state.end_of_data >= set(state.graph().subtasks)
 
     def _take_deadlines(self, now: float) -> None:
         if self._running_since is None or self._coordinator.stopping:
@@ -218,9 +251,9 @@ class JobMaster:
             self._tell(StopRequested(ending, leaves=ending == "stop"))
 
     def _ran(self, now: float) -> float:
-        """Seconds for which this driver has been RUNNING the job, whatever version of it."""
+        """Seconds for which this driver has been running the job, whatever version of it."""
         before = 0.0 if self._job.upgraded is None else self._job.upgraded.ran
-        return before + (0.0 if self._running_since is None else now - self._running_since)
+        return before + (0.0 if self._counting_since is None else now - self._counting_since)
 
     def _note_failed(self, report: SubtaskFailed) -> None:
         """The first failure is told in full; those that follow from it are not."""

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.jobmaster.errors import JobRunsError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.journal.worker_process import end_worker
+from airflow_provider_ckpt.journal.worker_process import end_worker, is_alive
 from airflow_provider_ckpt.model.worker import Worker
 
 GRACE = 10.0
 """Seconds a fenced driver on this host gets to leave by itself before it is killed."""
+
+
+RECENT = 60.0
+"""Seconds after its last journal entry for which a driver that cannot be seen from here counts as alive."""
 
 
 @dataclass(frozen=True)
@@ -45,3 +51,36 @@ def claim(
     before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"
     before = "upgraded" if upgrades else before
     return TakenOver(epoch, before, journal.state.created is not None)
+
+
+def refuse_living_driver(state: JobState, now: float) -> None:
+    """Refuse to take the job from a driver that lives.
+
+    A driver on this host is looked up by its process. A driver elsewhere counts as alive if it wrote to the journal in
+    the last :data:`RECENT` seconds. The process that prepared a job for workers does not count, because it leaves.
+
+    Args:
+        state: what the journal says now.
+        now: epoch seconds by the clock of this host.
+
+    Raises:
+        JobRunsError: another driver has the job and lives.
+    """
+    worker, alive, last = state.worker, is_alive(state.worker), _last_sign(state)
+    is_planned = 0 < state.deployment == state.epoch
+    if not state.is_held or is_planned or (alive and worker.pid == os.getpid()):
+        return
+    is_recent = last is not None and abs(now - last) <= RECENT
+    if alive is False or (alive is None and not is_recent):
+        return
+    unseen = "" if alive else ", which cannot be seen from here"
+    wrote = "" if last is None else f", last journal entry {max(0, round(now - last))} s ago"
+    driver = f"pid {worker.pid or 'unknown'} on host {worker.host or 'unknown'}{unseen}{wrote}"
+    raise JobRunsError(job_id=state.job_id, status=state.status or "not RUNNING yet", driver=driver)
+
+
+def _last_sign(state: JobState) -> float | None:
+    """Return the time of the newest journal entry that the state keeps the time of, in epoch seconds."""
+    begun = [one.at for one in (state.created, state.plan) if one is not None]
+    checkpoints = [one.at for kept in (state.checkpoints, state.triggered, state.releases) for one in kept.values()]
+    return max([*begun, *checkpoints], default=None)

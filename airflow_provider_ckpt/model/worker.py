@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.json_form import LATER, own_form, reader, to_json
 
@@ -23,5 +23,6 @@ class Worker:
     """On Linux: containers of one host may have one host name, and each its own process of a pid."""
 
     def __str__(self) -> str:
-        known = {one.name: getattr(self, one.name) for one in fields(self)}
-        return ", ".join(f"{name} {value}" for name, value in sorted(known.items()) if value is not None) or "unknown"
+        """Return what helps a person to find the process."""
+        known = (("pid", self.pid), ("host", self.host), ("application", self.application_id))
+        return ", ".join(f"{name} {value}" for name, value in known if value is not None) or "an unknown process"

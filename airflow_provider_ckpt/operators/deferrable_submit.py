@@ -164,7 +164,8 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         assert isinstance(hook, CheckpointedSparkSubmitHook)
         assert submission is not None
         submission = deferral.submitted(submission, hook.application_id)
-        run.writer.pointer = replace(run.pointer, submission=submission, application_id=submission.application_id)
+        application = submission.application_id
+        run.writer.pointer = replace(run.pointer, submission=submission, application_id=application, is_deferred=True)
         run.writer.flush()  # a retry finds the driver by its tag, too, which is noted already
         self._wait_for(deferral, run.pointer)
 

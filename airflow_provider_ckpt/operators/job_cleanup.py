@@ -13,7 +13,7 @@ from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, conne
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import job_of_task
-from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_names, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -102,7 +102,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
             kinds.FLAG.read(getattr(self, flag), flag)
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
-        self._given = given_names(self, ("job_id", "job", "job_params", "root"))
+        self._given = given_arguments(self, ("job_id", "job", "job_params", "root"))
 
     def execute(self, context: Context) -> dict[str, Any]:
         with airflow_failures():

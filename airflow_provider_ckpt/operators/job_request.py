@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_provider_ckpt.client.job_request import NEEDLESS
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
-from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_names, is_rendered_later, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, is_rendered_later, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration, as_numbers
@@ -61,7 +62,7 @@ class JobRequestOperator(BaseOperator):
         self.timeout = parse_duration(timeout, "timeout")
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
-        self._given = given_names(self, ("root",))
+        self._given = given_arguments(self, ("job_id", "root"))
 
     def execute(self, context: Context) -> dict[str, Any]:
         with airflow_failures():
@@ -114,7 +115,7 @@ class CheckpointedJobStopOperator(JobRequestOperator):
     """
 
     kind = "stop"
-    already = (JobStatus.STOPPED, JobStatus.FINISHED)
+    already = NEEDLESS["stop"]
 
     def _ask(self, client: JobClient) -> JobRequest:
         return client.stop()
@@ -135,7 +136,7 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
     """
 
     kind = "drain"
-    already = (JobStatus.FINISHED,)
+    already = NEEDLESS["drain"]
 
     def _ask(self, client: JobClient) -> JobRequest:
         return client.drain()

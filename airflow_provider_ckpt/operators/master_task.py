@@ -135,6 +135,7 @@ class MasterTaskOperator(GroupTaskOperator):
         where = hosting(options, run.hook.settings(), state) if self.defers else Hosting("deferrable=False")
         if where.problem is None:
             run.see(StatusLine(LineKind.PREPARED, "the triggerer runs the JobMaster", {"outputs": where.outputs}))
+            run.writer.pointer = replace(run.pointer, is_deferred=True)
             run.writer.flush()
             self.defer(
                 trigger=self._trigger(run, options), method_name="execute_complete", timeout=self.execution_timeout

@@ -50,6 +50,9 @@ class TaskStateStore(Protocol):
     def set(self, key: str, value: Any) -> None: ...
 
 
+_CHANGES_WHILE_DEFERRED = ("checkpoint", "released", "finished_operators")
+
+
 @dataclass(frozen=True)
 class Pointer:
     job_id: str
@@ -80,6 +83,8 @@ class Pointer:
 
     submission: Submission | None = None
     """Of the driver that a deferred task waits for."""
+    is_deferred: bool = False
+    """The task waits in the triggerer, which cannot write here: what changes meanwhile is left out."""
     recovery: tuple[str, ...] = ()
     """Of a job in batch mode that was gone on with: what was kept, what is run again, and why, a line for each."""
 
@@ -89,6 +94,10 @@ class Pointer:
         for name in ("submission", "recovery"):
             if not found[name]:
                 del found[name]
+        if found.pop("is_deferred"):
+            for name in _CHANGES_WHILE_DEFERRED:
+                del found[name]
+            found["progress"] = f"the task is deferred; ckpt show {self.job_id} shows how far the job is"
         return found
 
     def summary(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, drive
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
-from airflow_provider_ckpt.hooks.rendered import given_names, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import given_arguments, refuse_lost
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration
@@ -52,6 +53,8 @@ Instant = datetime | str
 DRIVER = PACKAGE / "spark" / "main.py"
 _OURS = ("application", "application_args", "java_class")
 _REQUEST_SECONDS = 2.0
+_DIFFERS = re.compile(r"\b(map_index|ti|task|task_instance)\b")
+"""Words of a template that can differ between the instances of a mapped task."""
 
 
 class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
@@ -158,7 +161,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super().__init__(name=name, deferrable=deferrable, poll_interval=poll_interval, **kwargs)
         for argument, value in given.items():
             setattr(self, argument, value)
-        self._given = given_names(self, HELD_OTHERWISE)
+        self._given = given_arguments(self, HELD_OTHERWISE)
         self.ckpt_conn_id = ckpt_conn_id
         self.conn_ids = conn_ids
         self.on_clear = on_clear
@@ -172,6 +175,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         self._killed = False
         with airflow_failures():
             self._check_where()
+            self._refuse_shared_job_id(context["ti"].map_index)
             if self._deferral is not None and (ended := self._gone_on(context, self._deferral)) is not None:
                 return ended
             run = self._begin(context)
@@ -211,8 +215,11 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         if self._hook is None or self._ckpt_run is None:
             return
         until = time.monotonic() + self._stop_grace
-        if self._asked_to_stop(self._ckpt_run) and self._left(until):
-            return
+        if self._asked_to_stop(self._ckpt_run):
+            noting = threading.Thread(target=self._ckpt_run.note_end, args=(self._stop_grace,), daemon=True)
+            noting.start()
+            if self._left(until):
+                return
         super().on_kill()
 
     def _asked_to_stop(self, run: TaskRun) -> bool:
@@ -236,6 +243,24 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         """And which job it is."""
         refuse_lost(self, self._given)
         super()._check_where()
+
+    def _refuse_shared_job_id(self, map_index: int | None) -> None:
+        """Refuse a job_id that is the same for all instances of a mapped task: each would take the job from the others.
+
+        Raises:
+            InvalidTaskArgumentError: the task is mapped, and nothing in its job_id differs between instances.
+        """
+        written = self._given.written.get("job_id")
+        if map_index is None or map_index < 0 or written is None or _DIFFERS.search(written):
+            return
+        task = self.dag.get_task(self.task_id) if self.has_dag() else self  # type: ignore[no-untyped-call]
+        if "job_id" not in getattr(task, "partial_kwargs", {"job_id": written}):
+            return  # expanded over
+        problem = (
+            "the task is mapped, and each of its instances would take the job from the others. Let it differ, as in "
+            "orders-{{ ti.map_index }}, expand over it, or leave it out"
+        )
+        raise InvalidTaskArgumentError(argument="job_id", value=self.job_id, problem=problem)
 
     def _begin(self, context: Context) -> TaskRun:
         """Find the job of this task, look back on a retry, leave the pointer. The state store is read and written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,10 @@ from airflow_provider_ckpt.report.status_line import StatusLine
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
+
+
+_POLL = 0.2
+"""Seconds between two polls of the journal while a task is killed."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,18 @@ class TaskRun:
             warn("Could not ask the driver of job %s to stop: %s", pointer.job_id, error)
             return False
         return True
+
+    def note_end(self, timeout: float) -> None:
+        """Wait for the end that the driver of this try journals, and write it into the pointer.
+
+        A task that is killed may have no time to read the driver's last line. Without an end the pointer stays.
+        """
+        pointer = self.pointer
+        with suppress(CkptError):
+            state = self.hook.client(pointer.job_id).wait(lambda seen: not seen.is_held, timeout, poll=_POLL)
+            if state.epoch == pointer.epoch and state.status is not None:
+                self.writer.pointer = replace(self.pointer.as_of(state), status=state.status)
+                self.writer.flush()
 
     def was_killed(self) -> AirflowException:
         """How a task ends that Airflow killed, also when its driver had the time for a savepoint: a worker that is

@@ -156,8 +156,8 @@ class Master:
             raise AbandonedError(epoch=self._journal.state.epoch, job_id=self._job_id)
 
     def take_over(self) -> OwnedJournal:
-        """Claim the next epoch of the deployment. Raises NotPlannedError, SinksMissingError, DefinitionChangedError,
-        FencedError, and the storage's errors."""
+        """Claim the next epoch of the deployment. Raises NotPlannedError, JobRunsError, SinksMissingError,
+        DefinitionChangedError, FencedError, and the storage's errors."""
         before = self._journal.refresh()
         self._find_sinks(before)
         deployment = self._admit(before)
@@ -185,6 +185,8 @@ class Master:
     def _admit(self, state: JobState) -> int:
         """Asked once more of the very state that the claim follows. Returns the epoch of the deployment."""
         state.refuse_deleted()
+        if self._remote.options.spare_driver:
+            takeover.refuse_living_driver(state, time.time())
         definition = state.definition
         if not state.deployment or definition is None or self._job is None:
             raise NotPlannedError(job_id=self._job_id, status=state.status or "not known")

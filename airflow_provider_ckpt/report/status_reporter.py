@@ -48,6 +48,8 @@ class StatusReporter:
         self._shown_at: float | None = None
         self._late_rows = 0
         """Dropped since the job began, as far as a line has said it."""
+        self._rows: int | None = 0
+        """Released in this run. None: some sink does not count rows."""
 
     def say(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
         shown = cause_first(message)
@@ -83,8 +85,21 @@ class StatusReporter:
         kind = _ENDED.get(status, LineKind.FAILED)
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
-        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{dropped}"
+        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{self._left(state, status)}{dropped}"
         self.say(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
+
+    def _left(self, state: JobState, status: JobStatus) -> str:
+        """Return what a run that ended well has not read, or not released."""
+        if not status.ended_well:
+            return ""
+        bounded = {uid for vertex in state.graph().vertices for uid in vertex.bounded_sources}
+        unread = sorted(bounded - set(state.finished_operators())) if status is JobStatus.STOPPED else []
+        left = [f"not read to the end: {', '.join(unread)}; the next run reads on"] if unread else []
+        if state.has_unreleased:
+            left.append(f"checkpoint {state.last_completed} is not released in every sink")
+        if self._rows == 0 and not state.driver_since:
+            left.append("this run released no row")
+        return "".join(f"; {one}" for one in left)
 
     def event(self, event: Event, state: JobState) -> None:
         if isinstance(event, CheckpointCompleted):
@@ -96,6 +111,11 @@ class StatusReporter:
             self._released_in_one(event, state)
         elif isinstance(event, JobReconciled):
             self.say(LineKind.RECONCILED, told_of(event), state, recovery=list(short_table(event)))
+        elif isinstance(event, SourceEnded):
+            self.say(LineKind.SOURCE_ENDED, _source_ended(event, state), state)
+        elif isinstance(event, SourceDropped):
+            left_out = f"finished source {_producer(event.uid, state) or event.uid} is left out of the running query"
+            self.say(LineKind.SOURCE_DROPPED, left_out, state)
         elif told := _describe(event):
             kind, message = told
             self.say(kind, message, state)
@@ -106,6 +126,8 @@ class StatusReporter:
         took = "" if done is None else f" ({_took(done)})"
         rows = [int(sink["rows"]) for sink in event.sinks.values() if "rows" in sink]
         late = self._late_since(state, event.checkpoint)
+        counts_all = len(rows) == len(event.sinks)
+        self._rows = self._rows + sum(rows) if self._rows is not None and counts_all else None
         if late or any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
             self._shown_at = event.at
             what = f"released {sum(rows)} rows" if rows else "released"
@@ -165,13 +187,22 @@ def _read_by(event: GraphChanged) -> str:
     return ", ".join(f"{uid} is going to be read by {count}" for uid, count in event.rescaled.items())
 
 
+def _source_ended(event: SourceEnded, state: JobState) -> str:
+    when = f"with batch {event.batch_id}" if event.batch_id >= 0 else "before the first batch"
+    producer = _producer(event.uid, state)
+    if producer is not None:
+        return f"{event.vertex} has read all of {producer} ({when})"
+    return f"bounded source {event.uid} has ended {when}"
+
+
+def _producer(uid: str, state: JobState) -> str | None:
+    """Return the producer of an edge, which has a name of its own in Spark. None: ``uid`` is a source's."""
+    return next((edge.producer for edge in state.graph().edges if edge.uid == uid), None)
+
+
 def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, CheckpointAborted):
         return LineKind.ABORTED, f"checkpoint {event.checkpoint} aborted: {event.reason}"
-    if isinstance(event, SourceEnded):
-        return LineKind.SOURCE_ENDED, f"bounded source {event.uid} has ended with batch {event.batch_id}"
-    if isinstance(event, SourceDropped):
-        return LineKind.SOURCE_DROPPED, f"finished source {event.uid} is left out of the running query"
     if isinstance(event, SubtaskFinished):
         return LineKind.OPERATOR_FINISHED, f"{event.subtask} FINISHED"
     if isinstance(event, SubtaskRestarting) and not event.number:

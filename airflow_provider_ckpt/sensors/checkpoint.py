@@ -15,7 +15,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask, job_of_task
-from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_names, is_rendered_later, refuse_lost
+from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, is_rendered_later, refuse_lost
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
 from airflow_provider_ckpt.sensors.memory import SensorMemory
@@ -112,7 +112,7 @@ class CheckpointSensor(BaseSensorOperator):
         self.root = root
         self.deferrable = deferrable
         self._refuse_early()
-        self._given = given_names(self, ("job_id", "checkpoint", "since", "finished", "watermark", "root"))
+        self._given = given_arguments(self, ("job_id", "checkpoint", "since", "finished", "watermark", "root"))
         self._looking: Look | None = None
         self._memory: SensorMemory | None = None
 

@@ -140,6 +140,8 @@ class Execution:
 
     def _admit(self, state: JobState) -> None:
         self._refuse_overtaken(state)
+        if self._options.spare_driver:
+            takeover.refuse_living_driver(state, time.time())
         decision = decide(self._storage, self._options, state, self._reconciler)
         if decision != self._prepared.base:
             raise MovedError

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler
+from airflow_provider_ckpt.jobmaster.takeover import refuse_living_driver
 from airflow_provider_ckpt.jobmaster.upgrades import Upgraded
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
@@ -147,7 +148,10 @@ def _take_over(
     reached = functools.cache(lambda: reach_root(job, options, storage, location))
     reconciler = Reconciler(storage, options.job_id)
     for _ in range(MOVES):
-        decision = decide(storage, options, journal.refresh(), reconciler)
+        state = journal.refresh()
+        if options.spare_driver:
+            refuse_living_driver(state, time.time())
+        decision = decide(storage, options, state, reconciler)
         if decision.finished:
             return Ended(finish_again(job, options, storage, location, place.on_status, decision.state))
         live = [source.uid for source in job.sources if not source.bounded]

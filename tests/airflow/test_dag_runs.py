@@ -207,3 +207,38 @@ def test_a_deferred_sensor_is_resumed_by_its_trigger(
     dag_run, tasks = run(dag)
     assert dag_run.state == "success"
     assert tasks["wait"].xcom_pull(task_ids="wait")["released"] == 1
+
+
+MAPPED: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "one id for all": ({"job_id": "orders"}, {"job_params": [{"day": "1"}, {"day": "2"}]}, False),
+    "one id for all, from a template": ({"job_id": "orders-{{ ds }}"}, {"job_params": [{"day": "1"}]}, False),
+    "by map index": ({"job_id": "orders-{{ ti.map_index }}"}, {"job_params": [{"day": "1"}, {"day": "2"}]}, True),
+    "expanded": ({}, {"job_id": ["orders-1", "orders-2"]}, True),
+    "left out": ({}, {"job_params": [{"day": "1"}, {"day": "2"}]}, True),
+}
+"""Arguments of partial and of expand, and whether the instances run."""
+
+
+@pytest.mark.parametrize(("partial", "expand", "runs"), MAPPED.values(), ids=list(MAPPED))
+def test_the_instances_of_a_mapped_task_do_not_share_a_job(
+    partial: dict[str, Any],
+    expand: dict[str, Any],
+    runs: bool,
+    run: Callable[..., Any],
+    spark_submit: FakeSparkSubmit,
+    connection: Path,
+    job: str,
+    request: pytest.FixtureRequest,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for _ in range(2):
+        spark_submit.play(FINISHED)
+    with DAG(f"mapped_{list(MAPPED).index(request.node.callspec.id)}", schedule=None) as dag:
+        CheckpointedSparkJobOperator.partial(
+            task_id="orders", job=job, spark_binary=spark_submit.path, retries=0, **partial
+        ).expand(**expand)
+    dag_run, _ = run(dag, logical_date=datetime(2026, 1, 1, tzinfo=timezone.utc))
+    ids = [call.options["job_id"] for call in spark_submit.calls]
+    assert (dag_run.state, len(ids)) == (("success", 2) if runs else ("failed", 0))
+    assert len(set(ids)) == len(ids)
+    assert ("each of its instances would take the job from the others" in capfd.readouterr().out) == (not runs)

@@ -21,6 +21,7 @@ from airflow_provider_ckpt import (
     CheckpointSensor,
 )
 from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.hooks.rendered import refuse_lost
 from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -62,6 +63,86 @@ def test_a_job_is_not_begun_as_another_one_where_its_identity_came_to_nothing(
         _rendered(task, name, value).execute(context(store))
     assert not store.writes
     assert not spark_submit.calls
+
+
+LOST: dict[str, tuple[str, Any, Any, str]] = {
+    "job_id": ("job_id", "{{ params.x }}", "None", "job_id='None'"),
+    "a part of job_id": ("job_id", "a-{{ ti.xcom_pull('x') }}", "a-None", "job_id='a-None'"),
+    "the end of job_id": ("job_id", "orders{{ params.x }}", "ordersNone", "job_id='ordersNone'"),
+    "root": ("root", "{{ params.x }}", "None", "root='None'"),
+    "a part of root": ("root", "s3://lake/{{ params.x }}/ckpt", "s3://lake/None/ckpt", "root='s3://lake/None/ckpt'"),
+    "a secret root": ("root", "s3://k:{{ params.x }}@lake", "s3://k:None@lake", r"root='s3://\*+@lake'"),
+    "job_params": ("job_params", {"in": "{{ params.x }}/in"}, {"in": "None/in"}, r"job_params\['in'\]='None/in'"),
+    "native": ("job_params", {"in": "{{ params.x }}"}, {"in": None}, r"job_params\['in'\]=None"),
+}
+"""Argument, as the Dag writes it, as Airflow renders it if there is no value, and how the refusal begins."""
+
+
+@pytest.mark.parametrize(("name", "written", "rendered", "message"), LOST.values(), ids=list(LOST))
+def test_a_rendered_none_is_no_part_of_a_jobs_identity(
+    name: str, written: Any, rendered: Any, message: str, finished: None, spark_submit: FakeSparkSubmit, tmp_path: Path
+) -> None:
+    (tmp_path / "orders.py").write_text("")
+    given: Any = {name: written}
+    task = CheckpointedSparkJobOperator(
+        task_id="orders", job=f"{tmp_path}/orders.py:job", spark_binary=spark_submit.path, **given
+    )
+    store = StateStore()
+    with pytest.raises(AirflowFailException, match=f"{message} cannot be used: a template in it came to None"):
+        _rendered(task, name, rendered).execute(context(store))
+    assert not store.writes
+    assert not spark_submit.calls
+
+
+def test_airflow_renders_a_param_without_a_value_as_a_none_that_is_refused(
+    finished: None, spark_submit: FakeSparkSubmit, tmp_path: Path
+) -> None:
+    (tmp_path / "orders.py").write_text("")
+    with DAG("shop", schedule=None):
+        task = CheckpointedSparkJobOperator(
+            task_id="orders",
+            job=f"{tmp_path}/orders.py:job",
+            spark_binary=spark_submit.path,
+            job_id="a-{{ params.x }}",
+            job_params={"in": "{{ params.x }}/in"},
+        )
+    task.render_template_fields({"params": {"x": None}})
+    assert (task.job_id, vars(task)["job_params"]) == ("a-None", {"in": "None/in"})
+    with pytest.raises(AirflowFailException, match="job_id='a-None' cannot be used: a template in it came to None"):
+        task.execute(context(StateStore()))
+
+
+KEPT: dict[str, tuple[str, Any, Any]] = {
+    "another word": ("job_id", "{{ params.x }}", "Nonesuch"),
+    "as the Dag writes it": ("job_params", {"filter": "None"}, {"filter": "None"}),
+    "before a template": ("job_id", "None-{{ ds }}", "None-2026-01-01"),
+    "a default": ("job_id", "{{ params.x or 'all' }}", "all"),
+}
+
+
+@pytest.mark.parametrize(("name", "written", "rendered"), KEPT.values(), ids=list(KEPT))
+def test_a_none_that_no_template_has_made_is_a_text(name: str, written: Any, rendered: Any) -> None:
+    given: Any = {"job_id": "shop", name: written}
+    task = CheckpointedSparkJobOperator(task_id="orders", job="orders.py:job", **given)
+    refuse_lost(_rendered(task, name, rendered), task._given)
+
+
+@pytest.mark.parametrize("name", ["job_id", "root"])
+def test_a_number_that_a_native_template_makes_is_refused_with_what_to_write(name: str, finished: None) -> None:
+    given: Any = {name: "{{ ds_nodash }}"}
+    task = CheckpointedSparkJobOperator(task_id="orders", job="orders.py:job", **given)
+    with pytest.raises(AirflowFailException, match=f"{name}=20260328 cannot be used: .* int, and it must be a text"):
+        _rendered(task, name, 20260328).execute(context(StateStore()))
+
+
+ASKING = (CheckpointedJobStopOperator, CheckpointedJobCleanupOperator, CheckpointSensor)
+
+
+@pytest.mark.parametrize("kind", ASKING)
+def test_no_task_asks_for_a_job_called_none(kind: Any, finished: None) -> None:
+    task = _rendered(kind(task_id="asking", job_id=TEMPLATE), "job_id", "None")
+    with pytest.raises(AirflowFailException, match="job_id='None' cannot be used: a template in it came to None"):
+        (task.poke if kind is CheckpointSensor else task.execute)(context(StateStore()))
 
 
 @pytest.mark.parametrize("name", ["job_id", "job", "job_params", "root"])

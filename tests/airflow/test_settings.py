@@ -72,6 +72,14 @@ def test_what_cannot_be_used_is_refused_without_showing_a_secret(
     assert "t0psecret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("root", ["ckpt", "file:folder", " /data", "s3://key:t0psecret@bucket"])
+def test_a_root_that_the_task_gives_does_not_blame_the_connection(root: str) -> None:
+    with pytest.raises(InvalidCkptConnectionError, match=r"^root= cannot be used: the root") as caught:
+        settings("ckpt_default", connection(host="/data"), {}, root)
+    assert "ckpt_default" not in str(caught.value)
+    assert "t0psecret" not in str(caught.value)
+
+
 def test_a_scheme_is_one_in_capitals_too() -> None:
     found = settings("c", connection(host="S3://bucket/x", login="me", password="t0psecret"), {})
     assert found.options == {"key": "me", "secret": "t0psecret"}

@@ -659,6 +659,31 @@ def test_a_driver_that_leaves_with_a_savepoint_is_not_killed_and_the_task_is_ret
     assert (result["status"], result["checkpoint"]) == ("STOPPED", 12)
 
 
+def test_a_stop_that_is_journaled_is_in_the_pointer_though_the_driver_does_not_leave_in_time(
+    make: Any, spark_submit: FakeSparkSubmit, root: Storage, journal: Callable[[str], Journal]
+) -> None:
+    """Spark takes longer to end than Airflow leaves a killed task, and the last line is never read."""
+    driver = journal(JOB_ID)
+    driver.claim("first", Worker(), 1.0)
+    driver.write(StatusChanged(JobStatus.RUNNING, 1.0))
+    spark_submit.play(status("started", epoch=1), wait=True)
+    store, operator = StateStore(), make(stop_grace=60)
+    task = RunningTask(operator, spark_submit, store, epoch=1)
+
+    def stop() -> None:
+        wait_until(lambda: bool(_requests(root)), "the request")
+        driver.write(StatusChanged(JobStatus.STOPPED, 2.0))
+        wait_until(lambda: store.values[KEY]["status"] == "STOPPED", "the end in the pointer")
+        (spark_submit.folder / "go").write_text("")
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    operator.on_kill()
+    stopping.join()
+    assert isinstance(task.end(), AirflowException)
+    assert store.values[KEY]["status"] == "STOPPED"
+
+
 def test_a_job_that_finished_while_its_task_was_killed_has_finished(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage
 ) -> None:

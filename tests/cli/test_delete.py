@@ -37,7 +37,7 @@ def test_it_says_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
     job = EndedJob.run(tmp_path)
     files = job.files()
     size = sum(map(len, files.values()))
-    assert ckpt("delete", "orders") == (
+    assert ckpt("delete", "orders", "--yes") == (
         0,
         f"job orders (it was FINISHED) is deleted: {len(files)} files, {size} bytes\n"
         "sink lake: staged batches deleted: 1\n",
@@ -47,6 +47,51 @@ def test_it_says_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
     assert ckpt("delete", "orders") == (0, "job orders is DELETED already\n", "")
     told = ckpt("checkpoints", "orders")[1]
     assert told.startswith("job orders was deleted, with what was known of its checkpoints (last completed: "), told
+
+
+def test_without_a_terminal_it_is_refused_until_yes_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
+    job = EndedJob.run(tmp_path)
+    files = job.files()
+    code, out, err = ckpt("delete", "orders")
+    assert (code, out) == (2, "")
+    assert "is FINISHED and is not deleted: its id could never run again under that root. Give --yes" in err
+    assert job.files() == files
+
+
+class Terminal:
+    """Standard input of a user who answers one question. None ends the input."""
+
+    def __init__(self, answer: str | None) -> None:
+        self._answer = answer
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, *_: object) -> str:
+        return "" if self._answer is None else f"{self._answer}\n"
+
+
+@pytest.mark.parametrize(("answer", "deletes"), [("y", True), ("YES", True), ("", False), ("n", False), (None, False)])
+def test_in_a_terminal_it_asks(
+    answer: str | None, deletes: bool, tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = EndedJob.run(tmp_path)
+    files = job.files()
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    code, out, _ = ckpt("delete", "orders")
+    assert f"Delete job orders (FINISHED) under {tmp_path}/root for good? What it released stays." in out
+    assert code == (0 if deletes else 2)
+    assert ("nothing was deleted" in out) == (job.files() == files) == (not deletes)
+
+
+def test_what_is_refused_anyway_is_refused_before_it_asks(
+    tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    EndedJob.run(tmp_path, JobStatus.STOPPED)
+    monkeypatch.setattr("sys.stdin", Terminal("y"))
+    code, out, err = ckpt("delete", "orders")
+    assert (code, out) == (2, "")
+    assert "--unfinished" in err
 
 
 @pytest.mark.parametrize(
@@ -66,13 +111,13 @@ def test_what_is_refused_names_the_option_with_which_it_is_not(
     assert f"job 'orders' is {status} and is not deleted" in err
     assert f"`ckpt delete {option}`" in err
     assert "vertices" in job.parts()
-    assert ckpt("delete", "orders", option)[0] == 0
+    assert ckpt("delete", "orders", option, "--yes")[0] == 0
     assert job.parts() == ["journal"]
 
 
 def test_staged_output_that_is_left_is_named(tmp_path: Path, ckpt: Ckpt) -> None:
     job = EndedJob.run(tmp_path)
-    _, out, _ = ckpt("delete", "orders", "--keep-staged")
+    _, out, _ = ckpt("delete", "orders", "--keep-staged", "--yes")
     assert out.splitlines()[1:] == ["sink lake: what is staged was left where it is"]
     assert len(job.staged()) == 1
 
@@ -91,7 +136,7 @@ def test_the_definition_says_what_the_journal_does_not(tmp_path: Path, ckpt: Ckp
         "    raise AssertionError\n"
         "job.sink('lake', v, FileSink(LAKE))\n"
     )
-    code, out, _ = ckpt("delete", "orders", f"{file}:job", "--param", f"lake={moved}")
+    code, out, _ = ckpt("delete", "orders", f"{file}:job", "--param", f"lake={moved}", "--yes")
     assert (code, out.splitlines()[1:]) == (0, ["sink lake: staged batches deleted: 1"])
     assert list((moved / "_ckpt/orders/lake/staging").iterdir()) == []
 
@@ -106,7 +151,7 @@ def test_a_job_that_was_never_run_is_refused(tmp_path: Path, ckpt: Ckpt) -> None
 
 def test_a_deleted_job_is_listed_if_that_is_asked_for_and_shown_with_what_it_was(tmp_path: Path, ckpt: Ckpt) -> None:
     EndedJob.run(tmp_path)
-    ckpt("delete", "orders")
+    ckpt("delete", "orders", "--yes")
     assert "no jobs" in ckpt("jobs")[1]
     assert ckpt("jobs", "--deleted")[1].splitlines()[1].split() == ["orders", "DELETED", "2", "2", "2", "-"]
     assert json.loads(ckpt("jobs", "--json")[1]) == []
@@ -144,6 +189,6 @@ def test_what_a_job_keeps_for_others_is_shown_and_goes_if_that_is_said(tmp_path:
     assert json.loads(ckpt("show", JOB, "--json")[1])["persisted"] == ["clean"]
     code, _, told = ckpt("delete", JOB)
     assert (code, "the results of clean are kept" in told, "--persisted" in told) == (2, True, True)
-    assert ckpt("delete", JOB, "--persisted")[0] == 0
+    assert ckpt("delete", JOB, "--persisted", "--yes")[0] == 0
     assert job.data() == []
     assert json.loads(ckpt("show", JOB, "--json")[1])["persisted"] == []

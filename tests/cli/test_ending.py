@@ -52,13 +52,35 @@ def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked(
     assert [request.kind for request in pending_requests(storage, "orders", 1, ())] == [kind]
 
 
-@pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED", "RESTARTING"])
-def test_a_job_that_does_not_run_cannot_be_stopped(
-    status: str, running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("kind", "status", "advice"),
+    [
+        ("stop", "FAILED", "run the job with --resume-failed"),
+        ("stop", "RESTARTING", "there is nothing to stop; its next run resumes it"),
+        ("drain", "STOPPED", "Run the job with --drain-after 0 (in Airflow drain_after=0)"),
+        ("drain", "RESTARTING", "Run the job with --drain-after 0"),
+        ("drain", "FAILED", "run the job with --resume-failed"),
+    ],
+)
+def test_a_job_that_does_not_run_is_not_asked_and_the_user_is_advised(
+    kind: str, status: str, advice: str, running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_events(running, StatusChanged(JobStatus(status), NOON))
-    assert main(["stop", "orders", "--root", empty_root]) == 2
-    assert status in capsys.readouterr().err
+    assert main([kind, "orders", "--root", empty_root]) == 2
+    err = capsys.readouterr().err
+    assert f"its status is {status}, no driver would answer" in err
+    assert advice in err
+    assert not Path(empty_root, "orders", "requests").exists()
+
+
+@pytest.mark.parametrize(("kind", "status"), [("stop", "STOPPED"), ("stop", "FINISHED"), ("drain", "FINISHED")])
+def test_a_job_that_has_ended_as_asked_needs_no_request(
+    kind: str, status: str, running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A script that stops a job before a deployment may run twice."""
+    write_events(running, StatusChanged(JobStatus(status), NOON))
+    assert main([kind, "orders", "--root", empty_root, "--wait"]) == 0
+    assert capsys.readouterr().out == f"job orders is {status}: there is nothing to {kind}\n"
     assert not Path(empty_root, "orders", "requests").exists()
 
 

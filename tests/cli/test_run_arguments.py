@@ -41,7 +41,11 @@ def _options(*words: str) -> RunOptions:
 
 
 def test_what_is_not_given_keeps_its_default(reference: str) -> None:
-    assert _options(reference, "--root", "r") == RunOptions(job=reference, root="r", job_id="orders")
+    assert _options(reference, "--root", "r") == RunOptions(job=reference, root="r", job_id="orders", spare_driver=True)
+
+
+def test_a_job_is_taken_from_a_living_driver_only_when_that_is_said(reference: str) -> None:
+    assert not _options(reference, "--root", "r", "--take-over").spare_driver
 
 
 def test_every_option_arrives(reference: str) -> None:
@@ -74,6 +78,7 @@ def test_every_option_arrives(reference: str) -> None:
         previous_worker_timeout=40.0,
         snapshot_min_pause=300.0,
         allow_non_restored_state=True,
+        spare_driver=True,
         conf={"spark.x": "a=b", "spark.y": "1"},
         params={"day": "2026-01-01", "filter": "a=b"},
     )

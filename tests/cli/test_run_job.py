@@ -235,7 +235,7 @@ def test_a_job_that_was_deleted_does_not_begin_anew_beside_what_it_released(pipe
     pipeline.run_until([2, 4], "stop")
     output = {path: path.read_bytes() for path in pipeline.target.rglob("*") if path.is_file()}
     assert main(delete) == 2  # refused, because the job is STOPPED
-    assert main([*delete, "--unfinished"]) == 0
+    assert main([*delete, "--unfinished", "--yes"]) == 0
     assert [path.name for path in (pipeline.root / "orders").iterdir()] == ["journal"]
     again = pipeline.run()
     assert again.returncode == 2

@@ -11,6 +11,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.worker import Worker
 from tests.journal.samples import WORKER, of_deployment, of_rescaled_workers, of_rescaling
 
 
@@ -42,12 +43,20 @@ def test_who_runs_beside_whom_is_shown_once_he_is_to_begin() -> None:
 def test_a_job_that_was_prepared_and_has_no_jobmaster_yet_does_not_run() -> None:
     """The status of such a job used to be missing."""
     state = JobState("orders", epoch=1, deployment=1)
-    assert dict(summary(state))["status"] == "not RUNNING yet"
     gone = replace(identify(), started="0")
-    told = dict(summary(replace(state, worker=gone)))["status"]
-    assert told == "not RUNNING yet (no JobMaster has come yet; its workers go on until the next one)"
+    for worker in (Worker(), gone, identify()):
+        told = dict(summary(replace(state, worker=worker)))["status"]
+        assert told == "not RUNNING yet (planned; no JobMaster has started)"
     told = dict(summary(replace(state, worker=gone, epoch=2)))["status"]
-    assert told == "not RUNNING yet (its JobMaster is gone; its workers go on until the next one)"
+    assert told == "not RUNNING yet (its JobMaster is gone; workers that live continue until the next one)"
+
+
+def test_a_run_that_failed_is_shown_as_one_that_can_be_retried() -> None:
+    """The process has ended, so nothing restarts by itself."""
+    state = JobState("orders", epoch=1, worker=replace(identify(), started="0"), status=JobStatus.RESTARTING)
+    assert dict(summary(state))["status"] == "RESTARTING (the run failed and can be retried)"
+    assert job_view(state, False)["status_note"] == "the run failed and can be retried"
+    assert job_view(replace(state, status=JobStatus.STOPPED), False)["status_note"] is None
 
 
 def test_a_job_whose_workers_go_on_is_running_whoever_coordinates_it() -> None:

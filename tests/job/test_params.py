@@ -73,7 +73,7 @@ def test_a_parameter_that_nobody_asks_for_is_refused_with_the_closest_one(refere
 
 
 def test_a_parameter_that_is_missing_is_refused_where_it_is_read(reference: str, folder: Path) -> None:
-    words = rf"{folder}/daily_of_this_test\.py:5\) needs the parameter 'day'.* Did you mean 'days'\? Given: days"
+    words = rf"{folder}/daily_of_this_test\.py:5\) needs the parameter 'day'.* where you gave 'days'\? Given: days"
     with pytest.raises(errors.MissingParamError, match=words) as caught:
         load_job(reference, {"days": "1"})
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

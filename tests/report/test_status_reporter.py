@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointCompleted, CheckpointReleased
+from airflow_provider_ckpt.journal.events import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    CheckpointReleased,
+    PlanRecorded,
+    SourceDropped,
+    SourceEnded,
+)
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import IDLE_SECONDS, StatusReporter
 
@@ -27,6 +36,26 @@ class Run:
 
     def abort(self, number: int) -> None:
         self._tell(CheckpointAborted(number, "CHECKPOINT_EXPIRED", self.now))
+
+    def plan(self) -> None:
+        """Record two vertices: ``clean`` reads ``history``, which is bounded."""
+        vertices = (
+            JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True),
+            JobVertex("clean", ("clean",), (), (), ("lake",), bounded=False),
+        )
+        graph = JobGraph(vertices, (JobEdge("history__clean", "history", "clean", "clean"),))
+        PlanRecorded(graph, {}, 1000.0).apply(self.state)
+
+    def source_ended(self, vertex: str, uid: str, batch_id: int) -> None:
+        self._tell(SourceEnded(vertex, uid, batch_id, self.now))
+
+    def source_dropped(self, vertex: str, uid: str) -> None:
+        self._tell(SourceDropped(vertex, uid, 3, self.now))
+
+    def end(self, status: JobStatus) -> str:
+        """Return the last line of a run that ends so."""
+        self._reporter.ended(self.state, status, None)
+        return str(self.lines[-1]["message"])
 
     def _tell(self, event: Any) -> None:
         event.apply(self.state)
@@ -90,3 +119,36 @@ def test_a_long_error_is_told_by_its_cause_with_the_whole_of_it_behind() -> None
     text = 'job j FAILED: Traceback (most recent call last):\n  File "/a.py", line 3, in g\n    y\nKeyError: 1\n'
     StatusReporter(lambda told: lines.append(told.to_json()), "j", None).say(LineKind.FAILED, text, terminal=False)
     assert (lines[0]["message"], lines[0]["traceback"]) == ("KeyError: 1 (/a.py:3). Job j FAILED", text)
+
+
+def test_a_stop_names_what_is_not_read_and_not_released() -> None:
+    run = Run()
+    run.plan()
+    run.checkpoint(1, {"lake": {"rows": 0}})
+    assert run.end(JobStatus.STOPPED) == (
+        "job orders STOPPED; not read to the end: history; the next run reads on; this run released no row"
+    )
+    run.checkpoint(2, {"lake": {"rows": 7}})
+    run.source_ended("history", "history", 4)
+    assert run.end(JobStatus.STOPPED) == "job orders STOPPED"
+    run.state.last_completed = 3
+    assert run.end(JobStatus.STOPPED) == "job orders STOPPED; checkpoint 3 is not released in every sink"
+
+
+def test_a_sink_that_counts_no_rows_is_not_said_to_have_released_none() -> None:
+    run = Run()
+    run.checkpoint(1, {"lake": {"rows": 0}, "own": {"bytes": 12}})
+    assert run.end(JobStatus.FINISHED) == "job orders FINISHED"
+
+
+def test_an_input_that_has_ended_is_named_by_its_operators() -> None:
+    run = Run()
+    run.plan()
+    run.source_ended("history", "history", -1)
+    run.source_ended("clean", "history__clean", 3)
+    run.source_dropped("clean", "history__clean")
+    assert run.shown == [
+        "bounded source history has ended before the first batch",
+        "clean has read all of history (with batch 3)",
+        "finished source history is left out of the running query",
+    ]

@@ -95,7 +95,7 @@ class World:
         }
         params = {"base": self.base, "servers": self.broker.servers, "live": self.live, "topic": self.topic}
         command = [str(Path(sys.executable).parent / "ckpt"), "run", f"{JOB}:job"]
-        command += ["--root", str(self.files.root), "--checkpoint-interval", "0.5s", *flags]
+        command += ["--root", str(self.files.root), "--checkpoint-interval", "0.5s", "--take-over", *flags]
         for name, value in params.items():
             command += ["--param", f"{name}={value}"]
         for name, text in conf.items():

@@ -46,6 +46,11 @@ class ProgressListener(StreamingQueryListener):
         for task in self._of(query):
             task.measured(progress)
 
+    def idle(self, query: str) -> None:
+        """Pass on that a query has found nothing to read."""
+        for task in self._of(query):
+            task.on_idle()
+
     def _of(self, query: str) -> list[StreamingRunner]:
         tasks = list(self._tasks.values())
         return [task for task in tasks if isinstance(task, StreamingRunner) and task.query_id == query]
@@ -57,7 +62,7 @@ class ProgressListener(StreamingQueryListener):
         self.committed(str(event.progress.id))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        pass
+        self.idle(str(event.id))
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         pass
@@ -80,8 +85,10 @@ class _JavaEvents:
             self._listener.measured(query, SparkProgress.of(progress))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        query = event.id().toString()
+        self._listener.idle(query)
         if self._listener.measures:
-            self._listener.measured(event.id().toString(), None)
+            self._listener.measured(query, None)
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         pass

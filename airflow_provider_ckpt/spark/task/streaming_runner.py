@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from airflow_provider_ckpt.coordinator.reports import (
     BatchPublished,
     QueryMeasured,
+    ReadingBegun,
     ReconfigurationUnfit,
     SourceAtEnd,
     SourceLogGrown,
@@ -89,6 +90,8 @@ class StreamingRunner:
         self._built: BuiltQuery | None = None
         self._sources = SourceWatch(context, self.vertex, self._inputs)
         self._wall = WallClock()
+        self._told_published: bool | None = None
+        """What the last ReadingBegun said."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
 
     @property
@@ -214,6 +217,11 @@ class StreamingRunner:
         if not self._query.is_stopped:
             self._guard(self._query.publish_committed)
 
+    def on_idle(self) -> None:
+        """Report once that the query has found nothing to read, unless it has published a batch before."""
+        if not self._query.is_stopped:
+            self._tell_begun(published=False)
+
     def measured(self, progress: SparkProgress | None) -> None:
         """None: the query has had nothing to do for a while. Behind :meth:`on_progress`."""
         if self._query.is_stopped:
@@ -232,11 +240,18 @@ class StreamingRunner:
         forget, self._forget_earlier = self._forget_earlier, None
         if forget is not None:
             self._submit(forget)
+        self._tell_begun(published=True)
         if self._hastens_checkpoints:
             self._publication.tell(BatchPublished(*self._publication.task_id))
         if self._inputs.has_grown():
             self._publication.tell(SourceLogGrown(*self._publication.task_id))
         self._advance()
+
+    def _tell_begun(self, *, published: bool) -> None:
+        is_news = self._told_published is None or (published and not self._told_published)
+        if self._context.is_beside_job_master and is_news:
+            self._told_published = published
+            self._publication.tell(ReadingBegun(*self._publication.task_id, published))
 
     @property
     def _hastens_checkpoints(self) -> bool:

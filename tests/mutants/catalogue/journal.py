@@ -215,4 +215,22 @@ JOURNAL = (
         ("tests/journal/test_requests.py",),
         "a stop that came too late for its run stops the next one",
     ),
+    Mutant(
+        "second-driver-unasked",
+        "R8",
+        "refuse_living_driver",
+        "    if alive is False or (alive is None and not is_recent):",
+        "    if not alive:",
+        ("tests/cli/test_living_driver.py",),
+        "`ckpt run` takes the job from a driver on another host without being asked to",
+    ),
+    Mutant(
+        "rendered-none-is-a-value",
+        "-",
+        "_is_lost",
+        "    if text == written or _NONE.search(text) is None:",
+        "    if text != 'None':",
+        ("tests/airflow/test_lost_values.py",),
+        "two Dag runs run one job a-None, because an XCom has no value",
+    ),
 )

@@ -1,0 +1,68 @@
+"""``ckpt check``: check a job without writing anything."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.run import add_options, print_sentence, refuse_without_spark, run_options
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.spark.dry_run import CheckedJob
+
+FORMAT = "airflow-provider-ckpt/checked-job"
+VERSION = 1
+"""Keys are added within a version; one that goes, or changes its meaning, makes a new one."""
+_WHAT = "check a job as `ckpt run` does before it starts it: queries, schemas, journal, sinks; write nothing"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "check",
+        help=_WHAT,
+        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. Exit code 2: `ckpt run` would refuse the job. A driver that runs "
+        "the job is not disturbed.",
+    )
+    add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    options, location = run_options(args), arguments.location(args)
+    refuse_without_spark()
+    from airflow_provider_ckpt.spark.dry_run import DryRun
+    from airflow_provider_ckpt.spark.main import run_job, stop_session
+
+    def show(checked: CheckedJob) -> None:
+        print(as_json(checked) if args.json else "\n".join(lines(checked)))
+
+    try:
+        return run_job(options, location, print_sentence, DryRun(show)).coarse
+    finally:
+        stop_session()
+
+
+def as_json(checked: CheckedJob) -> str:
+    return json.dumps({"format": FORMAT, "version": VERSION, **asdict(checked)}, indent=1)
+
+
+def lines(checked: CheckedJob) -> Iterator[str]:
+    """Yield the answer for people."""
+    status = "new under this root" if checked.status is None else str(checked.status)
+    mode = "" if checked.mode is None else f", {checked.mode} mode"
+    yield f"job {checked.job_id}: {status}{mode}"
+    for query in checked.queries:
+        chain = ", ".join((*query.inputs, *query.operators))
+        sinks = f" -> {', '.join(query.sinks)}" if query.sinks else ""
+        yield f"query {query.uid} ({'bounded' if query.bounded else 'unbounded'}): {chain}{sinks}"
+        yield f"  columns: {', '.join(f'{name} {kind}' for name, kind in query.columns)}"
+    for uid, released in checked.sinks.items():
+        told = f"last release with rows: checkpoint {released}" if released else "no release with rows yet"
+        yield f"sink {uid}: it answers; {told}"
+    if checked.refused is not None:
+        yield f"`ckpt run` would be refused now: {checked.refused}"
+    yield f"a run would {checked.would}; nothing was written"

@@ -1,0 +1,134 @@
+"""A check of a job that writes nothing: what a run does until it claims the job."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.job.deadlines import check_deadlines
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.jobmaster.errors import JobRunsError
+from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler
+from airflow_provider_ckpt.jobmaster.takeover import refuse_living_driver
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.report.status_reporter import OnStatus
+from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
+from airflow_provider_ckpt.spark.decision import Decision, decide
+from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.spark.query.resumable import check_finished_job
+from airflow_provider_ckpt.spark.reaching import reach_root
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class CheckedQuery:
+    """A vertex of the job. ``columns``: (name, Spark's type) of its output."""
+
+    uid: str
+    operators: tuple[str, ...]
+    inputs: tuple[str, ...]
+    sinks: tuple[str, ...]
+    bounded: bool
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class CheckedJob:
+    """The answer of a check.
+
+    Attributes:
+        status: of the job before; None: it is new under this root.
+        would: what a run would do now.
+        mode: None for a job that has FINISHED, because it is not planned again.
+        sinks: by sink, the last checkpoint that it has released; 0 if none.
+        refused: why `ckpt run` would refuse the job at this moment, although nothing is wrong with it.
+    """
+
+    job_id: str
+    status: JobStatus | None
+    would: str
+    mode: RuntimeMode | None = None
+    queries: tuple[CheckedQuery, ...] = ()
+    sinks: Mapping[str, int] = field(default_factory=dict)
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """The work of a process that checks a job. ``show`` is given the answer."""
+
+    show: Callable[[CheckedJob], None]
+
+    def __call__(
+        self,
+        job: Job,
+        options: RunOptions,
+        storage: Storage,
+        location: Location,
+        on_status: OnStatus,
+        journal: Journal,
+    ) -> ExitCode:
+        self.show(check_job(job, options, storage, location, journal))
+        return ExitCode.FINISHED
+
+
+def check_job(job: Job, options: RunOptions, storage: Storage, location: Location, journal: Journal) -> CheckedJob:
+    """Check all that a run checks before it writes: definition, schemas, journal, sinks.
+
+    Calls the job's functions, starts Spark, and asks each sink for its last release. Whether a sink may write is not
+    tried.
+
+    Raises:
+        InvalidInputError: a run would refuse the job.
+        CkptError: a run would fail, for example because a sink does not answer.
+    """
+    state = journal.refresh()
+    decision = decide(storage, options, state, Reconciler(storage, options.job_id))
+    if decision.finished:
+        check_finished_job(state, job, options)
+        return CheckedJob(options.job_id, state.status, "do nothing, because the job has FINISHED")
+    reach_root(job, options, storage, location)
+    live = [source.uid for source in job.sources if not source.bounded]
+    check_deadlines(options, live, is_new=decision.is_new, now=time.time())
+    prepared = prepare(job, options, storage, location, decision)
+    refuse_older_journal(journal, prepared.sinks)
+    return CheckedJob(
+        options.job_id,
+        state.status,
+        _would(prepared, decision),
+        prepared.plan.mode,
+        tuple(_query(prepared, vertex.uid) for vertex in prepared.plan.graph.vertices),
+        {uid: sink.last_released() for uid, sink in sorted(prepared.sinks.items())},
+        _refused(journal),
+    )
+
+
+def _would(prepared: PreparedJob, decision: Decision) -> str:
+    if decision.is_new:
+        return "begin the job"
+    if prepared.anew is not None:
+        return f"begin the job again from nothing: {prepared.anew}"
+    if decision.restore is not None:
+        return f"go back to checkpoint {decision.restore.checkpoint}"
+    return f"resume the job after checkpoint {decision.state.last_completed or 'none'}"
+
+
+def _query(prepared: PreparedJob, uid: str) -> CheckedQuery:
+    vertex, graph = prepared.plan.graph.vertex(uid), prepared.plan.graph
+    columns = tuple((one.name, one.dataType.simpleString()) for one in prepared.plan.schemas[uid])
+    inputs = tuple(edge.producer for edge in graph.inputs(uid))
+    return CheckedQuery(uid, vertex.operators, inputs, vertex.sinks, vertex.bounded, columns)
+
+
+def _refused(journal: Journal) -> str | None:
+    try:
+        refuse_living_driver(journal.state, time.time())
+    except JobRunsError as error:
+        return str(error)
+    return None

@@ -1,0 +1,74 @@
+"""From when `stop_after` counts, and what the last line of a run says about rows that it leaves."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt import FileSink, Job
+from tests.spark.faults import HookedStorage
+from tests.spark.harness import World
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 0.3
+
+
+def job_of(world: World) -> Job:
+    """Build a job that copies a bounded folder, one file in each batch, and a live folder."""
+    job = Job("copying")
+
+    @job.source(bounded=True)
+    def history(read: Any) -> Any:
+        return read.schema("id long, k long").option("maxFilesPerTrigger", 1).parquet(world.path("history"))
+
+    @job.source
+    def live(read: Any) -> Any:
+        return read.schema("id long, k long").parquet(world.path("live"))
+
+    @job.transform(inputs=[history, live])
+    def both(rows: Any) -> Any:
+        return rows
+
+    job.sink("lake", both, FileSink(world.path("out")))
+    return job
+
+
+def test_the_seconds_count_from_the_first_published_batch(world: World) -> None:
+    """The first batch is published later than `stop_after` after RUNNING, as on a slow machine."""
+    world.put_ids("history", 1, 3)
+    world.put_ids("live", 1, 3, start=100)
+    held: list[str] = []
+
+    def hook(verb: str, path: str) -> None:
+        if verb == "replace" and "/both/0/prepared/" in path and not held:
+            held.append(path)
+            wait_until(lambda: world.state().status == "RUNNING", "the job runs")
+            until = time.monotonic() + 5 * SECONDS
+            wait_until(lambda: time.monotonic() > until or world.state().status != "RUNNING", "the seconds are over")
+
+    run = world.run(job_of(world), storage=HookedStorage(world.storage, hook), stop_after=SECONDS)
+    assert held
+    assert run.status == "STOPPED"
+    assert world.released_ids() == [0, 1, 2, 100, 101, 102]
+    assert "released no row" not in run.lines[-1]["message"]
+
+
+def test_a_job_without_anything_to_read_stops_too_and_says_that_it_released_nothing(world: World) -> None:
+    world.path("history")
+    world.path("live")
+    run = world.run(job_of(world), stop_after=SECONDS)
+    assert run.status == "STOPPED"
+    assert run.lines[-1]["message"] == "job job STOPPED; this run released no row"
+
+
+def test_a_stop_names_the_bounded_source_that_is_not_read_to_its_end(world: World) -> None:
+    world.put_ids("history", 4, 3)
+    world.path("live")
+    run = world.stop_in_batch(job_of(world), "both")
+    assert run.status == "STOPPED"
+    assert run.lines[-1]["message"] == "job job STOPPED; not read to the end: history; the next run reads on"
+    assert world.released_ids() == [0, 1, 2]
