@@ -22,6 +22,8 @@ class Reason(str, Enum):
     """What an earlier attempt of the consumer was fed; the one of now has taken it up (R8)."""
     OPERATOR = "operator"
     """Of an operator that the job has no longer, or of what it had before it was begun anew."""
+    SUBTASK = "subtask"
+    """A finished subtask left it, and no restore starts that subtask again."""
     STAGED = "staged"
     """Staged output, in the target of a sink, that nobody can release any more (R5)."""
     REQUEST = "request"

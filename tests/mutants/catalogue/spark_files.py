@@ -9,6 +9,7 @@ _RACES = ("tests/spark/test_folder_races.py",)
 _SEEN = ("tests/spark/test_seen_files.py",)
 _NEWS = ("tests/spark/test_seen_files.py::test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes",)
 _RETENTION = ("tests/spark/test_retention.py",)
+_FINISHED = ("tests/spark/test_finished_subtasks.py",)
 _PURGE = (
     "tests/spark/test_folder_purge.py",
     "tests/spark/test_folder_purge.py::test_r7_a_purge_may_die_at_every_verb",  # slow
@@ -752,6 +753,24 @@ _FORGOTTEN = (
         '        self._removal.delete(f"{partition}/{folder.rpartition(chr(47))[0]}")',
         _RETENTION,
         "an overtaken JobMaster deletes files that the next attempt has published",
+    ),
+    Mutant(
+        "finished-holds-what-it-read",
+        "R7",
+        "Retention._consumer_positions",
+        "            positions.append(self._logs[subtask].position)\n",
+        "            positions.append(snapshot.inputs.get(channel.key, 0))\n",
+        _FINISHED,
+        "what a finished consumer has read after its last barrier stays while the job lives",
+    ),
+    Mutant(
+        "finished-in-one-checkpoint-is-enough",
+        "R7",
+        "_is_finished",
+        "    return all(one is not None and one.finished_on_restore for one in snapshots)",
+        "    return any(one is not None and one.finished_on_restore for one in snapshots)",
+        _FINISHED,
+        "state goes that a retained checkpoint still starts from",
     ),
     Mutant(
         "truncation-not-wired",
