@@ -98,6 +98,8 @@ class Retention:
         self._news: list[CheckpointCompleted] = []
         """Completed, and not seen to yet; of those that are retained."""
         self._retained_now: list[CheckpointCompleted] = []
+        self._without_copy: dict[int, CheckpointCompleted] = {}
+        """Completed checkpoints whose portable copy is not written yet."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
 
     def completed(self, checkpoint: int) -> None:
@@ -131,10 +133,12 @@ class Retention:
     def _after(self, news: list[CheckpointCompleted], kept: list[CheckpointCompleted]) -> None:
         completed = news[-1]
         number = completed.checkpoint
+        unwritten = {**self._without_copy, **{one.checkpoint: one for one in news}}
+        self._without_copy = {one: unwritten[one] for one in unwritten if one >= kept[0].checkpoint}
 
         # nothing of the rest decides anything, and none of it waits for another: what fails is done after a later one
         acts: list[Callable[[], None]] = [
-            *(partial(self._write_metadata, one) for one in news),
+            *(partial(self._write_metadata, one) for one in list(self._without_copy.values())),
             self._removal.try_again,
             lambda: self._delete_old(min(one.checkpoint for one in kept)),
             lambda: self._compact(completed.at),
@@ -188,12 +192,23 @@ class Retention:
             subtasks=to_json(completed.subtasks),
         )
         self._storage.replace(metadata_path(self._job_id, completed.checkpoint), document)
+        del self._without_copy[completed.checkpoint]
 
     def _delete_old(self, oldest: int) -> None:
-        for name in self._storage.list(f"{job_path(self._job_id)}/checkpoints"):
-            number = name.removeprefix("chk-")
-            if number.isdecimal() and int(number) < oldest:
-                self._removal.delete(checkpoint_path(self._job_id, int(number)))
+        """Delete the copies of checkpoints below ``oldest``, but for as many as newer ones have no copy yet."""
+        names = self._storage.list(f"{job_path(self._job_id)}/checkpoints")
+        numbers = sorted(int(digits) for name in names if (digits := name.removeprefix("chk-")).isdecimal())
+        old = [number for number in numbers if number < oldest]
+        missing = len(self._without_copy)
+        spared = self._with_copies(old)[-missing:] if old and missing else []
+        for number in old:
+            if number not in spared:
+                self._removal.delete(checkpoint_path(self._job_id, number))
+
+    def _with_copies(self, numbers: list[int]) -> list[int]:
+        """Return the checkpoints of ``numbers`` whose copy was written. A write that failed may leave a folder."""
+        files = {path for path, _ in self._storage.files(f"{job_path(self._job_id)}/checkpoints")}
+        return [number for number in numbers if f"chk-{number}/_metadata" in files]
 
     def _forget(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
         if self._graph().vertex(subtask.vertex).persist:

@@ -217,6 +217,31 @@ def test_a_checkpoint_pending_when_the_stop_came_still_counts_against_the_job() 
     assert "the stop did not take place: 1 checkpoints failed in a row" in cause
 
 
+def test_a_final_checkpoint_that_is_given_up_with_the_stop_does_not_count_against_the_job() -> None:
+    """The stop comes while a subtask begins again, and the subtask then reaches its end of data.
+
+    The final checkpoint is given up when the time of the stop is over. The next failure of a subtask ended the run.
+    """
+    h = Harness(BOUNDED, timeout=60.0, restart_attempts=5)
+    h.fail()
+    h.at(5.0)
+    h.request("stop", "r1")
+    h.next_attempt()
+    h.at(10.0)
+    assert [one.kind for one in events(CheckpointTriggered, h.end_of_data())] == ["final"]
+    effects = h.at(65.0)
+    assert names(effects)[:2] == ["CheckpointAborted", "RequestAnswered"]
+    assert h.answers("r1")[1].endswith("; the job goes on")
+    assert h.c.failures_in_a_row == 0
+    h.fail()
+    assert not only(EndJob, h.effects)
+    h.next_attempt()
+    h.end_of_data()
+    h.ack(finished=True)
+    h.released()
+    assert _end(h.done()) == ("FINISHED", "")
+
+
 # -- batch
 
 
