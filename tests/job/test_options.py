@@ -26,7 +26,12 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "run-options-v1.json"
 GOLDEN_WITH_PARAMS = GOLDEN.with_name("run-options-v1-params.json")
 GOLDEN_WITH_RESTARTS = GOLDEN.with_name("run-options-v1-restarts.json")
 GOLDEN_WITH_RECOVERY = GOLDEN.with_name("run-options-v1-recovery.json")
-NO_RECOVERY = {"batch_recovery": True, "previous_worker_timeout": 30.0, "snapshot_min_pause": 180.0}
+NO_RECOVERY = {
+    "batch_recovery": True,
+    "previous_worker_timeout": 30.0,
+    "snapshot_min_pause": 180.0,
+    "sink_timeout": 300.0,
+}
 NO_RESTARTS = {"restart_attempts": 0, "restart_delay": 1.0, **NO_RECOVERY}
 NEEDED: dict[str, Any] = {"job": "orders.py:job", "root": "/ckpt", "job_id": "orders"}
 

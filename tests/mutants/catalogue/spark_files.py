@@ -524,6 +524,15 @@ _PREPARED = (
         "a published entry refers to files that are empty after a power failure",
     ),
     Mutant(
+        "state-computed-again",
+        "R18",
+        "Outputs.stage.again",
+        "again = copy is not None or not self._is_stateful",
+        "again = True",
+        ("tests/spark/test_outputs.py",),
+        "the state of a query is that of one run of a batch, and its rows are those of another one",
+    ),
+    Mutant(
         "computed-for-each-sink",
         "R18",
         "Outputs.stage",
