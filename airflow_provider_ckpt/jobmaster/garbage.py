@@ -35,7 +35,7 @@ class Reason(str, Enum):
     FROZEN = "frozen"
     """The frozen list of a source as it was before the job, or the source, was begun anew (R11)."""
     TEMPORARY = "temporary"
-    """A writer that was killed has left it, an hour ago or longer."""
+    """A writer that was killed left it. If the writer cannot be judged from here, that was an hour ago or longer."""
 
     __str__ = str.__str__
 
