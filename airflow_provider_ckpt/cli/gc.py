@@ -19,6 +19,7 @@ _WHY = {
     Reason.ATTEMPT: "of attempts that are over, and named by no entry",
     Reason.FEED: "fed to attempts that are over",
     Reason.OPERATOR: "of operators that the job has no longer, or from before it began anew",
+    Reason.SUBTASK: "of finished subtasks, which no restore starts again",
     Reason.STAGED: "staged by attempts that are over",
     Reason.REQUEST: "requests to drivers before",
     Reason.DEPLOYMENT: "of deployments that are over",

@@ -200,14 +200,15 @@ class CheckpointCycle:
 
     # -- abort
 
-    def abort(self, reason: CheckpointFailureReason, now: float) -> PendingCheckpoint | None:
+    def abort(self, reason: CheckpointFailureReason, now: float, *, for_stop: bool = False) -> PendingCheckpoint | None:
         """Give up the pending checkpoint, if there is one, and return it. Nobody is told: its barriers stay
-        in the logs, and readers pass them (R10). The savepoint of a stop is not counted here."""
+        in the logs, and readers pass them (R10). The savepoint of a stop is not counted here, nor is a checkpoint
+        that is given up ``for_stop``: the stop waited for it, and its time is over."""
         pending = self.pending
         if pending is None:
             return None
         self._out.append(Append(CheckpointAborted(pending.checkpoint, reason.name, now)))
-        if pending.kind != "savepoint":
+        if pending.kind != "savepoint" and not for_stop:
             self.failures.failed(pending.checkpoint, reason)
         self.pending, self._ended_at, self._aborted_at = None, now, now
         return pending

@@ -28,7 +28,7 @@ class CheckpointDecider:
     def expire(self, now: float) -> None:
         stop = self._parts.requests.stop
         if stop is not None and self._job.waits_for_savepoint and now >= stop.deadline:
-            self._parts.cycle.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
+            self._parts.cycle.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED, now, for_stop=True)
             self._job.fail_stop(f"no savepoint within {self._parts.options.timeout:g} s{self._refused()}", now)
         expires = self._parts.cycle.expires
         if expires is not None and now >= expires:

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.coordinator.admission import Admission
 from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
 from airflow_provider_ckpt.coordinator.controlling import Controlling
-from airflow_provider_ckpt.coordinator.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.effects import Append, Effect, Notice
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
@@ -31,7 +31,7 @@ from airflow_provider_ckpt.coordinator.parts import make_parts
 from airflow_provider_ckpt.coordinator.pauses import Pause
 from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
 from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
-from airflow_provider_ckpt.coordinator.releasing import Releasing
+from airflow_provider_ckpt.coordinator.releasing import Releasing, waiting
 from airflow_provider_ckpt.coordinator.renewer import Renewer
 from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
@@ -40,6 +40,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
+    SinkAwaited,
     SourceAtEnd,
     SourceLogGrown,
     SplitsCompleted,
@@ -269,6 +270,9 @@ class Coordinator:
                 self._parts.cycle.note_published(message.subtask, now)
             case SourceLogGrown():
                 self._parts.renewing.want(message.subtask)
+            case SinkAwaited():
+                text = waiting(message.sink, message.seconds, message.cause)
+                self._parts.out.append(Notice(text, is_warning=True))
             case ReleaseDone():
                 self._awaited(self._releasing.done(message, now))
             case ReleaseFailed():

@@ -44,6 +44,8 @@ class CheckpointOptions:
     """So often in a row a failed subtask begins again by itself; one more failure ends the run."""
     restart_delay: float = _of_a_run("restart_delay")
     """The first pause before that."""
+    sink_timeout: float = _of_a_run("sink_timeout")
+    """A sink's target that takes nothing for longer, though it may later, fails the run."""
     mode: RuntimeMode = "streaming"
     """In batch mode there is one checkpoint only, when every subtask is at its end of data."""
 

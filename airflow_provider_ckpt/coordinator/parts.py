@@ -80,7 +80,7 @@ def make_parts(
     renewing = Renewing(reconfiguring, rescaling)
     pauses = Pauses([sources, rescaling, reconfiguring, renewing])
     splits = SplitSources(restored.splits)
-    releases = Releases([uid for vertex in graph.vertices for uid in vertex.sinks], restored)
+    releases = Releases([uid for vertex in graph.vertices for uid in vertex.sinks], restored, options.sink_timeout)
     return Parts(
         options=options,
         epoch=epoch,

@@ -10,16 +10,15 @@ from __future__ import annotations
 FIRST_BACKOFF = 1.0
 """Seconds before a failed release is asked for again; doubled each time."""
 MAX_BACKOFF = 30.0
-MAX_TRIES = 10
-"""So often in a row, while nothing else of the job is released, a release fails before the run is given up."""
 GATE_PAUSE = 5.0
 """Seconds before a gate that holds a release is asked again."""
 
 
 class ReleaseQueue:
-    """``released``: the last checkpoint that the sink has; ``completed``: the job's last one."""
+    """``released``: the last checkpoint that the sink has; ``completed``: the job's last one. ``timeout``: seconds for
+    which a release may fail, while nothing else of the job is released, before the run is given up."""
 
-    def __init__(self, released: int, completed: int) -> None:
+    def __init__(self, released: int, completed: int, timeout: float) -> None:
         self.released = released
         self.held_by: str | None = None
         """The sink whose gate was closed when it was asked last, itself or one of its transaction."""
@@ -31,7 +30,11 @@ class ReleaseQueue:
         self._asked = 0
         self._is_under_way = False
         self._tries = 0
-        self._fruitless = 0
+        self._timeout = timeout
+        self._waiting_since: float | None = None
+        """When the release was first asked for that has failed since."""
+        self._fruitless_since: float | None = None
+        """The same, but for what other sinks were released meanwhile."""
         self._retry_at: float | None = None
 
     @property
@@ -61,9 +64,13 @@ class ReleaseQueue:
         """The last try failed."""
         return self.is_given_up or (self._retry_at is not None and not self.is_held)
 
-    @property
-    def is_exhausted(self) -> bool:
-        return not self._is_under_way and self._fruitless >= MAX_TRIES
+    def is_exhausted(self, now: float) -> bool:
+        since = self._fruitless_since
+        return not self._is_under_way and since is not None and now - since >= self._timeout
+
+    def waited(self, now: float) -> float:
+        """Return the seconds since the release was first asked for that has failed since."""
+        return 0.0 if self._waiting_since is None else now - self._waiting_since
 
     def completed(self, checkpoint: int) -> None:
         self._completed = max(self._completed, checkpoint)
@@ -76,6 +83,8 @@ class ReleaseQueue:
             return None
         self._is_under_way, self._retry_at, self._asked = True, None, self._completed
         self._tries += 1
+        self._waiting_since = now if self._waiting_since is None else self._waiting_since
+        self._fruitless_since = now if self._fruitless_since is None else self._fruitless_since
         return self._asked
 
     def done(self, checkpoint: int) -> bool:
@@ -85,7 +94,8 @@ class ReleaseQueue:
             return False
         self.released = checkpoint
         self._is_under_way, self.held_by = False, None
-        self._tries, self._fruitless, self._retry_at = 0, 0, None
+        self._tries, self._retry_at = 0, None
+        self._waiting_since = self._fruitless_since = None
         return True
 
     def failed(self, checkpoint: int, now: float) -> bool:
@@ -93,8 +103,7 @@ class ReleaseQueue:
         if self.under_way != checkpoint:
             return False
         self._is_under_way, self.held_by = False, None
-        self._fruitless += 1
-        self._retry_at = now + min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(self._tries - 1, MAX_TRIES))
+        self._retry_at = now + min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(self._tries - 1, 10))
         return True
 
     def held(self, checkpoint: int, gate_of: str, now: float) -> bool:
@@ -102,9 +111,10 @@ class ReleaseQueue:
         if self.under_way != checkpoint:
             return False
         self._is_under_way, self.held_by = False, gate_of
-        self._tries, self._fruitless, self._retry_at = 0, 0, now + GATE_PAUSE
+        self._tries, self._retry_at = 0, now + GATE_PAUSE
+        self._waiting_since = self._fruitless_since = None
         return True
 
     def others_went_on(self) -> None:
         """Another sink's target has answered: the run is of use, whatever this sink's target does."""
-        self._fruitless = 0
+        self._fruitless_since = None

@@ -13,16 +13,16 @@ what those before it would have."""
 
 
 class Releases:
-    """``sinks``: uids of all of the job."""
+    """``sinks``: uids of all of the job. ``timeout``: see :class:`ReleaseQueue`."""
 
-    def __init__(self, sinks: Iterable[str], restored: RestoredState) -> None:
+    def __init__(self, sinks: Iterable[str], restored: RestoredState, timeout: float) -> None:
         self.last_released = restored.last_released
         """Everything up to it is released, in every sink."""
         self._completed = list(restored.unreleased)
         """The last ones above, ascending."""
         newest = max(self._completed, default=restored.last_released)
         self._queues = {
-            uid: ReleaseQueue(max(restored.last_released, restored.sinks_released.get(uid, 0)), newest)
+            uid: ReleaseQueue(max(restored.last_released, restored.sinks_released.get(uid, 0)), newest, timeout)
             for uid in sorted(sinks)
         }
         self._counts: dict[int, dict[str, Mapping[str, int]]] = {}

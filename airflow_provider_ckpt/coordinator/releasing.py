@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 from airflow_provider_ckpt.coordinator.effects import Append, Notice, Release
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed, ReleaseHeld
 from airflow_provider_ckpt.coordinator.parts import Parts
-from airflow_provider_ckpt.coordinator.release_queue import MAX_TRIES
 from airflow_provider_ckpt.journal.events import CheckpointReleased, SinkReleased
 from airflow_provider_ckpt.model.job_status import JobStatus
 
 
+def waiting(sink: str, seconds: float, cause: str) -> str:
+    """Return what the status says of a sink whose target does not take rows for now.
+
+    ``cause``: in words. It need not name the sink and the job again.
+    """
+    what = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
+    return f"sink {sink}: waiting since {seconds:.0f} s, {what.rstrip('.')}"
+
+
 class Releasing:
-    """A release that fails is tried again; one that cannot succeed, or that failed :data:`MAX_TRIES` times in a row
-    while no other sink got anything, ends the run, once the other sinks have what is completed."""
+    """Tries a release that fails again. A release that cannot succeed ends the run, once the other sinks have what is
+    completed. So does a release that fails for longer than ``sink_timeout`` while no other sink got anything."""
 
     def __init__(self, parts: Parts, job: JobLifecycle) -> None:
         self._parts, self._job, self._releases = parts, job, parts.releases
@@ -37,15 +47,16 @@ class Releasing:
         queue = self._releases[message.sink]
         if not queue.failed(message.checkpoint, now):
             return False
-        if message.terminal or queue.is_exhausted:
+        if message.terminal or queue.is_exhausted(now):
             queue.is_given_up = True
-            times = "" if message.terminal else f" {MAX_TRIES} times"
-            cause = f"release of checkpoint {message.checkpoint} in {message.sink!r} failed{times}: {message.cause}"
+            waited = "" if message.terminal else f" for {queue.waited(now):.0f} s (sink_timeout)"
+            cause = f"release of checkpoint {message.checkpoint} in {message.sink!r} failed{waited}: {message.cause}"
             self._parts.cycle.abort(CheckpointFailureReason.JOB_STOPPED, now)
             self._job.end(JobStatus.FAILED if message.terminal else JobStatus.RESTARTING, cause, at_once=True)
         elif queue.tries & (queue.tries - 1) == 0:  # 1, 2, 4, 8 …: one that fails for hours fills no log
-            text = f"release of checkpoint {message.checkpoint} in {message.sink!r} failed (try {queue.tries})"
-            self._parts.out.append(Notice(f"{text}, and is tried again: {message.cause}", is_warning=True))
+            text = waiting(message.sink, queue.waited(now), message.cause)
+            text = f"{text}; the release of checkpoint {message.checkpoint} is tried again"
+            self._parts.out.append(Notice(text, is_warning=True))
         return True
 
     def held(self, message: ReleaseHeld, now: float) -> bool:

@@ -236,6 +236,19 @@ class SourceLogGrown:
     attempt: AttemptId
 
 
+@dataclass(frozen=True)
+class SinkAwaited:
+    """The target of ``sink`` has not taken the subtask's rows for ``seconds``, because of ``cause``. The subtask waits
+    and tries again. It reports that after 1, 2, 4, 8, ... tries."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    sink: str
+    seconds: float
+    cause: str
+
+
 Report = (
     SubtaskOpened
     | SubtaskRunning
@@ -254,6 +267,7 @@ Report = (
     | BatchPublished
     | ReadingBegun
     | SourceLogGrown
+    | SinkAwaited
 )
 """For the coordinator."""
 TaskReport = Report | SubtaskFenced | DataAvailable

@@ -117,6 +117,13 @@ class RunOptions:
             kinds.DURATION, "pause before the first of them; each next one is 1.5 times as long, up to a minute"
         ),
     )
+    sink_timeout: float = field(
+        default=300.0,
+        metadata=about(
+            kinds.DURATION,
+            "how long a sink's target may fail in a way that passes, such as a lock, before that is a failure",
+        ),
+    )
     trigger_interval: float = field(
         default=0.0,
         metadata=about(kinds.DURATION, "time between micro-batches; 0: one after the other, as fast as they go"),

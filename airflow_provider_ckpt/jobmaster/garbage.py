@@ -22,6 +22,8 @@ class Reason(str, Enum):
     """What an earlier attempt of the consumer was fed; the one of now has taken it up (R8)."""
     OPERATOR = "operator"
     """Of an operator that the job has no longer, or of what it had before it was begun anew."""
+    SUBTASK = "subtask"
+    """A finished subtask left it, and no restore starts that subtask again."""
     STAGED = "staged"
     """Staged output, in the target of a sink, that nobody can release any more (R5)."""
     REQUEST = "request"
@@ -33,7 +35,7 @@ class Reason(str, Enum):
     FROZEN = "frozen"
     """The frozen list of a source as it was before the job, or the source, was begun anew (R11)."""
     TEMPORARY = "temporary"
-    """A writer that was killed has left it, an hour ago or longer."""
+    """A writer that was killed left it. If the writer cannot be judged from here, that was an hour ago or longer."""
 
     __str__ = str.__str__
 

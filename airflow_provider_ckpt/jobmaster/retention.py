@@ -18,6 +18,7 @@ from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.restore import spark_folders
 from airflow_provider_ckpt.jobmaster.sink_releases import position
+from airflow_provider_ckpt.jobmaster.subtask_orphans import left_by_finished
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -26,6 +27,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
 from airflow_provider_ckpt.partitions.needed import data_head, deletable_folders, held_from, log_head
+from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.sparkfiles.folder_purge import FolderPurge
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.layout import (
@@ -34,8 +36,9 @@ from airflow_provider_ckpt.storage.layout import (
     metadata_path,
     partition_path,
     subtask_log_path,
+    subtask_path,
 )
-from airflow_provider_ckpt.storage.removal import Removal
+from airflow_provider_ckpt.storage.removal import Removal, best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -76,6 +79,7 @@ class Retention:
         snapshot_min_pause: float | None = None,
     ) -> None:
         self._min_pause, self._next_snapshot = snapshot_min_pause, -math.inf
+        self._is_batch = snapshot_min_pause is not None
         self._storage, self._job_id, self._graph = storage, job_id, graph
         self._journal, self._logs, self._retained = journal, logs, retained
         self._final_only = final_only
@@ -85,6 +89,8 @@ class Retention:
         """How far it, and those who hold its log, had come when this JobMaster truncated it last."""
         self._heads: dict[SubtaskId, int] = {}
         """Where it has truncated them."""
+        self._cleared: dict[SubtaskId, bool] = {}
+        """Finished subtasks of which nothing is left but the log; False: and the data that somebody still reads."""
         self._purged: dict[SubtaskId, int] = {}
         """The same of its batches in Spark's folder."""
         self._removal = Removal(storage)
@@ -92,6 +98,8 @@ class Retention:
         self._news: list[CheckpointCompleted] = []
         """Completed, and not seen to yet; of those that are retained."""
         self._retained_now: list[CheckpointCompleted] = []
+        self._without_copy: dict[int, CheckpointCompleted] = {}
+        """Completed checkpoints whose portable copy is not written yet."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
 
     def completed(self, checkpoint: int) -> None:
@@ -125,15 +133,18 @@ class Retention:
     def _after(self, news: list[CheckpointCompleted], kept: list[CheckpointCompleted]) -> None:
         completed = news[-1]
         number = completed.checkpoint
+        unwritten = {**self._without_copy, **{one.checkpoint: one for one in news}}
+        self._without_copy = {one: unwritten[one] for one in unwritten if one >= kept[0].checkpoint}
 
         # nothing of the rest decides anything, and none of it waits for another: what fails is done after a later one
         acts: list[Callable[[], None]] = [
-            *(partial(self._write_metadata, one) for one in news),
+            *(partial(self._write_metadata, one) for one in list(self._without_copy.values())),
             self._removal.try_again,
             lambda: self._delete_old(min(one.checkpoint for one in kept)),
             lambda: self._compact(completed.at),
             *(partial(self._forget, subtask, kept) for subtask in completed.subtasks),
             *(partial(self._purge, subtask, kept) for subtask in completed.subtasks),
+            *(partial(self._clear, subtask, kept) for subtask in completed.subtasks),
         ]
         try:
             if self._see_to(number, self._journal.check_fenced):  # what is kept is for the JobMaster that has the job
@@ -181,12 +192,23 @@ class Retention:
             subtasks=to_json(completed.subtasks),
         )
         self._storage.replace(metadata_path(self._job_id, completed.checkpoint), document)
+        del self._without_copy[completed.checkpoint]
 
     def _delete_old(self, oldest: int) -> None:
-        for name in self._storage.list(f"{job_path(self._job_id)}/checkpoints"):
-            number = name.removeprefix("chk-")
-            if number.isdecimal() and int(number) < oldest:
-                self._removal.delete(checkpoint_path(self._job_id, int(number)))
+        """Delete the copies of checkpoints below ``oldest``, but for as many as newer ones have no copy yet."""
+        names = self._storage.list(f"{job_path(self._job_id)}/checkpoints")
+        numbers = sorted(int(digits) for name in names if (digits := name.removeprefix("chk-")).isdecimal())
+        old = [number for number in numbers if number < oldest]
+        missing = len(self._without_copy)
+        spared = self._with_copies(old)[-missing:] if old and missing else []
+        for number in old:
+            if number not in spared:
+                self._removal.delete(checkpoint_path(self._job_id, number))
+
+    def _with_copies(self, numbers: list[int]) -> list[int]:
+        """Return the checkpoints of ``numbers`` whose copy was written. A write that failed may leave a folder."""
+        files = {path for path, _ in self._storage.files(f"{job_path(self._job_id)}/checkpoints")}
+        return [number for number in numbers if f"chk-{number}/_metadata" in files]
 
     def _forget(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
         if self._graph().vertex(subtask.vertex).persist:
@@ -220,7 +242,7 @@ class Retention:
         was given up and has come back begins at 0. Of a source with splits no query of Spark's runs."""
         vertex = self._graph().vertex(subtask.vertex)
         snapshots = [one.subtasks[subtask] for one in kept if subtask in one.subtasks]
-        if vertex.persist or vertex.splits:
+        if vertex.persist or vertex.splits or subtask in self._cleared:
             return
         lowest = min(snapshots, key=lambda one: -1 if one.batch_id is None else one.batch_id)
         batch = lowest.batch_id
@@ -233,6 +255,32 @@ class Retention:
             FolderPurge(folders.folder(attempt)).run(batch, lowest.offsets)
             self._purged[subtask] = batch
 
+    def _clear(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+        """Delete, once, what a finished subtask no longer needs; its data too when all readers have finished (R7).
+
+        Each name has its attempt, and the names are listed before the look at the fence. So nothing of a successor
+        goes. The results of a job in batch mode stay until the job has FINISHED.
+        """
+        if self._is_batch or not _is_finished(subtask, kept):
+            return
+        graph = self._graph()
+        is_read = all(_is_finished(consumer, kept) for consumer, _ in readers(graph, subtask))
+        is_read = is_read and not graph.vertex(subtask.vertex).persist
+        if subtask in self._cleared and self._cleared[subtask] >= is_read:
+            return
+        home = subtask_path(self._job_id, subtask.vertex, subtask.number)
+        opened = [one.attempt for _, one in self._logs[subtask].records() if isinstance(one, Open)]
+        files, epoch = self._storage.files(home), self._journal.state.epoch
+        found = list(left_by_finished(home, files, opened, epoch, is_read=is_read))
+        self._journal.check_fenced()
+        for one in found:
+            if one.is_folder:
+                self._removal.delete(one.path)
+            else:
+                with best_effort(one.path):
+                    self._storage.delete(one.path)
+        self._cleared[subtask] = is_read
+
     def _give_back(self, subtask: SubtaskId, head: int) -> None:
         """The data below ``head``, once: an entry may be needed for longer than its data."""
         self._journal.check_fenced()
@@ -243,10 +291,14 @@ class Retention:
         self._given_back[subtask] = max(start, head)
 
     def _consumer_positions(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> list[int]:
+        """A finished consumer has read all that there is. Its snapshot has the position of its last barrier."""
         positions = []
         for consumer, channel in readers(self._graph(), subtask):
             snapshot = oldest.subtasks.get(consumer)
-            positions.append(0 if snapshot is None else snapshot.inputs.get(channel.key, 0))
+            if snapshot is not None and snapshot.finished_on_restore and not self._is_batch:
+                positions.append(self._logs[subtask].position)
+            else:
+                positions.append(0 if snapshot is None else snapshot.inputs.get(channel.key, 0))
         return positions
 
     def _gone_consumers_head(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> tuple[int, ...]:
@@ -262,3 +314,9 @@ class Retention:
         if released is None or self._final_only & set(vertex.sinks):
             return 0
         return position(released, subtask)
+
+
+def _is_finished(subtask: SubtaskId, kept: list[CheckpointCompleted]) -> bool:
+    """Return whether no retained checkpoint starts the subtask again."""
+    snapshots = [one.subtasks.get(subtask) for one in kept]
+    return all(one is not None and one.finished_on_restore for one in snapshots)

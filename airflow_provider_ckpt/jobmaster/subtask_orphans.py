@@ -20,7 +20,7 @@ shows to be followed is over.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -118,7 +118,7 @@ def orphans(look: SubtaskLook) -> Iterator[Garbage]:
     over, named = look.over, look.named_folders
     gone_on = published_last(look.records)
     kept = {one.attempt for one in look.publishable}
-    for unit in _units(look):
+    for unit in _units(look.files):
         part = unit.path.partition("/")[0]
         if unit.attempt not in over:
             continue
@@ -135,7 +135,7 @@ def orphans(look: SubtaskLook) -> Iterator[Garbage]:
 def old_feeds(look: SubtaskLook, path: str, before: Order) -> Iterator[Garbage]:
     """``look``: at the producer. ``path``: of the edge's feeds, below its folder; ``before``: the newest attempt of the
     consumer, which is complete: every later one takes up its feed, if that has begun."""
-    feeds = [unit for unit in _units(look) if unit.feed is not None and unit.path.startswith(f"{path}/feeds/")]
+    feeds = [unit for unit in _units(look.files) if unit.feed is not None and unit.path.startswith(f"{path}/feeds/")]
     if before in {unit.feed for unit in feeds}:
         for unit in feeds:
             if unit.feed is not None and unit.feed < before:
@@ -145,10 +145,35 @@ def old_feeds(look: SubtaskLook, path: str, before: Order) -> Iterator[Garbage]:
 def given_up(look: SubtaskLook, epoch: int) -> Iterator[Garbage]:
     """Of a subtask of which nothing counts any more, whatever its log says. ``epoch``: of the state that says so. If
     the operator comes back, then in a later one, and with nothing of this."""
-    known = {one for one in look.opened if one.epoch <= epoch}
-    for unit in _units(look):
+    for unit in _until(look.files, look.opened, epoch):
+        yield unit.garbage(look.home, Reason.OPERATOR)
+
+
+def left_by_finished(
+    home: str, files: Sizes, opened: Iterable[AttemptId], epoch: int, *, is_read: bool
+) -> Iterator[Garbage]:
+    """Return what a finished subtask no longer needs: its Spark folders, prepared records and copies.
+
+    The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7).
+
+    Args:
+        home: The subtask's folder.
+        files: The files in it.
+        opened: The attempts in the subtask's log.
+        epoch: The epoch of the state that says so. If the operator is removed and comes back, then in a later one.
+        is_read: Every reader has finished too. The data of the partition and its feeds go then.
+    """
+    for unit in _until(files, opened, epoch):
+        if is_read or not unit.path.startswith("partition/"):
+            yield unit.garbage(home, Reason.SUBTASK)
+
+
+def _until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Iterator[_Unit]:
+    """Yield what the attempts of ``opened`` up to ``epoch`` wrote, and what attempts up to ``epoch`` were fed."""
+    known = {one for one in opened if one.epoch <= epoch}
+    for unit in _units(files):
         if unit.attempt in known or (unit.feed is not None and unit.feed[0] <= epoch):
-            yield unit.garbage(look.home, Reason.OPERATOR)
+            yield unit
 
 
 @dataclass(frozen=True)
@@ -169,10 +194,10 @@ class _Unit:
         return Garbage(f"{home}/{self.path}", reason, len(self.sizes), sum(self.sizes), self.is_folder)
 
 
-def _units(look: SubtaskLook) -> Iterator[_Unit]:
+def _units(files: Sizes) -> Iterator[_Unit]:
     """Markers of Spark folders and prepared records first: no half-deleted folder is chosen. What has no such name is
     nobody's that could be told, and is in none."""
-    found = [(unit, size) for path, size in look.files if (unit := _unit_of(path.split("/"))) is not None]
+    found = [(unit, size) for path, size in files if (unit := _unit_of(path.split("/"))) is not None]
     found.sort(key=lambda one: (one[0].is_folder, one[0].path))
     for path, of_unit in groupby(found, key=lambda one: one[0].path):
         members = list(of_unit)

@@ -10,11 +10,13 @@ from airflow_provider_ckpt.jobmaster.staged_orphans import staged_orphans
 from airflow_provider_ckpt.jobmaster.subtask_orphans import (
     SubtaskLook,
     given_up,
+    left_by_finished,
     look_at_subtask,
     old_feeds,
     orphans,
 )
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -46,21 +48,40 @@ class UnrunJob:
         return tuple(
             f"{subtask}: its newest attempt had not begun yet, the next run goes on from the one before"
             for subtask in self._graph.subtasks
-            if self._looks[subtask].newest is None and len(self._looks[subtask].opened) > 1
+            if self._looks[subtask].newest is None
+            and len(self._looks[subtask].opened) > 1
+            and not self._is_finished(subtask)  # its folders may be gone
         )
 
     def garbage(self) -> Iterator[Garbage]:
         over, named = set[str](), set[str]()
         for subtask, look in self._looks.items():
             if subtask in self._graph.subtasks:
-                yield from orphans(look)
+                finished = {one.path: one for one in self._left_by_finished(look)}
+                yield from finished.values()
+                yield from (one for one in orphans(look) if one.path not in finished)
                 for edge in self._graph.outputs(subtask.vertex):
-                    yield from self._old_feeds(look, edge)
-                over |= {str(one) for one in look.over}
+                    yield from (one for one in self._old_feeds(look, edge) if one.path not in finished)
+                over |= {str(one) for one in (look.opened if self._is_finished(subtask) else look.over)}
                 named |= look.named_handles
             elif self._is_given_up(look):
                 yield from given_up(look, self._state.epoch)
         yield from staged_orphans(self._sinks, over, named)
+
+    def _left_by_finished(self, look: SubtaskLook) -> Iterator[Garbage]:
+        """Return what a finished subtask no longer needs, by the last completed checkpoint (R7).
+
+        A job in batch mode keeps its results until it has FINISHED.
+        """
+        if self._is_batch or not self._is_finished(look.subtask):
+            return
+        consumers = [consumer for consumer, _ in readers(self._graph, look.subtask)]
+        is_read = all(map(self._is_finished, consumers)) and not self._graph.vertex(look.subtask.vertex).persist
+        yield from left_by_finished(look.home, look.files, look.opened, self._state.epoch, is_read=is_read)
+
+    def _is_finished(self, subtask: SubtaskId) -> bool:
+        covering = self._state.covering().get(subtask)
+        return covering is not None and covering.finished_on_restore
 
     def _old_feeds(self, look: SubtaskLook, edge: JobEdge) -> Iterator[Garbage]:
         newest = [self._looks[one].newest for one in self._graph.vertex(edge.consumer).subtasks]

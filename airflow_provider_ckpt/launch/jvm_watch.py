@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import subprocess
 
-from airflow_provider_ckpt.journal.worker_process import process_started
+from airflow_provider_ckpt.storage.processes import process_started
 
 log = logging.getLogger(__name__)
 

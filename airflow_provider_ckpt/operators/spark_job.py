@@ -128,6 +128,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         tolerable_failed_checkpoints: int = RunOptions.tolerable_failed_checkpoints,
         restart_attempts: int = RunOptions.restart_attempts,
         restart_delay: Duration = RunOptions.restart_delay,
+        sink_timeout: Duration = RunOptions.sink_timeout,
         trigger_interval: Duration = RunOptions.trigger_interval,
         stop_after: Duration | None = None,
         drain_after: Duration | None = None,

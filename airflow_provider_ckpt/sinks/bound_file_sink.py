@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.errors import (
     StagedRowCountError,
     WriterOptionsError,
 )
-from airflow_provider_ckpt.sinks.file_names import format_of, is_data_file, sink_folder
+from airflow_provider_ckpt.sinks.file_names import TURNS, format_of, is_data_file, sink_folder
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
@@ -225,7 +225,8 @@ class BoundFileSink(BoundSink):
         if self._log.catch_up() is not None:
             self._occupancy.sweep(again=True)
         self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
-        self._storage.collect_temporary(sink_folder(self._context.job_id, self._context.uid), LEFT_BEHIND)
+        for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
+            self._storage.collect_temporary(folder, LEFT_BEHIND)
         if each.failed:
             raise self._left_garbage(each.failed, removed)
         return removed

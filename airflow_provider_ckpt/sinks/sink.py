@@ -33,7 +33,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from airflow_provider_ckpt.sinks.errors import IllegalStageRequestError
 from airflow_provider_ckpt.storage.location import Location
@@ -42,6 +42,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Handle = dict[str, Any]
+T = TypeVar("T")
+
+
+class Patient(Protocol):
+    """Calls a function again while it fails with an error that may pass."""
+
+    def __call__(self, act: Callable[[], T]) -> T: ...
+
+
+def _at_once(act: Callable[[], T]) -> T:
+    return act()
 
 
 def _no_executors(frame: DataFrame, function: Callable[[int, Iterator[Any]], Any]) -> list[Any]:
@@ -91,6 +102,10 @@ class StageRequest:
     another id, and of these only the call that Spark counts is told of. It is sent with its module by value: nothing of
     this package need be installed there.
 
+    ``patient`` calls a function that takes nothing, and returns what it returns. While the function fails with a
+    TransientError it is called again, for the run's ``sink_timeout``. Use it for what the target has to do before the
+    frame is consumed. The function must undo what it did when it fails.
+
     Raises IllegalStageRequestError if ``attempt`` or ``nonce`` cannot be part of a file name.
     """
 
@@ -101,6 +116,7 @@ class StageRequest:
     over_partitions: Callable[[DataFrame, Callable[[int, Iterator[Any]], Any]], list[Any]] = field(
         compare=False, repr=False, default=_no_executors
     )
+    patient: Patient = field(compare=False, repr=False, default=_at_once)
 
     def __post_init__(self) -> None:
         if not _ATTEMPT.fullmatch(self.attempt):
@@ -222,7 +238,8 @@ class BoundSink(ABC):
 
         * Consumes the frame exactly once, also if it is empty (R18): no ``isEmpty``, no ``limit`` before.
         * An empty batch gives a handle without content and leaves nothing behind.
-        * When it returns, the rows survive the loss of every process. When it raises, nothing is promised.
+        * When it returns, the rows survive the loss of every process. When it raises, nothing is promised. After a
+          TransientError it is called again, with another nonce, if the frame may be consumed again.
         * Output modes: in ``update`` and ``complete`` mode the frame holds changed (all) rows; what that
           means to the target is the sink's to say.
         """

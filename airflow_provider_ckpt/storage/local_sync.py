@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 
 from airflow_provider_ckpt.storage.at_once import each_at_once
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.posix import ABSENT, TEMPORARY, sync_file, sync_folder, unlink
+from airflow_provider_ckpt.storage.writers import is_temporary_name, is_writer_gone, temporary_name
 
 _THREADS = 8
 _MANY = 16
 """From so many files on threads are faster (half the time for 200): a file system flushes several at once."""
 
-_LEFT_BEHIND = re.compile(r"\.(tmp|probe)-[0-9a-f]{16}")
 _FLAGS = {"_SUCCESS", "._SUCCESS.crc"}
 
 
@@ -63,7 +61,8 @@ def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
     """Delete what killed processes left behind below ``folder``, or just in it; returns how many files.
 
     Ages are counted on the clock that stamps the files (a file server's, not this machine's), from the change of the
-    inode: a copy in progress is a link to a file that may be old, but whose inode has changed just now.
+    inode: a copy in progress is a link to a file that may be old, but whose inode has changed just now. A file whose
+    writer is gone goes at any age.
     """
     found = temporary(folder, older_than, deep)
     for path, _ in found:
@@ -83,7 +82,7 @@ def temporary(folder: str, older_than: float, deep: bool) -> Sizes:
             status = os.lstat(path)
         except ABSENT:
             continue  # its writer is done with it
-        if now - status.st_ctime >= older_than:
+        if now - status.st_ctime >= older_than or is_writer_gone(os.path.basename(path)):
             found.append((path, status.st_size))
     return found
 
@@ -98,13 +97,13 @@ def _left_behind(folder: str, deep: bool) -> Iterator[str]:
         if entry.is_dir(follow_symlinks=False):
             if deep:
                 yield from _left_behind(entry.path, deep)
-        elif _LEFT_BEHIND.fullmatch(entry.name):
+        elif is_temporary_name(entry.name):
             yield entry.path
 
 
 def _file_clock(folder: str) -> float:
     """Seconds: what the file system takes for now."""
-    path = f"{folder}/{TEMPORARY}{secrets.token_hex(8)}"
+    path = f"{folder}/{temporary_name(TEMPORARY)}"
     try:
         with open(path, "xb") as file:
             return os.fstat(file.fileno()).st_ctime

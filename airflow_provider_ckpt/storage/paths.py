@@ -27,7 +27,7 @@ def join(*parts: str) -> str:
 
 LEFT_BEHIND = 3600.0
 """Seconds after which a temporary file is nobody's, not even a paused driver's: a living writer has one for as long as
-it writes one object."""
+it writes one object. It counts for a file whose writer cannot be judged from here."""
 
 
 def is_temporary(path: str) -> bool:

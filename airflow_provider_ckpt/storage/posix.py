@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
 from airflow_provider_ckpt.storage.paths import is_temporary
+from airflow_provider_ckpt.storage.writers import temporary_name
 
 ABSENT = (FileNotFoundError, NotADirectoryError)
 """What says that nothing is there: no such name, or a file where one of its folders would be. Nothing else does."""
@@ -50,7 +50,7 @@ def temporary(target: str) -> Iterator[str]:
     """A fresh hidden name beside ``target``, whose folder is made; gone at the end, whatever happened."""
     folder = os.path.dirname(target)
     make_folder(folder)
-    name = f"{folder}/{TEMPORARY}{secrets.token_hex(8)}"
+    name = f"{folder}/{temporary_name(TEMPORARY)}"
     try:
         yield name
     finally:

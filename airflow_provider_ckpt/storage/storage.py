@@ -119,7 +119,8 @@ class Storage(ABC):
         how many.
 
         Only files that have not changed for ``older_than`` seconds on the file system's own clock: a living writer has
-        one for as long as it writes one object. None in an object store, where nothing is seen half written.
+        one for as long as it writes one object. Files whose writer has surely ended go at any age. None in an object
+        store, where nothing is seen half written.
         """
         return 0
 

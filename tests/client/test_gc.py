@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,30 @@ def test_of_a_subtask_at_its_end_what_its_last_attempt_has_left_goes_too(tmp_pat
     log.end_of_partition()
     assert f"{PARTITION}/{DATA}/0003-n3-1-lost" in paths(of(job))
     assert not any("spark/0003" in path for path in paths(of(job)))
+
+
+@pytest.mark.parametrize("consumer_too", [False, True])
+def test_r7_of_a_finished_subtask_all_goes_but_what_somebody_still_reads(tmp_path: Path, consumer_too: bool) -> None:
+    """The driver died before it deleted that. The last completed checkpoint covers the end of the subtask."""
+    job = CrashedJob.run(tmp_path)
+    for subtask in (HISTORY, V) if consumer_too else (HISTORY,):
+        log = job.log(subtask)
+        log.end_of_data("finish")
+        log.end_of_partition()
+    journal = job.claimed(4)
+    [covered] = journal.state.checkpoints[2].subtasks.values()
+    done = replace(covered, finished=True, finished_on_restore=True)
+    subtasks = {HISTORY: done, V: done if consumer_too else covered}
+    journal.write(ev.CheckpointCompleted(3, 3.0, 4.0, "checkpoint", subtasks, {}))
+    journal.write(ev.StatusChanged(STOPPED, 7.0))
+    found = of(job, delete=True)
+    left = {path.partition("/")[0] for path, _ in job.storage.files(job.home(HISTORY))}
+    assert left == ({"log"} if consumer_too else {"log", "partition"})
+    assert found.left == ()
+    data = job.storage.list(f"{PARTITION}/{DATA}")
+    # a prepared record that was still there at the first look names the second one
+    assert data == ([] if consumer_too else ["0001-n1-0-n", "0002-n2-1-kept"])
+    assert {one.reason for one in found.garbage if "/spark/" in one.path and "history" in one.path} == {Reason.SUBTASK}
 
 
 def test_in_batch_mode_an_attempt_that_another_one_follows_is_over(tmp_path: Path) -> None:

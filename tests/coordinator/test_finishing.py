@@ -18,9 +18,9 @@ from airflow_provider_ckpt.coordinator.commands import (
     ResumeSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.effects import Effect, EndJob, Release
+from airflow_provider_ckpt.coordinator.effects import Effect, EndJob, Notice, Release
 from airflow_provider_ckpt.coordinator.pauses import Pause
-from airflow_provider_ckpt.coordinator.release_queue import MAX_BACKOFF, MAX_TRIES
+from airflow_provider_ckpt.coordinator.release_queue import MAX_BACKOFF
 from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
@@ -269,13 +269,39 @@ def test_a_failed_release_is_asked_for_again_with_growing_pauses_and_then_given_
     h.at(1e9)
     h.ack()
     pauses = []
-    for _ in range(MAX_TRIES - 1):
+    while h.now < 1e9 + 300.0:
         assert not only(EndJob, h.release_failed())
         deadline = h.c.next_deadline(h.now)
         assert deadline is not None
         pauses.append(deadline - h.now)
         assert only(Release, h.at(deadline)) == [Release(1, "sink")]
-    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, *[MAX_BACKOFF] * 4]
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, *[MAX_BACKOFF] * 9]
+    end = only(EndJob, h.release_failed())[0]
+    assert end.status == "RESTARTING"
+    assert "release of checkpoint 1 in 'sink' failed for 301 s (sink_timeout): no answer" in str(end.cause)
+
+
+def test_a_sink_that_answers_within_its_timeout_is_no_failure() -> None:
+    """The target is a standby for 20 s. The status names the sink and the time."""
+    h = Harness(interval=1e9)
+    h.at(1e9)
+    h.ack()
+    while h.now < 1e9 + 20.0:
+        assert not only(EndJob, h.release_failed())
+        deadline = h.c.next_deadline(h.now)
+        assert deadline is not None
+        h.at(deadline)
+    h.released(1)
+    assert h.c.last_released == 1
+    told = [one.message for one in only(Notice, h.effects) if one.is_warning]
+    again = "; the release of checkpoint 1 is tried again"
+    assert told == [f"sink sink: waiting since {seconds} s, no answer{again}" for seconds in (0, 1, 7)]
+
+
+def test_without_a_timeout_the_first_failure_of_a_sink_ends_the_run() -> None:
+    h = Harness(sink_timeout=0.0)
+    h.at(10.0)
+    h.ack()
     assert only(EndJob, h.release_failed())[0].status == "RESTARTING"
 
 

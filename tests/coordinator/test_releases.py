@@ -8,7 +8,7 @@ from airflow_provider_ckpt.coordinator.commands import FinishSubtask
 from airflow_provider_ckpt.coordinator.effects import Append, EndJob, Notice, Release
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone
 from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED
-from airflow_provider_ckpt.coordinator.release_queue import GATE_PAUSE, MAX_TRIES
+from airflow_provider_ckpt.coordinator.release_queue import GATE_PAUSE
 from airflow_provider_ckpt.coordinator.releases import REMEMBERED
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SinkReleased
@@ -67,7 +67,7 @@ def test_a_sink_that_fails_for_hours_stops_neither_the_checkpoints_nor_the_other
     assert h.c.last_released == 0
     told = [one.message for one in only(Notice, h.effects)]
     assert len(told) < 8
-    assert all("in 'b' failed" in one for one in told)
+    assert all(one.startswith("sink b: waiting since ") for one in told)
 
 
 def test_a_job_of_which_nothing_is_released_any_more_slows_down_and_is_given_up() -> None:
@@ -81,7 +81,7 @@ def test_a_job_of_which_nothing_is_released_any_more_slows_down_and_is_given_up(
             h.release_failed(sink)
         h.at(h.now + 30.0)
     assert only(EndJob, h.effects)[0].status == "RESTARTING"
-    assert len([one for one in only(Release, h.effects) if one.sink == "a"]) <= MAX_TRIES
+    assert h.now < 400.0
 
 
 def test_a_sink_that_cannot_go_on_ends_the_job_when_the_others_have_what_is_completed() -> None:
@@ -243,5 +243,5 @@ def test_a_sink_that_takes_nothing_before_the_end_is_no_sign_that_the_run_is_of_
             h.release_failed("b")
         assert h.now < 10_000.0
     assert only(EndJob, h.effects)[0].status == "RESTARTING"
-    assert len([one for one in only(Release, h.effects) if one.sink == "b"]) == MAX_TRIES
+    assert h.now < 400.0
     assert len(events(CheckpointCompleted, h.effects)) == MAX_UNRELEASED

@@ -12,7 +12,6 @@ import pytest
 from airflow_provider_ckpt.coordinator.commands import DrainSubtask, FinishSubtask, PauseSubtask, TriggerBarrier
 from airflow_provider_ckpt.coordinator.effects import Effect, EndJob
 from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
-from airflow_provider_ckpt.coordinator.release_queue import MAX_TRIES
 from airflow_provider_ckpt.coordinator.reports import BarrierDeclined
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
@@ -194,7 +193,7 @@ def test_a_savepoint_that_cannot_be_released_is_no_stop(terminal: bool) -> None:
     h = Harness()
     h.request("stop", "r1")
     h.ack()
-    for _ in range(MAX_TRIES):
+    while h.now < 400.0:
         effects = h.release_failed(terminal=terminal)
         if h.c.is_over:
             break
@@ -215,6 +214,31 @@ def test_a_checkpoint_pending_when_the_stop_came_still_counts_against_the_job() 
     status, cause = _end(h.decline("IO_EXCEPTION"))
     assert status == "RESTARTING"
     assert "the stop did not take place: 1 checkpoints failed in a row" in cause
+
+
+def test_a_final_checkpoint_that_is_given_up_with_the_stop_does_not_count_against_the_job() -> None:
+    """The stop comes while a subtask begins again, and the subtask then reaches its end of data.
+
+    The final checkpoint is given up when the time of the stop is over. The next failure of a subtask ended the run.
+    """
+    h = Harness(BOUNDED, timeout=60.0, restart_attempts=5)
+    h.fail()
+    h.at(5.0)
+    h.request("stop", "r1")
+    h.next_attempt()
+    h.at(10.0)
+    assert [one.kind for one in events(CheckpointTriggered, h.end_of_data())] == ["final"]
+    effects = h.at(65.0)
+    assert names(effects)[:2] == ["CheckpointAborted", "RequestAnswered"]
+    assert h.answers("r1")[1].endswith("; the job goes on")
+    assert h.c.failures_in_a_row == 0
+    h.fail()
+    assert not only(EndJob, h.effects)
+    h.next_attempt()
+    h.end_of_data()
+    h.ack(finished=True)
+    h.released()
+    assert _end(h.done()) == ("FINISHED", "")
 
 
 # -- batch

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.journal.worker_process import process_started
 from airflow_provider_ckpt.launch import jvm_watch
+from airflow_provider_ckpt.storage.processes import process_started
 from tests.support.waiting import wait_until
 
 HOLDER = """

@@ -24,9 +24,9 @@ STAYS = (
     r"|{0}/checkpoints/chk-\d+(/_metadata)?"
 )
 """Files that a finished job leaves under its root."""
-KEPT = r"_ckpt/(\w+/\w+/manifests|~turns)/([^/.]+\.json|\.tmp-\w+)|\.probe-\w+"
+KEPT = r"_ckpt/(\w+/\w+/manifests|~turns)/([^/.]+\.json|\.tmp-[\w-]+)|\.probe-\w+"
 """Files besides the output that jobs leave in a folder, and those of killed writers until they are old."""
-LEFT_YET = re.compile(r"\.(tmp|probe)-\w+")
+LEFT_YET = re.compile(r"\.(tmp|probe)-[\w-]+")
 """Files of killed writers in the root itself. They are collected by age, when no writer can be active."""
 
 

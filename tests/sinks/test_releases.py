@@ -18,6 +18,7 @@ from airflow_provider_ckpt.sinks.errors import (
     StagedFileChangedError,
     StagedFilesMissingError,
 )
+from airflow_provider_ckpt.sinks.file_names import TURNS
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage
@@ -300,8 +301,10 @@ def test_a_listing_that_overtook_a_creation_is_no_damage(lake: Lake) -> None:
 def test_what_killed_writers_left_is_collected_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = Lake(tmp_path)
     sink = lake.release("orders", "a")
-    left = [tmp_path / MANIFESTS / ".tmp-0123456789abcdef", tmp_path / ".probe-0123456789abcdef"]
+    left = [tmp_path / folder / ".tmp-0123456789abcdef" for folder in (MANIFESTS, TURNS)]
+    left.append(tmp_path / ".probe-0123456789abcdef")
     for path in left:
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"half")
     sink.collect_garbage(set(), set())
     assert all(path.exists() for path in left), "its writer may be alive"

@@ -78,7 +78,7 @@ class RunnerParts:
         if self.claimed:
             raise FencedError(job_id="job", epoch=2, attempt="t2", worker="there", own_epoch=1)
 
-    def stage(self, frame: object, batch_id: int) -> Prepared:
+    def stage(self, frame: object, batch_id: int, is_over: Callable[[], bool] = lambda: False) -> Prepared:
         self.staged.append(batch_id)
         self.while_staging()
         return Prepared(ATTEMPT, batch_id, (), {})

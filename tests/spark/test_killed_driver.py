@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from airflow_provider_ckpt.journal.worker_process import process_started
+from airflow_provider_ckpt.storage.processes import process_started
 from tests.support.processes import ROOT
 from tests.support.waiting import wait_until
 

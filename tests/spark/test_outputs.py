@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from pathlib import Path
@@ -13,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.records import PartitionFile
@@ -24,6 +25,7 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, Sta
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.task.sink_wait import SinkWait
 from tests.spark.harness import World, read_rows
 from tests.spark.jobs import IDS
 
@@ -116,6 +118,85 @@ def test_r18_several_sinks_get_the_same_rows_of_a_batch_that_is_not_deterministi
     one, two = (sorted((row["id"], row["r"]) for row in world.released(uid)) for uid in ("one", "two"))
     assert one == two
     assert len(one) == 5
+
+
+class FailsForNow(BoundSink):
+    """A file sink whose target fails once, after the frame was consumed."""
+
+    def __init__(self, world: World) -> None:
+        self.sink = bound(world, "own")["own"]
+        self.ids: list[str] = []
+
+    def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
+        handle = self.sink.stage(frame, request)
+        self.ids.append(request.id)
+        if len(self.ids) == 1:
+            raise TransientError(message="the server restarts")
+        return handle
+
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        return self.sink.release(handles, checkpoint)
+
+    def last_released(self) -> int:
+        return self.sink.last_released()
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        return self.sink.collect_garbage(live_handles, live_attempts)
+
+
+def impatient(sink: str, is_over: Callable[[], bool]) -> SinkWait:
+    """Return waits that do not pause."""
+    now = itertools.count()
+    return SinkWait(
+        300.0,
+        is_over=is_over,
+        check_fenced=lambda: None,
+        report=lambda seconds, error: None,
+        clock=lambda: float(next(now)),
+        sleep=lambda seconds: None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("stateful", "partition", "computed"), [(False, False, 20), (True, True, 10), (False, True, 10)]
+)
+def test_r18_a_sink_that_fails_for_now_is_given_the_batch_again(
+    spark: SparkSession, world: World, stateful: bool, partition: bool, computed: int
+) -> None:
+    """The rows of the first try count for nothing, and those of the second one are released once."""
+    sink, done = FailsForNow(world), spark.sparkContext.accumulator(0)
+    target = PartitionTarget("p", "p/edge/data") if partition else None
+    storage, attempt = open_storage(world.base), AttemptId(1, 0, "x")
+    out = Outputs(spark, storage, attempt, {"own": sink}, target, "scratch", wait=impatient, is_stateful=stateful)
+
+    def count(number: int) -> int:
+        done.add(1)
+        return number
+
+    prepared = out.stage(spark.range(10).repartition(2).withColumn("n", F.udf(count, "long")("id")), 0)
+    assert [prepared.handles["own"]["id"]] == sink.ids[1:]
+    assert sink.ids[0] != sink.ids[1]
+    assert done.value == computed
+    assert sink.release([dict(prepared.handles["own"])], 1)["rows"] == 10
+    assert world.released_ids("own") == [*range(10)]
+
+
+def test_r18_a_query_that_keeps_state_does_not_compute_a_batch_again(spark: SparkSession, world: World) -> None:
+    """Its state would be that of the first time, and its rows those of the second time."""
+    sink = FailsForNow(world)
+    out = Outputs(
+        spark,
+        open_storage(world.base),
+        AttemptId(1, 0, "x"),
+        {"own": sink},
+        None,
+        "scratch",
+        wait=impatient,
+        is_stateful=True,
+    )
+    with pytest.raises(TransientError):
+        out.stage(spark.range(10), 0)
+    assert len(sink.ids) == 1
 
 
 def test_r5_two_calls_for_one_batch_touch_nothing_of_each_other(spark: SparkSession, world: World) -> None:

@@ -209,6 +209,41 @@ def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storag
         assert storage.exists(f"job/checkpoints/{name}/_metadata")
 
 
+def test_r6_a_copy_that_cannot_be_written_takes_no_older_one_along(storage: Storage) -> None:
+    """The storage refuses copies for some time. The newest copies stay, and the missing ones are written later."""
+
+    class Refusing(WrappedStorage):
+        refuses = False
+
+        def replace(self, path: str, data: bytes) -> None:
+            if self.refuses and path.endswith("/_metadata"):
+                super().replace(path.replace("_metadata", "other"), data)  # as a local disk leaves an empty folder
+                raise StorageTransientError(verb="replace", uri=path, reason="disk full")
+            super().replace(path, data)
+
+    refusing = Refusing(storage)
+    house = RetainedJob(refusing, retained=3)
+
+    def copies() -> list[str]:
+        master.completed(house.journal.state.last_completed)
+        master._thread.submit(int).result()
+        return sorted(path.partition("/")[0] for path, _ in storage.files("job/checkpoints") if "metadata" in path)
+
+    master = house.next_master(retained=3)
+    for number in range(1, 5):
+        house.complete(number)
+        kept = copies()
+    assert kept == ["chk-2", "chk-3", "chk-4"]
+    refusing.refuses = True
+    for number in range(5, 9):
+        house.complete(number)
+        assert copies() == kept
+    refusing.refuses = False
+    house.complete(9)
+    assert copies() == ["chk-7", "chk-8", "chk-9"]
+    master.close()
+
+
 class SparkHouse(RetainedJob):
     """A job in which the query of "a" has the Spark folder of an attempt."""
 

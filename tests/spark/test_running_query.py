@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -40,7 +41,7 @@ class Interrupted:
     def publish_committed(self) -> bool:
         return False
 
-    def stage(self, frame: object, batch_id: int) -> None:
+    def stage(self, frame: object, batch_id: int, is_over: Callable[[], bool]) -> None:
         raise ValueError("org.apache.spark.SparkException: Job aborted " + "at somewhere " * 5000)
 
 

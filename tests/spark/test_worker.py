@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.journal import worker_process
-from airflow_provider_ckpt.journal.worker_process import end_worker, identify, is_alive, process_started
+from airflow_provider_ckpt.journal.worker_process import end_worker, identify, is_alive
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.processes import process_started
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 

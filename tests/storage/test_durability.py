@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -418,6 +422,27 @@ def test_what_killed_writers_left_is_collected(storage: Storage, root: Path) -> 
     assert storage.collect_temporary("j", 0) == 3
     assert sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()) == sorted(others)
     assert storage.collect_temporary("j", 0) == 0
+
+
+def test_what_a_killed_writer_of_this_host_left_is_collected_at_any_age(storage: Storage, root: Path) -> None:
+    """The writer is killed while it writes an object. A file of a living process, or of another host, stays."""
+    program = (
+        "import os, sys, signal\n"
+        "from airflow_provider_ckpt.storage import posix\n"
+        "from airflow_provider_ckpt.storage.opening import open_storage\n"
+        "posix.write_durably = lambda path, data: (open(path, 'wb').write(b'half'), os.kill(os.getpid(), 9))\n"
+        "open_storage(sys.argv[1]).create('log/00000000.json', b'whole')\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(root)]).returncode == -signal.SIGKILL
+    [left] = [path.name for path in (root / "log").iterdir()]
+    assert re.fullmatch(r"\.tmp-[0-9a-f]{16}-[0-9a-f]{8}-\d+", left)
+    *_, place, _ = left.split("-")
+    others = [f"log/.tmp-{'0' * 16}-{place}-{os.getpid()}", f"log/.tmp-{'0' * 16}-{'0' * 8}-1", f"log/.tmp-{'1' * 16}"]
+    for name in others:
+        kill_in_the_middle(root, name)
+    assert storage.temporary("", 3600) == [(f"log/{left}", 4)]
+    assert storage.collect_temporary("", 3600) == 1
+    assert sorted(f"log/{path.name}" for path in (root / "log").iterdir()) == sorted(others)
 
 
 def test_a_living_writers_temporary_file_stays(storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

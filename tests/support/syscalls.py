@@ -14,7 +14,7 @@ from unittest import mock
 
 _NAMES = ("fsync", "link", "rename", "replace", "mkdir", "rmdir", "unlink", "open")
 _LOOKS = ("stat", "lstat", "open", "scandir", "listdir", "link", "rename", "replace", "mkdir", "rmdir", "unlink")
-_NONCE = re.compile(r"\.tmp-[0-9a-f]{16}")
+_NONCE = re.compile(r"\.tmp-[0-9a-f]{16}(-[0-9a-f]{8}-\d+)?")
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 Answers = list[dict[str, Any]]
 """Of each partition that Spark counts: ``part`` and ``rows``."""
 
@@ -149,6 +151,21 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             "ledger": row.born,
             "since": row.last,
         }
+
+    def _made_patiently(self, request: StageRequest, make: Callable[[], T]) -> T:
+        """Return what ``make`` returns, which makes the staging table of the request.
+
+        While the database fails in a way that passes, it is made again. The commit of the try before may have happened
+        although its reply was lost, so what that try made is deleted first.
+        """
+        tries = itertools.count()
+
+        def again() -> T:
+            if next(tries):
+                self.delete_staged([request.id])
+            return make()
+
+        return request.patient(again)
 
     def _known(self, connection: C) -> LedgerRow:
         row = self._ledger.row(connection)

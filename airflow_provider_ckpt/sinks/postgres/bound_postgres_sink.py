@@ -95,13 +95,18 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
     def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
         name = staging_table(self._context.job_id, self._context.uid, request.id)
         staging, own = sql.Identifier(self._schema, name), own_columns(self._settings.mode)
-        with self._transaction("make a staging table") as connection:
-            row = self._known(connection)
-            target = self._target(connection, columns)
-            create_staging(connection, staging, self._table, target, columns, own)
-            # not by the target's: somebody may have altered it between the two
-            types = types_of(connection, TableName(self._schema, name))
-            self._ledger.note_staged(connection, request.id, name)
+
+        def make() -> tuple[LedgerRow, dict[str, str]]:
+            with self._transaction("make a staging table") as connection:
+                row = self._known(connection)
+                target = self._target(connection, columns)
+                create_staging(connection, staging, self._table, target, columns, own)
+                # not by the target's: somebody may have altered it between the two
+                types = types_of(connection, TableName(self._schema, name))
+                self._ledger.note_staged(connection, request.id, name)
+            return row, types
+
+        row, types = self._made_patiently(request, make)
         return row, name, copy_rows(frame, request, self._database, staging, columns, types, own, self._failures)
 
     def _target(self, connection: Connection, columns: Columns) -> TargetTable:

@@ -134,6 +134,11 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
     def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
         self._refuse_cluster(frame)
         name = staging_table(self._context.job_id, self._context.uid, request.id)
+        row, staging, target = self._made_patiently(request, lambda: self._make(name, request, columns))
+        answers = insert_rows(frame, request, self._database, staging, columns, target, self._failures)
+        return row, name, answers
+
+    def _make(self, name: str, request: StageRequest, columns: Columns) -> tuple[LedgerRow, Table, SqlTable]:
         with self._transaction("look at its table") as connection:
             row = self._known(connection)
             target = self._target(connection, columns)
@@ -144,8 +149,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
                 raise self._failures.ledger_lost(f"batch {request.id} is not noted any more: is its attempt fenced?")
             with self._database.apart(connection) as other:
                 other.execute(CreateTable(staging))
-        answers = insert_rows(frame, request, self._database, staging, columns, target, self._failures)
-        return row, name, answers
+        return row, staging, target
 
     def _refuse_cluster(self, frame: DataFrame) -> None:
         if self._database.address.kind != "sqlite":

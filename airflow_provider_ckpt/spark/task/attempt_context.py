@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from airflow_provider_ckpt.coordinator.reports import DataAvailable
+from airflow_provider_ckpt.coordinator.reports import DataAvailable, SinkAwaited
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.task.sink_wait import SinkWait
 
 
 class AttemptContext:
@@ -33,6 +35,14 @@ class AttemptContext:
     def notify_consumers(self) -> None:
         if self._consumers:
             self.run.post(DataAvailable(*self.task_id, self._consumers))
+
+    def wait(self, sink: str, is_over: Callable[[], bool]) -> SinkWait:
+        """Return the waits of a sink for one batch, which the JobMaster is told of."""
+
+        def report(seconds: float, error: CkptError) -> None:
+            self.run.post(SinkAwaited(*self.task_id, sink, seconds, str(error)))
+
+        return SinkWait(self.run.options.sink_timeout, is_over=is_over, check_fenced=self.check_fenced, report=report)
 
     def check_fenced(self) -> None:
         """Raises FencedError or LogFencedError if a later driver owns the job or the log (R8)."""

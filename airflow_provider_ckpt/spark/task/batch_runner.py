@@ -56,7 +56,7 @@ class BatchRunner(BoundedRunner):
         reads = [*vertex.sources, *(edge.uid for edge in self._edges)]
         super().__init__(context, vertex, outputs, BoundedReading(reads, publication_of(context)))
         self._thread = thread
-        self._works = False
+        self._works = self._is_stopped = False
         self._produces_again = produces_again
         self._frozen, self._schemas = frozen, schemas
         self._log_of = inputs
@@ -72,6 +72,7 @@ class BatchRunner(BoundedRunner):
         """Nothing: a vertex that is stopped is run anew as a whole, however far it came."""
 
     def stop(self) -> None:
+        self._is_stopped = True
         if self._works and not is_gone():  # else what runs is somebody else's
             self._run.spark.sparkContext.cancelAllJobs()
 
@@ -101,7 +102,7 @@ class BatchRunner(BoundedRunner):
         with sized_for(self._run.spark, sum(file.size for one in self._inputs for file in self._files(one))):
             frame = self._frame()
             self._reading.begin()
-            prepared = self._staged(lambda: self._outputs.stage(frame, 0))
+            prepared = self._staged(lambda: self._outputs.stage(frame, 0, lambda: self._is_stopped))
         positions = {channel.key: self._inputs[channel.producer].position for channel in self._channels}
         self._reading.publication.publish(batch_of(prepared, inputs=positions, ended=self.vertex.sources))
         self._reading.end()

@@ -18,10 +18,11 @@ from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.partitions.prepared_store import Prepared
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.answers import checked_handle_of
-from airflow_provider_ckpt.sinks.sink import BoundSink, StageRequest
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
 from airflow_provider_ckpt.spark.task.attempt_leftovers import delete_leftovers
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.task.sink_wait import SinkWait
 
 _FOOTER_CHECK = 64 * 1024
 _EXCHANGE_OPTIONS = {
@@ -41,7 +42,11 @@ class PartitionTarget:
 
 
 class Outputs:
-    """The outputs of one subtask attempt. ``scratch``: folder for a copy that several outputs read."""
+    """The outputs of one subtask attempt.
+
+    ``scratch``: folder for a copy that several outputs read. ``wait``: makes the waits of a sink for one batch, given
+    its uid and whether the run is over. ``is_stateful``: the frames come from a query that keeps state.
+    """
 
     def __init__(
         self,
@@ -51,6 +56,9 @@ class Outputs:
         sinks: Mapping[str, BoundSink],
         partition: PartitionTarget | None,
         scratch: str,
+        *,
+        wait: Callable[[str, Callable[[], bool]], SinkWait] = SinkWait.none,
+        is_stateful: bool = False,
     ) -> None:
         self._spark = spark
         self._storage = storage
@@ -58,10 +66,17 @@ class Outputs:
         self._sinks = sinks
         self._partition = partition
         self._scratch = scratch
+        self._wait, self._is_stateful = wait, is_stateful
 
-    def stage(self, frame: DataFrame, batch_id: int) -> Prepared:
-        """Consume the frame exactly once (R18): several outputs read one materialised copy of it. Raises
-        SinkAnswerError, and what a sink fails with."""
+    def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool] = lambda: False) -> Prepared:
+        """Consume the frame exactly once (R18): several outputs read one materialised copy of it.
+
+        A sink whose target fails for now is asked again, for the run's ``sink_timeout``. It is given the copy again, or
+        the frame of a query without state: what it has staged of the frame before counts for nothing. The state of a
+        query would already be that of the first time. ``is_over``: the run is over, and nothing is tried again.
+
+        Raises SinkAnswerError, and what a sink fails with.
+        """
         nonce = uuid.uuid4().hex[:12]
         files: tuple[PartitionFile, ...] = ()
         copy, rows = None, None
@@ -74,13 +89,21 @@ class Outputs:
             copy = f"{self._scratch}/{self._attempt}-{batch_id}-{nonce}"
             self._write(frame, copy)
         source = frame if copy is None else self._read(copy, frame)
-        request = StageRequest(str(self._attempt), batch_id, nonce, counted, over_partitions)
-        handles = {
-            uid: checked_handle_of(uid, sink, sink.stage(source, request), request) for uid, sink in self._sinks.items()
-        }
+        again = copy is not None or not self._is_stateful
+        handles = {uid: self._staged(uid, source, batch_id, again, is_over) for uid in self._sinks}
         if copy is not None and not files:  # no entry is going to name anything in it
             self._storage.delete_tree(copy)
         return Prepared(self._attempt, batch_id, files, handles, rows)
+
+    def _staged(self, uid: str, source: DataFrame, batch_id: int, again: bool, is_over: Callable[[], bool]) -> Handle:
+        sink, wait = self._sinks[uid], self._wait(uid, is_over)
+
+        def stage() -> Handle:
+            nonce = uuid.uuid4().hex[:12]
+            request = StageRequest(str(self._attempt), batch_id, nonce, counted, over_partitions, wait.call)
+            return checked_handle_of(uid, sink, sink.stage(source, request), request)
+
+        return wait.call(stage) if again else stage()
 
     def delete_leftovers(self, log: LogReader) -> None:
         """Of the attempts before. ``log``: of the subtask, opened by this one. See :func:`.delete_leftovers`."""

@@ -14,7 +14,7 @@ which order, is :class:`GatedPublication`'s; when, and how the query ends, is :c
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -110,11 +110,11 @@ class Publisher:
         """Before a batch is looked at. Raises FencedError or LogFencedError (R8)."""
         self._context.check_fenced()
 
-    def stage(self, frame: DataFrame, batch_id: int) -> None:
+    def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool]) -> None:
         """Stage the batch and prepare it; the one before it is published. Spark's thread, without the lock: it takes as
         long as the batch does. Raises FencedError or LogFencedError before Spark can commit it (R8)."""
         self._check_planned(batch_id)
-        prepared = self._outputs.stage(frame, batch_id)
+        prepared = self._outputs.stage(frame, batch_id, is_over)
         if self._stateful:
             prepared = replace(prepared, late_rows=self._late_rows())
         self._prepared.write(prepared)

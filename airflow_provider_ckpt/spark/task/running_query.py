@@ -89,7 +89,7 @@ class RunningQuery:
         try:
             self._publisher.check_fenced()
             self.publish_committed()
-            self._publisher.stage(frame, batch_id)
+            self._publisher.stage(frame, batch_id, lambda: self._end.is_interrupted)
         except BaseException as error:
             self._end.batch_failed(error)
             if isinstance(error, OvertakenError):

@@ -95,18 +95,19 @@ class SparkTaskFactory:
 
     def _delete_leftovers(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> None:
         log = self._logs[subtask]
-        AttemptContext(self._context, subtask, attempt, log, plan.parallelism).check_fenced()
-        self._streaming.outputs(subtask, attempt).delete_leftovers(log)
+        context = AttemptContext(self._context, subtask, attempt, log, plan.parallelism)
+        context.check_fenced()
+        self._streaming.outputs(context).delete_leftovers(log)
 
     def _make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, rewinds: bool) -> Runner:
         vertex = self._context.graph.vertex(subtask.vertex)
         context = AttemptContext(self._context, subtask, attempt, self._logs[subtask], plan.parallelism)
         if vertex.splits:
             splits = {split.id: split for split in self._splits.get(vertex.uid, ())}
-            outputs = self._streaming.outputs(subtask, attempt)
+            outputs = self._streaming.outputs(context)
             return SplitRunner(context, vertex, outputs, splits, self._schemas[vertex.uid])
         if self._batch:
-            outputs = self._streaming.outputs(subtask, attempt)
+            outputs = self._streaming.outputs(context)
             return BatchRunner(
                 context,
                 vertex,

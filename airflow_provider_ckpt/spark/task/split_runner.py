@@ -43,7 +43,9 @@ class SplitRunner(BoundedRunner):
     ) -> None:
         super().__init__(context, vertex, outputs, SplitReading(vertex.uid, publication_of(context)))
         self._splits = splits
-        self._stage = SplitStage(context, vertex.uid, outputs, schema, vertex.parallelism, self._staged)
+        self._stage = SplitStage(
+            context, vertex.uid, outputs, schema, vertex.parallelism, self._staged, self._has_stopped
+        )
         self._size = SplitBatchSize(self._most())
         self._is_stopped = self._is_leaving = self._works = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.subtask}")
@@ -76,6 +78,9 @@ class SplitRunner(BoundedRunner):
             self._cancel()
             time.sleep(_POLL)
         self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _has_stopped(self) -> bool:
+        return self._is_stopped
 
     def _cancel(self) -> None:
         if self._works:

@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 
 class SplitStage:
     """Of one attempt of one subtask of source ``uid``. ``schema``: of every split; ``readers``: as many subtasks share
-    the cores; ``staged``: stages between two looks at the fences (R8). One thread uses it, but for :meth:`cancel`."""
+    the cores; ``staged``: stages between two looks at the fences (R8); ``is_over``: the run is over. One
+    thread uses it, but for :meth:`cancel`."""
 
     def __init__(
         self,
@@ -38,9 +39,11 @@ class SplitStage:
         schema: StructType,
         readers: int,
         staged: Callable[[Callable[[], Prepared]], Prepared],
+        is_over: Callable[[], bool],
     ) -> None:
         self._spark, self._operator = context.run.spark, context.run.job.operators[uid]
         self._outputs, self._schema, self._readers, self._staged = outputs, schema, readers, staged
+        self._is_over = is_over
         self._group = f"ckpt-{context.run.job_id}-{context.subtask}-{context.attempt}"
         self._running = self._group
 
@@ -68,7 +71,9 @@ class SplitStage:
                 self._tell(splits, error)
                 return None
             try:
-                return count, self._staged(lambda: self._outputs.stage(frame, batch))
+                return count, self._staged(
+                    lambda: self._outputs.stage(frame, batch, lambda: limit.has_passed or self._is_over())
+                )
             except Exception as error:
                 if isinstance(error, CkptError) and not limit.has_passed:
                     raise
@@ -96,7 +101,7 @@ class SplitStage:
 
     def _stage(self, split: Split, batch: int) -> Prepared:
         try:
-            return self._outputs.stage(self._frame(split), batch)
+            return self._outputs.stage(self._frame(split), batch, self._is_over)
         except (FunctionFailedError, FunctionFailedForNowError) as error:  # a plan refuses it; here it is of one split
             raised: BaseException = error.__cause__ or error
         except CkptError:

@@ -116,7 +116,7 @@ class StreamingRunnerFactory:
             vertex,
             folder=folder,
             inputs=self._inputs(vertex, edges, plan, folder),
-            outputs=self.outputs(subtask, attempt),
+            outputs=self.outputs(of_attempt, is_stateful=vertex.uid in self._stateful),
             prepared=prepared,
             plan=plan,
             stateful=vertex.uid in self._stateful,
@@ -237,8 +237,9 @@ class StreamingRunnerFactory:
         folder = f"{partition}/{graph.data_folder(vertex.uid)}"
         return PartitionTarget(partition, folder, vertex.persist) if graph.publishes(vertex.uid) else None
 
-    def outputs(self, subtask: SubtaskId, attempt: AttemptId) -> Outputs:
-        context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
+    def outputs(self, of_attempt: AttemptContext, *, is_stateful: bool = False) -> Outputs:
+        context, subtask, attempt = of_attempt.run, of_attempt.subtask, of_attempt.attempt
+        vertex = context.graph.vertex(subtask.vertex)
         sinks = {uid: self._sinks[uid] for uid in vertex.sinks}
         return Outputs(
             context.spark,
@@ -247,4 +248,6 @@ class StreamingRunnerFactory:
             sinks,
             self._target(subtask),
             f"{subtask_path(context.job_id, subtask.vertex, subtask.number)}/scratch",
+            wait=of_attempt.wait,
+            is_stateful=is_stateful,
         )

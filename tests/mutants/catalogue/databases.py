@@ -291,7 +291,7 @@ DATABASES = (
     Mutant(
         "sql-staging-made-before-its-note",
         "R5",
-        "BoundSqlSink._stage",
+        "BoundSqlSink._make",
         "        self._ledger.note_staged(connection, request.id, name)\n",
         "",
         (f"{_SQL}test_crashes.py::{_DIES_IN_STAGE}",),

@@ -189,9 +189,9 @@ GARBAGE = (
     Mutant(
         "gc-new-names-of-a-given-up-operator",
         "R5",
-        "given_up.known",
-        "known = {one for one in look.opened if one.epoch <= epoch}\n",
-        "known = set(look.opened)\n",
+        "subtask_orphans:_until.known",
+        "known = {one for one in opened if one.epoch <= epoch}\n",
+        "known = set(opened)\n",
         (f"{_RACES}test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_of_the_new_one",),
         "an operator that was added again loses files that it has just written",
     ),

@@ -9,6 +9,7 @@ _RACES = ("tests/spark/test_folder_races.py",)
 _SEEN = ("tests/spark/test_seen_files.py",)
 _NEWS = ("tests/spark/test_seen_files.py::test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes",)
 _RETENTION = ("tests/spark/test_retention.py",)
+_FINISHED = ("tests/spark/test_finished_subtasks.py",)
 _PURGE = (
     "tests/spark/test_folder_purge.py",
     "tests/spark/test_folder_purge.py::test_r7_a_purge_may_die_at_every_verb",  # slow
@@ -523,6 +524,15 @@ _PREPARED = (
         "a published entry refers to files that are empty after a power failure",
     ),
     Mutant(
+        "state-computed-again",
+        "R18",
+        "Outputs.stage.again",
+        "again = copy is not None or not self._is_stateful",
+        "again = True",
+        ("tests/spark/test_outputs.py",),
+        "the state of a query is that of one run of a batch, and its rows are those of another one",
+    ),
+    Mutant(
         "computed-for-each-sink",
         "R18",
         "Outputs.stage",
@@ -754,6 +764,33 @@ _FORGOTTEN = (
         "an overtaken JobMaster deletes files that the next attempt has published",
     ),
     Mutant(
+        "missing-copy-takes-another-one-along",
+        "R6",
+        "Retention._delete_old",
+        "        if number not in spared:\n",
+        "        if number:\n",
+        _RETENTION,
+        "a storage that refuses copies for some time leaves no portable copy of a checkpoint",
+    ),
+    Mutant(
+        "finished-holds-what-it-read",
+        "R7",
+        "Retention._consumer_positions",
+        "            positions.append(self._logs[subtask].position)\n",
+        "            positions.append(snapshot.inputs.get(channel.key, 0))\n",
+        _FINISHED,
+        "what a finished consumer has read after its last barrier stays while the job lives",
+    ),
+    Mutant(
+        "finished-in-one-checkpoint-is-enough",
+        "R7",
+        "_is_finished",
+        "    return all(one is not None and one.finished_on_restore for one in snapshots)",
+        "    return any(one is not None and one.finished_on_restore for one in snapshots)",
+        _FINISHED,
+        "state goes that a retained checkpoint still starts from",
+    ),
+    Mutant(
         "truncation-not-wired",
         "R7",
         "Retention._after.acts",
@@ -974,8 +1011,8 @@ _FORGOTTEN = (
         "one-checkpoint-retained-too-few",
         "R6",
         "Retention._delete_old",
-        "        if number.isdecimal() and int(number) < oldest:",
-        "        if number.isdecimal() and int(number) <= oldest:",
+        "    old = [number for number in numbers if number < oldest]",
+        "    old = [number for number in numbers if number <= oldest]",
         _RETENTION,
         "the oldest retained checkpoint loses its portable copy",
     ),

@@ -19,5 +19,8 @@ class PostgresJob(DatabaseJob):
         table, staging = self.world.named("orders"), self.world.staging
         return f'PostgresSink({table!r}, conn_id="shop_db", staging_schema={staging!r}, **{given!r})'
 
+    def is_made(self) -> bool:
+        return bool(self.world.run("SELECT to_regclass(%s)", f'"{self.world.schema}".orders')[0][0])
+
     def ids(self) -> list[int]:
         return [row[0] for row in self.world.run(f'SELECT id FROM "{self.world.schema}".orders ORDER BY id')]

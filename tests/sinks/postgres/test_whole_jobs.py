@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
@@ -77,6 +78,30 @@ def test_a_job_whose_rows_the_table_does_not_take_stops_before_it_acknowledges_a
         assert run.wait(300) == ExitCode.FINISHED, run.tail()
     assert job.ids() == list(range(10, 20))
     assert job.files_with_password() == []
+
+
+@pytest.mark.slow
+def test_a_server_that_is_a_standby_for_some_seconds_ends_no_run(job: PostgresJob) -> None:
+    """The options are the default ones. The failover ended the run, or used up restarts of the subtask."""
+    job.write(bounded=False, create=True)
+    job.put(0)
+    with job.start(drain_after=45) as run:
+        wait_until(lambda: "is RUNNING" in run.text(), run.tail)
+        wait_until(lambda: job.is_made() and job.ids() == [*range(10)], run.tail)
+        job.world.run("ALTER ROLE airflow SET default_transaction_read_only = on")
+        try:
+            job.put(1)
+            wait_until(lambda: "sink table: waiting since 1 s" in run.text(), run.tail)
+        finally:
+            with psycopg.connect(
+                job.world.url, autocommit=True, options="-c default_transaction_read_only=off"
+            ) as connection:
+                connection.execute("ALTER ROLE airflow RESET default_transaction_read_only")
+        assert run.wait(300) == ExitCode.FINISHED, run.tail()
+        assert "sink table: waiting since 0 s, could not " in run.text()
+        assert "SQLSTATE 25006, ReadOnlySqlTransaction" in run.text()
+    assert job.ids() == [*range(20)]
+    assert job.file_rows() == 20
 
 
 @pytest.mark.chaos
