@@ -16,10 +16,11 @@ from airflow_provider_ckpt.jobmaster.errors import JobRunsError
 from airflow_provider_ckpt.jobmaster.takeover import RECENT, refuse_living_driver
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, DeploymentPrepared, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.worker_process import identify, process_started
+from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.processes import process_started
 from airflow_provider_ckpt.storage.root import open_root
 
 JOB = """

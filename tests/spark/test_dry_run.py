@@ -15,10 +15,11 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.worker_process import identify, process_started
+from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.spark.dry_run import CheckedJob, CheckedQuery, check_job
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.processes import process_started
 from tests.spark.harness import World
 
 pytestmark = pytest.mark.slow
