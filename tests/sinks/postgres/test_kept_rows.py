@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError, TableMismatchError
-from airflow_provider_ckpt.sinks.sink import SinkInput
+from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
+from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
 from tests.sinks.databases import COLUMNS, rows_of
 from tests.sinks.postgres.world import World, staged
 
@@ -57,6 +58,27 @@ def test_a_first_release_without_rows_fails_too(world: World) -> None:
     with pytest.raises(ReleaseRefusedError, match="still has rows"):
         sink.release([], 1)
     assert (world.rows(), sink.last_released()) == (OLD, 0)
+
+
+def test_rows_that_a_later_policy_hides_fail_a_first_release_without_rows(world: World) -> None:
+    orders, role = world.table().named("orders"), f"clerk_{world.schema.split()[1]}"
+    put(world, *OLD)
+    world.run(f"CREATE ROLE {role} LOGIN")
+    for place in (f'"{world.schema}"', f'"{world.staging}"'):
+        world.run(f"CREATE SCHEMA IF NOT EXISTS {place}")
+        world.run(f"GRANT ALL ON SCHEMA {place} TO {role}")
+    world.run(f"GRANT ALL ON {orders} TO {role}")
+    url = world.url.replace("airflow:s3cr3tPW", role)
+    given: dict[str, Any] = {"mode": "replace", "url": url, "staging_schema": world.staging}
+    sink = PostgresSink(orders, **given).bind(SinkContext("orders", "lake"))
+    sink.prepare()
+    world.run(f"ALTER TABLE {orders} ENABLE ROW LEVEL SECURITY")
+    with pytest.raises(ReleaseRefusedError, match="query would be affected by row-level security policy"):
+        sink.release([], 1)
+    assert (world.rows(), sink.last_released()) == (OLD, 0)
+    world.run(f"ALTER ROLE {role} BYPASSRLS")
+    assert sink.release([], 1) == {"rows": 0}
+    assert world.rows() == []
 
 
 def test_a_trigger_that_lets_rows_be_deleted_is_no_obstacle(world: World) -> None:
