@@ -18,6 +18,7 @@ from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import parse_line
 from airflow_provider_ckpt.report.status_reporter import OnStatus
+from airflow_provider_ckpt.report.trace_file import short_lines
 from airflow_provider_ckpt.storage.location import Location
 
 _WHAT = "run a job with `ckpt worker` processes: take its checkpoints, release its output, see it to its end"
@@ -50,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
         code = _plan(options, location, show)
         if code or not client.look().deployment:  # refused, or over already
             return code.coarse
-    return run_master(RemoteJob(job, options, location, limits), show).coarse
+    with short_lines(show, location.redact) as on_status:
+        return run_master(RemoteJob(job, options, location, limits), on_status).coarse
 
 
 def _plan(options: RunOptions, location: Location, show: OnStatus) -> ExitCode:

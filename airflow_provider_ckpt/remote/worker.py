@@ -175,15 +175,21 @@ class Worker:
                 gateway.pull_inputs(report.consumers)
             case SubtaskFenced():
                 self._refuse_fenced(f"{report.subtask} was taken over: {report.cause}", report.by)
-            case SubtaskFailed() if report.driver_is_lost:  # the JobMaster need not end for it, as a driver would
+            case SubtaskFailed():
                 log.error("%s failed\n%s", report.subtask, report.stack_trace or report.cause)
-                self._end = self._end or WorkerEnd.SPARK_LOST
-            case SubtaskFailed() if not (self._part.restarts or report.terminal):
-                log.error("%s failed\n%s", report.subtask, report.stack_trace or report.cause)
-                self._end = self._end or WorkerEnd.FAILED
-                self._note(replace(report, worker_is_lost=True), gateway)  # the next attempt is for another worker
+                self._take_failed(replace(report, stack_trace=""), gateway)
             case _:
                 self._note(report, gateway)
+
+    def _take_failed(self, report: SubtaskFailed, gateway: TaskGateway) -> None:
+        """The stack trace stays in the log of this process. The JobMaster's log gets the cause."""
+        if report.driver_is_lost:  # the JobMaster need not end for it, as a driver would
+            self._end = self._end or WorkerEnd.SPARK_LOST
+        elif self._part.restarts or report.terminal:
+            self._note(report, gateway)
+        else:
+            self._end = self._end or WorkerEnd.FAILED
+            self._note(replace(report, worker_is_lost=True), gateway)  # the next attempt is for another worker
 
     def _refuse_fenced(self, cause: str, by: AttemptId | None) -> None:
         """Unless it was the next attempt, begun here."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from airflow_provider_ckpt.report.status_line import TRACES, StatusLine
 from airflow_provider_ckpt.report.status_reporter import OnStatus
 
+_FRAME = '  File "'
+
 
 @dataclass(frozen=True)
 class TraceFile:
@@ -50,7 +52,7 @@ def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
     """Return ``on_status`` with whole tracebacks written to ``file``, which the last line of a failed run names."""
 
     def tell(line: StatusLine) -> None:
-        if line.traceback is not None:
+        if line.traceback is not None and not _is_shown(line):
             file.append(f"{line.message}\n{line.traceback}")
         if line.went_wrong and file.exists:
             line = replace(line, data={**line.data, TRACES: file.path})
@@ -59,10 +61,23 @@ def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
     return tell
 
 
+def _is_shown(line: StatusLine) -> bool:
+    """Return whether all frames of the traceback are the user's, so that a person is shown all of it."""
+    return bool(line.frames) and (line.traceback or "").count(_FRAME) == line.frames.count(_FRAME)
+
+
 @functools.cache
 def trace_file() -> TraceFile:
     """Return the file of this process. Other users may write to the folder, so they must not guess its name."""
     return TraceFile(os.path.join(tempfile.gettempdir(), f"ckpt-{secrets.token_hex(8)}.log"))
+
+
+@contextmanager
+def short_lines(on_status: OnStatus, redact: Callable[[str], str]) -> Iterator[OnStatus]:
+    """Keep stack traces in the file of this process while it runs a job. Yields the ``on_status`` to use."""
+    file = replace(trace_file(), redact=redact)
+    with short_records(file):
+        yield keeping_traces(on_status, file)
 
 
 @contextmanager

@@ -17,7 +17,6 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 
 if __name__ == "__main__" and not __package__:
     # spark-submit runs this file from its folder, whose modules would hide the standard library's ``queue`` etc.
@@ -39,7 +38,7 @@ from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_line import StatusLine, print_line
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
-from airflow_provider_ckpt.report.trace_file import keeping_traces, short_records, trace_file
+from airflow_provider_ckpt.report.trace_file import short_lines
 from airflow_provider_ckpt.spark.errors import SparkGoneError
 from airflow_provider_ckpt.spark.job_run import execute, open_journal, prepare_for_workers
 from airflow_provider_ckpt.spark.own_output import refuse_root_in_output
@@ -80,10 +79,8 @@ def plan(
 def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: Work = run) -> ExitCode:
     """Do ``work`` for the job, by default all of it. ``location``: of the root. Errors are told through ``on_status``
     (kind "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
-    traces = replace(trace_file(), redact=location.redact)
-    on_status = keeping_traces(on_status, traces)
-    with short_records(traces):
-        return _ended(options, location, on_status, work)
+    with short_lines(on_status, location.redact) as shorter:
+        return _ended(options, location, shorter, work)
 
 
 def _ended(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:

@@ -15,6 +15,9 @@ from airflow_provider_ckpt.report.trace_file import TraceFile, keeping_traces, s
 
 TRACE = 'Traceback (most recent call last):\n  File "/job.py", line 9, in price\n    1 / 0\nZeroDivisionError: x\n'
 
+JAVA = "java.io.IOException: no\n\tat org.apache.spark.X.y(X.scala:1)\n"
+OURS = 'Traceback (most recent call last):\n  File "/lib/python3.11/x.py", line 1, in y\n    z()\nKeyError: 1\n\n'
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> TraceFile:
@@ -94,7 +97,17 @@ def test_the_last_line_of_a_failed_run_names_the_file(file: TraceFile) -> None:
     tell = keeping_traces(lines.append, file)
     tell(StatusLine(LineKind.RUNNING, "running"))
     tell(StatusLine(LineKind.FAILED, "no trace so far"))
-    tell(StatusLine(LineKind.SUBTASK_FAILED, "priced/0 failed", {"traceback": TRACE}))
+    tell(StatusLine(LineKind.SUBTASK_FAILED, "priced/0 failed", {"traceback": JAVA}))
     tell(StatusLine(LineKind.FAILED, "job orders RESTARTING"))
     assert [line.traces for line in lines] == [None, None, None, file.path]
-    assert Path(file.path).read_text() == f"priced/0 failed\n{TRACE}"
+    assert Path(file.path).read_text() == f"priced/0 failed\n{JAVA}"
+
+
+def test_a_traceback_that_is_shown_as_a_whole_makes_no_file(file: TraceFile) -> None:
+    lines: list[StatusLine] = []
+    tell = keeping_traces(lines.append, file)
+    tell(StatusLine(LineKind.REFUSED, "loading it failed", {"traceback": TRACE}))
+    assert not file.exists
+    tell(StatusLine(LineKind.REFUSED, "loading it failed", {"traceback": OURS + TRACE}))
+    assert Path(file.path).read_text() == f"loading it failed\n{OURS}{TRACE}"
+    assert [line.traces for line in lines] == [None, file.path]

@@ -36,6 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("archives")
     process = _python(CKPT, "class-archive", folder=folder)
     assert process.returncode == 0, process.stderr[-2000:]
+    assert "\tat " not in process.stderr
     (path,) = folder.glob("*.jsa")
     assert str(path) in process.stdout
     yield path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +97,33 @@ def test_a_session_logs_so(spark: SparkSession) -> None:
     appenders = root.getAppenders()
     assert set(appenders) == {"ckpt-console", "ckpt-traces"}
     assert appenders["ckpt-traces"].getFileName() == trace_file().path
+
+
+STATEFUL = """
+import sys, time
+from airflow_provider_ckpt.spark.main import stop_session
+from airflow_provider_ckpt.spark.session import build_session
+
+settings = {"spark.master": "local[1]", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+spark = build_session("x", {**settings, "spark.sql.streaming.stateStore.maintenanceInterval": "1s"})
+folder = sys.argv[1]
+spark.range(3).write.parquet(f"{folder}/in")
+counts = spark.readStream.name("a").schema("id LONG").parquet(f"{folder}/in").groupBy("id").count()
+stream = counts.writeStream.option("checkpointLocation", f"{folder}/c").outputMode("complete").format("memory")
+stream.queryName("m").trigger(availableNow=True).start().awaitTermination()
+stores = getattr(getattr(spark._jvm.org.apache.spark.sql.execution.streaming.state, "StateStore$"), "MODULE$")
+assert stores.isMaintenanceRunning()
+stop_session()
+until = time.monotonic() + 60
+while stores.isMaintenanceRunning() and time.monotonic() < until:
+    pass
+print("stopped", not stores.isMaintenanceRunning())
+"""
+
+
+def test_the_tidying_of_state_stores_does_not_outlive_spark(tmp_path: Path) -> None:
+    """Its next turn would log a stack trace: SparkEnv not active, cannot do maintenance on StateStores."""
+    command = [sys.executable, "-c", STATEFUL, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "stopped True\n", done.stderr
+    assert "maintenance" not in done.stderr
