@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query.reader import BatchReader, StreamReader
+from airflow_provider_ckpt.spark.query.reader import BatchReader, SplitReader, StreamReader
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.errors import (
     CsvHeaderError,
@@ -85,6 +85,7 @@ def test_a_row_in_the_place_of_a_header_is_not_shown(world: World) -> None:
 READERS: dict[str, Callable[[SparkSession], Any]] = {
     "stream": lambda spark: StreamReader(spark, "rows", None),
     "batch": lambda spark: BatchReader(spark, lambda reads: None),
+    "split": SplitReader,
 }
 FORMS: dict[str, Read] = {
     "option": csv,
@@ -183,6 +184,19 @@ def test_the_file_of_a_split_is_named(world: World) -> None:
     assert run.status == "RESTARTING"
     assert "Unexpected end of input stream, in file:" in str(run.cause)
     assert "/in/1.json.gz" in str(run.cause)
+
+
+def test_the_header_of_a_split_is_compared(world: World) -> None:
+    paths = [str(text(world, "1.csv", "id,k\n1,10\n")), str(text(world, "2.csv", "k,id\n20,2\n"))]
+    job = Job("split")
+    rows = job.source(uid="rows", bounded=True, splits=paths)(lambda reader, split: csv(reader, split))
+    job.sink("out", rows, FileSink(world.path("out")))
+    run = world.run(job)
+    assert run.status == "FAILED"
+    assert "/in/2.csv: its header has the order k, id, and the schema has id, k." in str(run.cause)
+    text(world, "2.csv", "id,k\n2,20\n")
+    assert world.run(job, resume_failed=True).status == "FINISHED"
+    assert released(world) == [(1, 10), (2, 20)]
 
 
 READ = """An error occurred while calling o91.save.

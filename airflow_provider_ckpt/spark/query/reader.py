@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,12 @@ class SourceReads:
         """By an option that means something to it: what is decided for a query is given to each of its sources."""
         limits = KAFKA_LIMITS if self.is_kafka else FILE_LIMITS
         return any(key.lower() in limits for key in self.options)
+
+
+def ignores_header(form: str, options: Mapping[str, str]) -> bool:
+    """Return whether Spark would read CSV columns by position, and the user has not chosen that."""
+    given = {key.lower(): value.lower() for key, value in options.items()}
+    return form.lower() == "csv" and given.get("header") == "true" and "enforceschema" not in given
 
 
 def _absolute(spark: SparkSession, path: str) -> str:
@@ -118,19 +124,13 @@ class _Recording:
         elif self._path is not None:
             super().option("path", self._path)  # type: ignore[misc]  # both: Spark refuses it, and says why
         self._record(path)
-        if self._reads_header_unchecked():
+        if ignores_header(self.reads.format, self.reads.options):
             super().option("enforceSchema", False)  # type: ignore[misc]
         for key, value in self._held().items():
             super().option(key, value)  # type: ignore[misc]
         frame = self._load(path)
         self.reads.schema = frame.schema
         return frame
-
-    def _reads_header_unchecked(self) -> bool:
-        """Return whether Spark would read CSV columns by position, whatever their names in the header."""
-        options = {key.lower(): value.lower() for key, value in self.reads.options.items()}
-        is_csv = self.reads.format.lower() == "csv"
-        return is_csv and options.get("header") == "true" and "enforceschema" not in options
 
     def _held(self) -> dict[str, str]:
         """The options that were held back until the format is known."""
@@ -285,3 +285,39 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
                 break
             plain.append(part)
         return "/".join(plain) or posixpath.sep
+
+
+class SplitReader(DataFrameReader):
+    """The reader of a source with splits: Spark's own, except that the header of a CSV file is compared."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        DataFrameReader.__init__(self, spark)
+        self._format, self._given = "", dict[str, str]()
+
+    def format(self, source: str) -> SplitReader:
+        self._format = source
+        super().format(source)
+        return self
+
+    def option(self, key: str, value: Any) -> SplitReader:
+        self._given[key] = str(value)
+        super().option(key, value)
+        return self
+
+    def options(self, **options: Any) -> SplitReader:
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
+        self._compare_header(format or self._format, options)
+        return super().load(path, format, schema, **options)
+
+    def csv(self, path: Any, *positional: Any, **options: Any) -> DataFrame:
+        self._compare_header("csv", options)
+        return super().csv(path, *positional, **options)
+
+    def _compare_header(self, form: str, options: Mapping[str, Any]) -> None:
+        named = {key: str(value) for key, value in options.items() if value is not None}
+        if ignores_header(form, {**self._given, **named}):
+            super().option("enforceSchema", False)

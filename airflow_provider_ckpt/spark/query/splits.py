@@ -27,6 +27,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     NotADataFrameError,
     SplitSchemaError,
 )
+from airflow_provider_ckpt.spark.query.reader import SplitReader
 from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.storage.layout import job_path
 from airflow_provider_ckpt.storage.storage import Storage
@@ -152,7 +153,7 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
     assert operator.splits is not None, operator
     values = copy.deepcopy([one.value for one in splits])  # what the function takes out of it is there the next time
     try:
-        frame = operator(spark.read, values if operator.splits.batched else values[0])
+        frame = operator(SplitReader(spark), values if operator.splits.batched else values[0])
     except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise

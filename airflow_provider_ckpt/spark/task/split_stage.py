@@ -17,6 +17,7 @@ from airflow_provider_ckpt.spark.query.splits import as_one, as_planned, split_f
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.errors import SplitFailedError
+from airflow_provider_ckpt.spark.task.hopeless import hopeless
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
@@ -52,7 +53,8 @@ class SplitStage:
         self._cancel(self._running)
 
     def alone(self, split: Split, batch: int) -> Prepared:
-        """Raises SplitFailedError for whatever the user's function, or Spark, fails with."""
+        """Stage the split. Raises SplitFailedError for a failure of the user's function or of Spark, and what
+        :func:`hopeless` returns for one that every try would end in."""
         self._running = self._begin(self._group, split.id)
         return self._staged(lambda: self._stage(split, batch))
 
@@ -108,6 +110,9 @@ class SplitStage:
             raise
         except Exception as error:
             raised = error
+        failed = hopeless(self._operator.uid, raised)
+        if failed is not None:
+            raise failed from raised
         cause = find_cause(raised).in_file
         if type(raised).__name__ not in cause and not cause.startswith("["):
             cause = f"{type(raised).__name__}: {cause}"

@@ -824,9 +824,9 @@ _FORGOTTEN = (
     Mutant(
         "csv-header-not-compared",
         "R11",
-        "_Recording._reads_header_unchecked",
-        '    return is_csv and options.get("header") == "true" and "enforceschema" not in options',
-        "    return False",
+        "ignores_header",
+        '    return form.lower() == "csv" and given.get("header") == "true" and "enforceschema" not in given\n',
+        "    return False\n",
         (
             "tests/spark/test_unreadable_files.py::"
             "test_a_csv_file_with_another_order_of_columns_is_named_and_read_when_it_is_mended",
