@@ -26,7 +26,7 @@ class SqlSink(DatabaseSink):
     ``create``: a table that is not there is made, of the rows' schema.
 
     ``mode``: what a release does. ``append`` inserts; ``upsert`` replaces the row of the same ``key``, or inserts it:
-    the table needs a unique index on exactly these columns, and no other one; ``replace`` empties the table with the
+    the table needs a unique index on exactly these columns; ``replace`` empties the table with the
     job's first release, whoever wrote what is there, and inserts from then on.
 
     ``staging_schema``: the database of the ledger and of what is staged, which has to be there; by default that of the
