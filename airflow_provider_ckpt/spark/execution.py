@@ -234,7 +234,7 @@ class Execution:
         for other in prepared.logic.changed:
             self._status.say(LineKind.WARNING, str(other), journal.state)
         given = not_as_given(before, journal.state.settings)
-        parts = keeps_state_partitions(plan, prepared.spark, options.conf)
+        parts = keeps_state_partitions(plan, prepared.spark, options.conf, journal.state.settings)
         self._warn(
             [*finished_without_a_file(journal.state), *gets_no_rows(idle), *given, *parts, *edited], journal.state
         )

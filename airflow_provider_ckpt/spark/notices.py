@@ -41,11 +41,19 @@ def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenEnd]) -> Iterator[str
         yield f"bounded source {uid} ends at once: there is {nothing}"
 
 
-def keeps_state_partitions(plan: JobPlan, spark: SparkSession, conf: Mapping[str, object]) -> Iterator[str]:
-    """Warn of a number of shuffle partitions that was set for this run and that existing state does not take."""
+def keeps_state_partitions(
+    plan: JobPlan, spark: SparkSession, conf: Mapping[str, object], settings: Settings
+) -> Iterator[str]:
+    """Warn of a number of shuffle partitions that was set for this run and that existing state does not take.
+
+    ``settings``: what was changed while the job ran. Repartitioned state is left out, because a request has changed its
+    number.
+    """
     given = conf.get(_SHUFFLE_PARTITIONS, spark.sparkContext.getConf().get(_SHUFFLE_PARTITIONS))
     for uid, number in plan.state_partitions().items():
-        if given is not None and str(given) != str(number):
+        changed = settings.get(uid)
+        is_changed = changed is not None and changed.state_partitions is not None
+        if given is not None and str(given) != str(number) and not is_changed:
             yield (
                 f"the state of {uid} has {number} partitions, and keeps them: {_SHUFFLE_PARTITIONS}={given} is for new "
                 f"state only. `ckpt reconfigure JOB {uid}.state_partitions={given}` repartitions the state while the "

@@ -76,8 +76,21 @@ def checked_sinks(
     sinks = bind_sinks(job, options.job_id, location)
     if decision.is_new:
         _refuse_taken(sinks, options.job_id, storage.uri)
-    refuse_lost_output(decision.state, sinks)
+    changed = _with_another_target(job, decision.state)  # the comparison with the last run names the difference
+    refuse_lost_output(decision.state, {uid: sink for uid, sink in sinks.items() if uid not in changed})
     return sinks
+
+
+def _with_another_target(job: Job, state: JobState) -> set[str]:
+    """Return the sinks that release to another place, or in another form, than in the last run."""
+    known = {} if state.definition is None else state.definition.sinks
+    changed = set()
+    for operator in job.sinks:
+        before, now = known.get(operator.uid), operator.sink.definition()
+        fixed = (now.keys() | (before.target.keys() if before else set())) - set(operator.sink.changeable)
+        if before is not None and any(before.target.get(key) != now.get(key) for key in fixed):
+            changed.add(operator.uid)
+    return changed
 
 
 def prepare(

@@ -145,7 +145,7 @@ def test_checkpoints_json_is_a_list(running: Journal, empty_root: str, capsys: p
         ("late_rows", {}),
     ]
     nothing = dict.fromkeys(("completed_at", "released_at", "duration_ms"))
-    of_all: dict[str, Any] = {"kind": "checkpoint", "finished": [], "sinks": {}, **nothing}
+    of_all: dict[str, Any] = {"kind": "checkpoint", "finished": [], "sinks": {}, "late_rows": {}, **nothing}
     assert rows[1] == {
         **of_all,
         "checkpoint": 2,

@@ -73,3 +73,11 @@ def test_it_is_told_in_words() -> None:
     assert str(COUNTS) == "Aggregate by day, tag (count(1), sum(n)) of a and b"
     assert str(JOIN) == "Join by id = id, k = k of a with b"
     assert str(KeptState("GlobalLimit", (), (("a", "b"),))) == "GlobalLimit of a and b"
+
+
+def test_another_bound_is_told() -> None:
+    hour, day = (replace(COUNTS, bounds=(f"window of 1 {unit}",)) for unit in ("hour", "day"))
+    assert mistaken([hour], [day]) == (hour, day)
+    assert not hour.fits(day)
+    assert mistaken([hour], [hour]) is None
+    assert "window of 1 hour" in str(hour)

@@ -47,13 +47,14 @@ class RunnerParts:
     """The objects that a runner of "v" needs.
 
     ``claimed``: a later driver owns the job. ``staged``: the staged batches. ``while_staging``: called during each
-    stage.
+    stage. ``held``: of each query built, whether history holds event time.
     """
 
     storage: Storage
     claimed: bool = False
     staged: list[int] = field(default_factory=list)
     posted: list[Any] = field(default_factory=list)
+    held: list[bool] = field(default_factory=list)
     while_staging: Callable[[], None] = lambda: None
     thread: Executor = field(default_factory=lambda: AtOnce())
 
@@ -124,7 +125,11 @@ class RunnerParts:
         return runner
 
     def runner(self, build: Callable[[], object]) -> StreamingRunner:
-        builder: Any = SimpleNamespace(build=lambda dropped: build())
+        def built(dropped: object, *, hold: bool = True) -> object:
+            self.held.append(hold)
+            return build()
+
+        builder: Any = SimpleNamespace(build=built)
         trials = Trials(self.context, V, self.folder, f"{self.folder.path}/trial", reads_whole=False)
         return StreamingRunner(self.context, self.publisher(), lambda settings: builder, trials)
 

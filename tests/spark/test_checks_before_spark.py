@@ -116,9 +116,8 @@ def test_a_sink_with_the_releases_of_another_root_is_refused(tmp_path: Path) -> 
 def test_a_database_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     code, line = run(tmp_path, 'SqlSink("orders", url=f"sqlite:///{folder}/missing/x.db")')
     assert code is ExitCode.FAILED
-    assert line.message == (
-        "sink 'out' of job 'orders' could not read its ledger: OperationalError: unable to open database file"
-    )
+    missing = tmp_path / "missing" / "x.db"
+    assert line.message.startswith(f"sink 'out' of job 'orders' could not read its ledger: there is no file {missing}")
 
 
 def test_a_database_that_can_be_opened_starts_spark(tmp_path: Path) -> None:

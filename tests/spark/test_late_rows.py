@@ -160,7 +160,8 @@ def put_late(world: World) -> None:
 
 def test_late_rows_of_a_live_source_are_counted(world: World) -> None:
     put_late(world)
-    run = world.run(counting(world), world.ask("drain", lambda: world.read_up_to("counts", "live") == 3))
+    job = counting(world, allow_empty=True)
+    run = world.run(job, world.ask("drain", lambda: world.read_up_to("counts", "live") == 3))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert 0 not in counted(world)
     assert 1 <= world.late_rows() <= 10
@@ -169,7 +170,7 @@ def test_late_rows_of_a_live_source_are_counted(world: World) -> None:
 
 def test_a_source_that_says_fail_fails_the_job_before_the_batch_is_released(world: World) -> None:
     put_late(world)
-    run = world.run(counting(world, live={"late_rows": "fail"}))
+    run = world.run(counting(world, allow_empty=True, live={"late_rows": "fail"}))
     assert run.status == "FAILED"
     assert run.cause is not None
     assert "late_rows='fail'" in run.cause

@@ -169,11 +169,12 @@ def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession,
     at = F.timestamp_seconds("id")
     timed = [one.withColumn("ts", at).withWatermark("ts", "1 second") for one in (a, b)]
     pairs = timed[0].alias("l").join(timed[1].alias("r"), F.expr("l.id = r.id AND l.k = r.k AND l.ts >= r.ts"))
-    assert kept_state(pairs) == [KeptState("Join", ("id = id", "k = k"), (("a",), ("b",)))]
+    assert kept_state(pairs) == [KeptState("Join", ("id = id", "k = k"), (("a",), ("b",)), bounds=("(ts >= ts)",))]
     counted = a.unionByName(b).groupBy(F.upper("k").alias("key")).count()
-    assert kept_state(counted) == [KeptState("Aggregate", ("upper(CAST(k AS STRING))",), (("a", "b"),), ("count(1)",))]
+    upper, key = "upper(CAST(k AS STRING))", ("key upper(CAST(_ AS STRING))",)
+    assert kept_state(counted) == [KeptState("Aggregate", (upper,), (("a", "b"),), ("count(1)",), key)]
     assert kept_state(timed[0].dropDuplicatesWithinWatermark(["k", "id"])) == [
-        KeptState("DeduplicateWithinWatermark", ("k", "id"), (("a",),))
+        KeptState("DeduplicateWithinWatermark", ("k", "id"), (("a",),), bounds=("duplicates within 1 second",))
     ]
     assert kept_state(a.limit(3))[0].by == ()
     made = F.udf(lambda k: k, "long")  # Spark has turned the result of Python into a column by then

@@ -80,7 +80,7 @@ def with_more(world: World, name: str) -> str:
 
         job.sink("further_out", further, FileSink("{world.path("further_out")}"))
 
-        @job.source(bounded=True)
+        @job.source(bounded=True, allow_empty=True)
         def past(read):
             return read.schema("{IDS}").parquet("{world.path("past")}")
 

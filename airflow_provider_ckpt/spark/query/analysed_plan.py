@@ -66,14 +66,15 @@ def children_of(node: Any) -> list[Any]:
     return [children.apply(index) for index in range(children.size())]
 
 
-def _walk(node: Any) -> Iterator[Any]:
+def nodes_from(node: Any) -> Iterator[Any]:
+    """Yield a node of a plan and all nodes below it."""
     yield node
     for child in children_of(node):
-        yield from _walk(child)
+        yield from nodes_from(child)
 
 
 def has_watermark(frame: DataFrame) -> bool:
-    return any(map(_is_watermark, _walk(analysed(frame))))
+    return any(map(_is_watermark, nodes_from(analysed(frame))))
 
 
 def _is_watermark(node: Any) -> bool:
@@ -83,7 +84,7 @@ def _is_watermark(node: Any) -> bool:
 
 def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
     """(column, delay) of each watermark of the plan, the delay in Spark's words."""
-    nodes = filter(_is_watermark, _walk(analysed(frame)))
+    nodes = filter(_is_watermark, nodes_from(analysed(frame)))
     return [(str(node.eventTime().name()), str(node.delay().toString())) for node in nodes]
 
 
@@ -124,18 +125,18 @@ def joins_streams(frame: DataFrame) -> bool:
     """Two streams, or one with itself."""
     return any(
         node.nodeName() == "Join" and all(child.isStreaming() for child in children_of(node))
-        for node in _walk(analysed(frame))
+        for node in nodes_from(analysed(frame))
     )
 
 
 def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
     """Whether some watermark of the plan sees a source with these column ids."""
-    return any(_is_watermark(node) and _ids(node) & ids for node in _walk(analysed(frame)))
+    return any(_is_watermark(node) and _ids(node) & ids for node in nodes_from(analysed(frame)))
 
 
 def streaming_leaves(frame: DataFrame) -> int:
     """How many streaming sources the frame reads."""
-    return sum(1 for node in _walk(analysed(frame)) if not children_of(node) and node.isStreaming())
+    return sum(1 for node in nodes_from(analysed(frame)) if not children_of(node) and node.isStreaming())
 
 
 def streams(frame: DataFrame) -> Counter[str]:
@@ -147,7 +148,7 @@ def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[
     """``named``: what SQL's WITH has named (:func:`with_definitions`); a use of it is a leaf of the plan. Without, only
     what is named is counted, once: a query may use it more often."""
     found: Counter[str] = Counter()
-    for one in _walk(node):
+    for one in nodes_from(node):
         if one.nodeName().startswith("StreamingRelation"):
             found[_NAME.sub(r"\1", str(one.sourceIdentifyingName().toString()))] += 1
         elif named is not None and one.nodeName() == "CTERelationRef":
@@ -157,13 +158,13 @@ def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[
 
 def with_definitions(plan: Any) -> dict[int, Any]:
     """What SQL's WITH has named, by the id that its uses have."""
-    return {int(node.id()): node for node in _walk(plan) if node.nodeName() == "CTERelationDef"}
+    return {int(node.id()): node for node in nodes_from(plan) if node.nodeName() == "CTERelationDef"}
 
 
 def columns_of_streams(plan: Any) -> dict[int, str]:
     """By the id of a column, the stream that gives it."""
     found: dict[int, str] = {}
-    for leaf in _walk(plan):
+    for leaf in nodes_from(plan):
         if leaf.nodeName().startswith("StreamingRelation"):
             (name,) = streams_below(leaf)
             output = leaf.output()
@@ -175,7 +176,7 @@ def made_columns(plan: Any) -> dict[int, Any]:
     """By the id of a column that Spark has made up, what it is: Spark pulls keys that are no columns, what is worked
     out twice, fields of structures and calls of Python out of an expression, and numbers them as they come."""
     found: dict[int, Any] = {}
-    for node in _walk(plan):
+    for node in nodes_from(plan):
         if node.nodeName() == "Project":
             made = [
                 one for one in each(node.projectList()) if one.nodeName() == "Alias" and _MADE.fullmatch(one.name())
@@ -191,6 +192,15 @@ def asks_the_time(plan: Any, spark: SparkSession) -> bool:
     """``now()`` and the like: constants of the plan as Spark runs it, and other ones in the next plan."""
     jvm: Any = spark._jvm
     return bool(plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()))
+
+
+def conjuncts(condition: Any) -> Iterator[Any]:
+    """Yield the parts of a condition that AND connects."""
+    if condition.nodeName() != "And":
+        yield condition
+        return
+    for side in (condition.left(), condition.right()):
+        yield from conjuncts(side)
 
 
 def each(sequence: Any) -> Iterator[Any]:
@@ -211,7 +221,7 @@ def watermark_over_union(frame: DataFrame) -> bool:
                 return True
         return False
 
-    return any(_is_watermark(node) and reaches_union(node) for node in _walk(analysed(frame)))
+    return any(_is_watermark(node) and reaches_union(node) for node in nodes_from(analysed(frame)))
 
 
 def leaf_ids(frame: DataFrame) -> frozenset[int]:
@@ -221,7 +231,7 @@ def leaf_ids(frame: DataFrame) -> frozenset[int]:
 
 def _ids(node: Any) -> set[int]:
     found: set[int] = set()
-    for leaf in _walk(node):
+    for leaf in nodes_from(node):
         if not children_of(leaf):
             output = leaf.output()
             found |= {int(output.apply(index).exprId().id()) for index in range(output.size())}
@@ -230,7 +240,7 @@ def _ids(node: Any) -> set[int]:
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
     """Whether some watermark of the plan sees nothing but the sources with these column ids, beside others."""
-    nodes = [*filter(_is_watermark, _walk(analysed(frame)))]
+    nodes = [*filter(_is_watermark, nodes_from(analysed(frame)))]
     return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)
 
 

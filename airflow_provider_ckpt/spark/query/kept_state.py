@@ -24,6 +24,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     asks_the_time,
     children_of,
     columns_of_streams,
+    conjuncts,
     each,
     made_columns,
     optimised,
@@ -91,9 +92,9 @@ def _by(kind: str, node: Any, columns: Columns) -> list[str]:
         return _told_apart(each(node.groupingExpressions()), columns)
     if kind == "Join":
         condition = node.condition()
-        conjuncts = _conjuncts(condition.get()) if condition.isDefined() else ()
+        parts = conjuncts(condition.get()) if condition.isDefined() else ()
         left, right = children_of(node)
-        equal = [_equality(one, left, right, columns) for one in conjuncts if one.nodeName() in _EQUALITIES]
+        equal = [_equality(one, left, right, columns) for one in parts if one.nodeName() in _EQUALITIES]
         return [one for one in equal if one is not None]
     if kind == "Distinct":
         return _told_apart(each(node.output()), columns)
@@ -176,11 +177,3 @@ def _equality(node: Any, left: Any, right: Any, columns: Columns) -> str | None:
 def _is_of(expression: Any, side: Any) -> bool:
     columns = expression.references()
     return not columns.isEmpty() and bool(columns.subsetOf(side.outputSet()))
-
-
-def _conjuncts(condition: Any) -> Iterator[Any]:
-    if condition.nodeName() != "And":
-        yield condition
-        return
-    for side in (condition.left(), condition.right()):
-        yield from _conjuncts(side)

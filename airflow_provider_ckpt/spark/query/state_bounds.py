@@ -13,7 +13,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from airflow_provider_ckpt.spark.query.analysed_plan import children_of, each
+from airflow_provider_ckpt.spark.query.analysed_plan import children_of, conjuncts, each, nodes_from
 
 _DELAY, _WINDOW, _SESSION = "spark.watermarkDelayMs", "spark.timeWindow", "spark.sessionWindow"
 """Spark's marks of columns."""
@@ -72,7 +72,7 @@ def _definition(node: Any, column: Any) -> Any:
     """Return the expression below ``node`` that makes the column; None: there is none. A sliding window is made of
     several, of which the first one tells all."""
     number = int(column.exprId().id())
-    for one in _nodes(node):
+    for one in nodes_from(node):
         if one.nodeName() == "Project":
             for made in each(one.projectList()):
                 if made.nodeName() == "Alias" and int(made.exprId().id()) == number:
@@ -82,12 +82,6 @@ def _definition(node: Any, column: Any) -> Any:
                 if int(output.exprId().id()) == number:
                     return one.projections().apply(0).apply(place)
     return None
-
-
-def _nodes(node: Any) -> Iterator[Any]:
-    yield node
-    for child in children_of(node):
-        yield from _nodes(child)
 
 
 def _window(sql: str) -> str:
@@ -114,18 +108,10 @@ def _delays(node: Any) -> Iterator[int]:
 def _time_bounds(node: Any, texts: Texts) -> Iterator[str]:
     """Yield the conditions of a join, other than its keys, that compare event time."""
     condition = node.condition()
-    for one in _conjuncts(condition.get()) if condition.isDefined() else ():
+    for one in conjuncts(condition.get()) if condition.isDefined() else ():
         compares_time = any(_has(column, _DELAY) for column in each(one.references().toSeq()))
         if compares_time and one.nodeName() not in ("EqualTo", "EqualNullSafe"):
             yield texts.named(one)
-
-
-def _conjuncts(condition: Any) -> Iterator[Any]:
-    if condition.nodeName() != "And":
-        yield condition
-        return
-    for side in (condition.left(), condition.right()):
-        yield from _conjuncts(side)
 
 
 def _of_function(node: Any) -> Iterator[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.query.analysed_plan import children_of
+from airflow_provider_ckpt.spark.query.analysed_plan import nodes_from
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 
 _METRIC = "numRowsDroppedByWatermark"
@@ -19,13 +18,7 @@ def late_rows_of_batch(spark: SparkSession, vertex: str) -> int:
     An aggregation drops rows after each task has aggregated its own, so there may be more input rows.
     """
     plan = execution_of_batch(spark, vertex).executedPlan()
-    return sum(_metric(node) for node in _nodes(plan))
-
-
-def _nodes(node: Any) -> Iterator[Any]:
-    yield node
-    for child in children_of(node):
-        yield from _nodes(child)
+    return sum(_metric(node) for node in nodes_from(plan))
 
 
 def _metric(node: Any) -> int:

@@ -56,7 +56,9 @@ class Publisher:
         prepared: PreparedStore,
         plan: VertexPlan,
         stateful: bool,
+        refuses_late_rows: str | None = None,
     ) -> None:
+        """``refuses_late_rows``: a source whose rows must not be dropped as late (``late_rows="fail"``)."""
         self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
         self.folder = folder
         self.publication = GatedPublication(
@@ -69,9 +71,7 @@ class Publisher:
         )
         self._context, self._outputs, self._prepared = context, outputs, prepared
         self._stateful = stateful
-        operators = context.run.operators
-        reaching = sorted(context.run.graph.upstream_sources(vertex.uid))
-        self._refusing_late_rows = [uid for uid in reaching if operators[uid].late_rows == "fail"]
+        self._refuses_late_rows = refuses_late_rows
         self._pending: Prepared | None = None
         self._taken: dict[int, tuple[int, int]] = {}
 
@@ -144,8 +144,8 @@ class Publisher:
     def _late_rows(self) -> int:
         """Raises LateRowsError."""
         late = late_rows_of_batch(self._context.run.spark, self.vertex.uid)
-        if late and self._refusing_late_rows:
-            raise LateRowsError(vertex=self.vertex.uid, rows=late, source=self._refusing_late_rows[0])
+        if late and self._refuses_late_rows is not None:
+            raise LateRowsError(vertex=self.vertex.uid, rows=late, source=self._refuses_late_rows)
         return late
 
     def _follows(self, batch_id: int) -> int:

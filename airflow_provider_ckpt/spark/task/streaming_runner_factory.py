@@ -120,6 +120,7 @@ class StreamingRunnerFactory:
             prepared=prepared,
             plan=plan,
             stateful=vertex.uid in self._stateful,
+            refuses_late_rows=self._refusing_late_rows(vertex),
         )
         gone_on = published_last(log.records())
         publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))
@@ -136,6 +137,12 @@ class StreamingRunnerFactory:
         return StreamingRunner(
             context, publisher, functools.partial(self.builder, vertex, edges), trials, forget_earlier, widen
         )
+
+    def _refusing_late_rows(self, vertex: JobVertex) -> str | None:
+        """Return a source with ``late_rows="fail"`` whose rows reach the vertex."""
+        operators = self._context.operators
+        reaching = sorted(self._context.graph.upstream_sources(vertex.uid))
+        return next((uid for uid in reaching if operators[uid].late_rows == "fail"), None)
 
     def _widen(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
         """Have ``inputs`` show the channels, too, that the plan has and they have not. See :meth:`Inputs.read_also`."""

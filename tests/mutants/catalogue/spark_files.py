@@ -19,6 +19,46 @@ _BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_chec
 
 _STAYS = ("tests/spark/test_lost_spark_folder.py",)
 
+_LATE = "tests/spark/test_late_rows.py"
+_EVENT_TIME = (
+    Mutant(
+        "history-lets-event-time-advance",
+        "R13",
+        "QueryBuilder._to_hold",
+        "uid for uid in self._unordered - without",
+        "uid for uid in frozenset[str]()",
+        (f"{_LATE}::test_r13_no_row_of_history_is_late_in_whatever_order_it_is_read",),
+        "rows of history are late if its files are not in the order of event time",
+    ),
+    Mutant(
+        "event-time-held-in-the-final-batch",
+        "R12",
+        "QueryBoundary._run_planned",
+        "not self._folder.is_final()",
+        "True",
+        ("tests/spark/test_fences.py::test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more",),
+        "Spark refuses the final batch, so the last windows are never released",
+    ),
+    Mutant(
+        "late-rows-of-earlier-batches-forgotten",
+        "R1",
+        "GatedPublication.publish_batch",
+        "late_rows=self._late_rows() + late_rows",
+        "late_rows=late_rows",
+        (f"{_LATE}::test_late_rows_of_a_live_source_are_counted",),
+        "the count of late rows is that of the last micro-batch",
+    ),
+    Mutant(
+        "another-window-taken-for-the-same",
+        "R2",
+        "KeptState.is_mistaken",
+        "if self.bounds != other.bounds:",
+        "if False:",
+        ("tests/model/test_kept_state.py::test_another_bound_is_told",),
+        "a window of three hours continues with the state of one hour",
+    ),
+)
+
 _FOLDERS = (
     Mutant(
         "feed-shared-by-attempts",
@@ -1018,4 +1058,4 @@ _FORGOTTEN = (
     ),
 )
 
-SPARK_FILES = (*_FOLDERS, *_FEEDS, *_PREPARED, *_FORGOTTEN)
+SPARK_FILES = (*_EVENT_TIME, *_FOLDERS, *_FEEDS, *_PREPARED, *_FORGOTTEN)
