@@ -10,7 +10,7 @@ ALONE := $(PYTEST) -n 1
 SEEDS ?= 5000
 ROUNDS ?= 20
 # processes that run tests. `make test` waits a lot, and each process needs 0.7 GB; with Spark it is 3 GB.
-TEST_JOBS ?= $(if $(filter test test-times,$(MAKECMDGOALS)),3,2)
+TEST_JOBS ?= $(if $(filter test test-times,$(MAKECMDGOALS)),4,2)
 SEED ?= 1
 # ORDER=7 runs tests in an order drawn from 7. MINUTES=5 starts tests for five minutes and lists which ran.
 export CKPT_ORDER := $(or $(ORDER),$(CKPT_ORDER))

@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.selection import by_function, order_key
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
 import pytest

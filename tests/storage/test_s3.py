@@ -35,6 +35,8 @@ from airflow_provider_ckpt.testing.storage_conformance import Fault, StorageConf
 from tests.support.refusing_proxy import RefusingProxy, refusing_proxy
 from tests.support.s3_server import s3_server
 
+pytestmark = pytest.mark.slow
+
 SECRET = "a-secret-nobody-may-see"
 
 
