@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +78,13 @@ def make(folder: Path, rows: int, windows: int) -> None:
 def one(folder: str, in_order: bool) -> dict[str, Any]:
     """Run the job in this process and return what was measured."""
     from pyarrow import parquet
-    from pyspark.sql.streaming.listener import StreamingQueryListener
 
     from airflow_provider_ckpt.job.options import RunOptions
     from airflow_provider_ckpt.sinks.manifests import released_files
     from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.spark.session import build_session
     from airflow_provider_ckpt.storage.location import Location
+    from bench.measure import ProgressListener
 
     work = data.scratch() / "event-time"
     shutil.rmtree(work, ignore_errors=True)
@@ -92,22 +92,12 @@ def one(folder: str, in_order: bool) -> dict[str, Any]:
     (work / "job.py").write_text(JOB.format(in_order=in_order, folder=folder, out=work / "out"))
     states: list[tuple[int, int]] = []
 
-    class States(StreamingQueryListener):
-        def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
-            pass
-
-        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-            pass
-
-        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-            pass
-
-        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-            for operator in event.progress.stateOperators:
-                states.append((operator.numRowsTotal, operator.memoryUsedBytes))
+    def collect(progress: Mapping[str, Any]) -> None:
+        for operator in progress["stateOperators"]:
+            states.append((operator["numRowsTotal"], operator["memoryUsedBytes"]))
 
     spark = build_session("windows", CONF)
-    spark.streams.addListener(States())
+    spark.streams.addListener(ProgressListener(collect))
     lines: list[tuple[float, Any]] = []
     hear: Callable[[Any], None] = lambda line: lines.append((time.time(), line))  # noqa: E731
     options = RunOptions(

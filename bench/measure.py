@@ -29,22 +29,21 @@ class MicroBatch:
     durations: dict[str, int]
 
 
-class Progress(StreamingQueryListener):
-    """Collects the micro-batches that read something; tells ``on_batch`` about each.
+class ProgressListener(StreamingQueryListener):
+    """Listener that passes each progress event to ``on_progress`` as parsed JSON.
 
     It takes the event as one text from the JVM: what PySpark makes of it costs as much as some batches do.
     """
 
-    def __init__(self, on_batch: Callable[[MicroBatch], None] = lambda batch: None) -> None:
-        self.batches: list[MicroBatch] = []
-        self._on_batch = on_batch
+    def __init__(self, on_progress: Callable[[Mapping[str, Any]], None]) -> None:
+        self._on_progress = on_progress
         self._wrapped: Any = None
 
     @property
     def _jlistener(self) -> Any:
         if self._wrapped is None:
             jvm: Any = SparkContext._jvm
-            self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_JavaEvents(self.on_progress))
+            self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_JavaEvents(self._on_progress))
         return self._wrapped
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
@@ -57,9 +56,18 @@ class Progress(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        self.on_progress(json.loads(event.progress.json))
+        self._on_progress(json.loads(event.progress.json))
 
-    def on_progress(self, progress: Mapping[str, Any]) -> None:
+
+class Progress(ProgressListener):
+    """Collects the micro-batches that read something; tells ``on_batch`` about each."""
+
+    def __init__(self, on_batch: Callable[[MicroBatch], None] = lambda batch: None) -> None:
+        super().__init__(self._collect)
+        self.batches: list[MicroBatch] = []
+        self._on_batch = on_batch
+
+    def _collect(self, progress: Mapping[str, Any]) -> None:
         rows = {source["description"]: source["numInputRows"] for source in progress["sources"]}
         if not any(rows.values()):
             return

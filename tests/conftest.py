@@ -11,11 +11,13 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+from airflow_provider_ckpt.report.trace_file import trace_file
 from tests.support import hangs, scheduling, selection, timings
 
 _FOREIGN = ("AIRFLOW", "SPARK", "PYSPARK", "HADOOP", "AWS_")
@@ -65,6 +67,21 @@ hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", deadline=None)
 _PROFILE = "quick" if os.environ.get("CKPT_SLOW", "none") == "none" else "fixed"
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _PROFILE))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the stack traces of runs (``ckpt-*.log``) among pytest's own folders, which it deletes if all tests pass.
+
+    Processes that tests start get the folder as TMPDIR. This process still makes short paths that all users can reach.
+    """
+    folder, usual = str(tmp_path_factory.mktemp("tmp")), tempfile.gettempdir()
+    tempfile.tempdir = folder
+    trace_file()  # the file of this process keeps its first name
+    tempfile.tempdir = usual
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        yield
 
 
 _STARTING = {"spark", "server", "broker"}

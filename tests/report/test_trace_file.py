@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -66,6 +68,13 @@ def test_a_file_that_cannot_be_written_shortens_nothing(tmp_path: Path) -> None:
 
 def test_the_file_of_a_process_has_one_name() -> None:
     assert trace_file() is trace_file()
+
+
+def test_the_files_of_tests_are_among_those_that_pytest_deletes(tmp_path_factory: pytest.TempPathFactory) -> None:
+    program = "from airflow_provider_ckpt.report.trace_file import trace_file; print(trace_file().path)"
+    of_a_process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    for path in (trace_file().path, of_a_process):
+        assert Path(path).is_relative_to(tmp_path_factory.getbasetemp())
 
 
 def test_a_warning_with_a_stack_trace_is_logged_in_one_line(

@@ -82,10 +82,12 @@ class MariaDB:
 
     def _start(self) -> None:
         owner = give_to_unprivileged(self._folder)
-        install, options = program("mariadb-install-db"), ["--auth-root-authentication-method=normal", "--skip-test-db"]
+        install = program("mariadb-install-db")
+        folders = [f"--datadir={self._data}", f"--tmpdir={self._folder}"]
+        options = ["--auth-root-authentication-method=normal", "--skip-test-db"]
         assert install is not None, NOT_INSTALLED
         made = subprocess.run(
-            [*unprivileged_command(), install, "--no-defaults", f"--datadir={self._data}", *options],
+            [*unprivileged_command(), install, "--no-defaults", *folders, *options],
             cwd=self._folder,
             capture_output=True,
             text=True,
