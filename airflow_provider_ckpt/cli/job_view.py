@@ -55,6 +55,15 @@ def job_view(
         "checkpoints": [one.to_json() for one in state.checkpoint_views()],
         "finished_operators": state.finished_operators(),
         "late_rows": state.late_rows(),
+        "changed_files": {
+            "counts": dict(sorted(state.changed_counts.items())),
+            "last": [
+                {"operator": event.uid, "path": one.path, "bytes_read": one.read, "bytes_now": one.size, "at": event.at}
+                for event in state.changed_files
+                for one in event.files
+            ],
+        },
+        "forgotten_files": list(state.forgotten_files),
         "splits": [
             {"source": one.source, "total": one.total, "done": one.done, "assigned": one.assigned, "left": one.left}
             for one in state.split_progress()

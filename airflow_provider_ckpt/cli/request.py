@@ -17,7 +17,7 @@ from airflow_provider_ckpt.report.exit_code import ExitCode
 _HELP = {
     "stop": "take a savepoint, release it and exit; sources are not finished, the next run goes on; "
     "without a savepoint the job goes on",
-    "drain": "end every source where it stands, process what is in flight, release it, and finish the job",
+    "drain": "read what every source has by now, process what is in flight, release it, and finish the job",
 }
 
 
@@ -25,6 +25,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for kind, what in _HELP.items():
         parser = commands.add_parser(kind, help=what, description=f"Ask a running job to end: {what}.")
         arguments.add_job(parser)
+        if kind == "drain":
+            parser.add_argument(
+                "--now", action="store_true", help="end live sources where they stand, and say what waits in them"
+            )
+            parser.add_argument(
+                "--discard-timers", action="store_true", help="also if state waits for timers of processing time"
+            )
         _add_wait(parser, "it has ended")
         parser.set_defaults(run=run, kind=kind)
     _add_rescale(commands)
@@ -130,4 +137,4 @@ def _ask(client: JobClient, args: argparse.Namespace) -> JobRequest:
         return client.reconfigure(read_changes(args.changes))
     if args.kind == "upgrade":
         return client.upgrade(args.version, allow_non_restored_state=args.allow_non_restored_state)
-    return client.stop() if args.kind == "stop" else client.drain()
+    return client.stop() if args.kind == "stop" else client.drain(at_once=args.now, discard_timers=args.discard_timers)

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.report.changed_files import changed_lines, not_read_whole
 from airflow_provider_ckpt.report.reconciled import table
 from airflow_provider_ckpt.report.settings import shown
 from airflow_provider_ckpt.storage.layout import late_path
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(text.fields(summary(state)))
     for line in (*recovered(state), *shown_partitions(partitions), *unserved(state), *late_files(state)):
+        print(line)
+    for line in changed_lines(state):
         print(line)
     return 0
 
@@ -67,6 +70,8 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("aborted", state.aborted_count),
         ("finished", ", ".join(state.finished_operators()) or "none"),
         ("late rows", ", ".join(f"{rows} dropped by {uid}" for uid, rows in state.late_rows().items())),
+        ("changed files", "; ".join(not_read_whole(state))),
+        ("files given up", ", ".join(state.forgotten_files)),
         ("splits", "; ".join(_splits(state))),
         ("keeps results of", ", ".join(persisted_operators(state))),
         ("reconfigured", "; ".join(f"{uid}: {shown(one)}" for uid, one in sorted(state.settings.items()))),

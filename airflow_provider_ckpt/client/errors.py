@@ -97,3 +97,13 @@ class JobNotEndedError(TransientError):
         "epoch {epoch} {answer}; wait longer (`ckpt`: --timeout), or look at the driver. If it is gone: the next run "
         "starts from the last completed checkpoint, and the request is not for it"
     )
+
+
+class TimersWaitError(InvalidInputError):
+    """A drain would discard state that waits for timers. Data: job_id, vertices."""
+
+    template = (
+        "a drain of job {job_id!r} discards state that waits for timers of processing time, because they fire only "
+        "while the query runs: {vertices}. Nothing was asked of the driver. Let the timers fire, or stop the job to "
+        "keep the state for the next run. To discard the state, use ckpt drain --discard-timers (discard_timers=True)"
+    )

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.client.errors import (
     NotUpgradableError,
     NotUpgradedError,
     RequestOvertakenError,
+    TimersWaitError,
 )
 from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, advice
 from airflow_provider_ckpt.client.job_view import JobView, Root, opened
@@ -73,9 +74,15 @@ class JobClient(JobView):
         """
         return self._ask("stop", epoch, leaves=leaves)
 
-    def drain(self) -> JobRequest:
-        """Ask the job's driver to drain: sources end where they stand, final checkpoint, FINISHED. As :meth:`stop`."""
-        return self._ask("drain", None, leaves=False)
+    def drain(self, *, at_once: bool = False, discard_timers: bool = False) -> JobRequest:
+        """Ask the job's driver to drain: read what is there, take the final checkpoint, FINISHED. As :meth:`stop`.
+
+        ``at_once``: live sources end where they stand; what waits in them is not read. ``discard_timers``: also if
+        state may wait for timers of processing time, which a drain discards. Raises TimersWaitError without it.
+        """
+        if not discard_timers and (waiting := self.state().with_timers()):
+            raise TimersWaitError(job_id=self.job_id, vertices=", ".join(waiting))
+        return self._ask("drain", None, at_once=at_once)
 
     def rescale(self, uid: str, parallelism: int) -> JobRequest:
         """Ask the job's driver to have ``parallelism`` subtasks read source ``uid``, which has splits. Only who reads
@@ -275,13 +282,22 @@ class JobClient(JobView):
         epoch: int | None,
         *,
         leaves: bool = False,
+        at_once: bool = False,
         rescale: RescaleRequest | None = None,
         changes: Changes | None = None,
         upgrade: UpgradeRequest | None = None,
     ) -> JobRequest:
         asked, storage = self._running_epoch(kind) if epoch is None else epoch, self._storage()
         name = write_request(
-            storage, self.job_id, kind, asked, leaves=leaves, rescale=rescale, changes=changes, upgrade=upgrade
+            storage,
+            self.job_id,
+            kind,
+            asked,
+            leaves=leaves,
+            at_once=at_once,
+            rescale=rescale,
+            changes=changes,
+            upgrade=upgrade,
         )
         return JobRequest(self.job_id, kind, asked, name, rescale, changes or {}, upgrade)
 

@@ -71,11 +71,13 @@ class ResumeSubtask:
 
 @dataclass(frozen=True)
 class DrainSubtask:
-    """End the unbounded sources of this subtask where they stand; it goes to end of data (mode drain)."""
+    """Read what is there of the unbounded sources of this subtask, and end them; it goes to end of data (mode drain).
+    ``at_once``: they end where they stand."""
 
     epoch: int
     subtask: SubtaskId
     attempt: AttemptId
+    at_once: bool = False
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     BatchPublished,
+    FilesChanged,
+    LeftBehind,
     QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
@@ -57,7 +59,7 @@ from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskStatus
 from airflow_provider_ckpt.coordinator.upgrader import Upgrader
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.journal.events import RequestAnswered, SourceFilesChanged
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -270,6 +272,11 @@ class Coordinator:
                 self._parts.cycle.note_published(message.subtask, now)
             case SourceLogGrown():
                 self._parts.renewing.want(message.subtask)
+            case FilesChanged():
+                event = SourceFilesChanged(message.uid, message.files, message.count, message.unread, now)
+                self._parts.out.append(Append(event))
+            case LeftBehind():
+                self._parts.out.append(Notice(message.what, is_warning=True))
             case SinkAwaited():
                 text = waiting(message.sink, message.seconds, message.cause)
                 self._parts.out.append(Notice(text, is_warning=True))

@@ -42,8 +42,8 @@ class ReleaseHeld:
 
 @dataclass(frozen=True)
 class StopRequested:
-    """``stop``: savepoint, release, exit, sources not finished. ``drain``: sources end where they
-    stand, everything in flight is processed, final checkpoint, FINISHED."""
+    """``stop``: savepoint, release, exit, sources not finished. ``drain``: live sources are read up to what is there,
+    everything in flight is processed, final checkpoint, FINISHED."""
 
     mode: Literal["stop", "drain"]
     request: str | None = None
@@ -51,6 +51,8 @@ class StopRequested:
     leaves: bool = False
     """Of a stop: the job has to leave (its time is over, its process is told to go), also when no savepoint
     can be had. Else a stop that fails leaves it running."""
+    at_once: bool = False
+    """Of a drain: live sources end where they stand."""
 
 
 @dataclass(frozen=True)

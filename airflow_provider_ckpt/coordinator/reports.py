@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from airflow_provider_ckpt.coordinator.failures import DeclineReason
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.batch_progress import BatchProgress
+from airflow_provider_ckpt.model.file_status import ChangedFile
 from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
 from airflow_provider_ckpt.model.snapshot import Snapshot
@@ -237,6 +238,30 @@ class SourceLogGrown:
 
 
 @dataclass(frozen=True)
+class FilesChanged:
+    """Files of source ``uid`` changed after they were read. ``files``: the first of them; ``count``: how many there
+    are; ``unread``: bytes that were not read, as far as it is known."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    uid: str
+    files: tuple[ChangedFile, ...]
+    count: int
+    unread: int
+
+
+@dataclass(frozen=True)
+class LeftBehind:
+    """The subtask comes to its end of data, and something is lost or left unread with it: ``what``, in words."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    what: str
+
+
+@dataclass(frozen=True)
 class SinkAwaited:
     """The target of ``sink`` has not taken the subtask's rows for ``seconds``, because of ``cause``. The subtask waits
     and tries again. It reports that after 1, 2, 4, 8, ... tries."""
@@ -267,6 +292,8 @@ Report = (
     | BatchPublished
     | ReadingBegun
     | SourceLogGrown
+    | FilesChanged
+    | LeftBehind
     | SinkAwaited
 )
 """For the coordinator."""

@@ -49,6 +49,8 @@ class Requests:
     def __init__(self, draining: bool, tolerable_failed: int) -> None:
         self.stop: Stop | None = None
         self.draining = draining
+        self.drains_at_once = False
+        """Live sources end where they stand."""
         self.trying: str | None = None
         """The request for which another version of the job is being loaded and tried."""
         self._tolerable_failed = tolerable_failed
@@ -78,6 +80,9 @@ class Requests:
         self.note(message.request, message.mode)
         if message.mode == "stop":
             return self._take_stop(message, deadline)
+        if message.at_once and not self.drains_at_once:
+            self.drains_at_once = True
+            self._drained.clear()  # subtasks that read what is there hear of it
         if self.draining:
             return RequestOutcome(RequestResult.ALREADY_DRAINING)
         self.draining = True

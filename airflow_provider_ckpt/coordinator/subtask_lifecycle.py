@@ -147,7 +147,7 @@ class SubtaskLifecycle:
         for subtask in self._parts.finals.unbounded:
             running = self._parts.subtasks.status(subtask) is SubtaskStatus.RUNNING
             if running and requests.drain_once(subtask):
-                self._parts.send(DrainSubtask(*self._parts.task_id(subtask)))
+                self._parts.send(DrainSubtask(*self._parts.task_id(subtask), requests.drains_at_once))
 
     def pause_if_quiet(self) -> None:
         """Have the next round of subtasks stand still, if no checkpoint is pending and no other does (R20). A drain

@@ -157,10 +157,14 @@ class CheckpointHook(BaseHook):
         with self._no_root_no_job(job_id):
             return self.client(job_id).stop().name
 
-    def drain(self, job_id: str) -> str:
-        """Ask the job's driver to drain: sources end where they stand, final checkpoint, FINISHED."""
+    def drain(self, job_id: str, *, at_once: bool = False, discard_timers: bool = False) -> str:
+        """Ask the job's driver to drain: read what is there, take the final checkpoint, FINISHED.
+
+        ``at_once``: live sources end where they stand; what waits in them is not read. ``discard_timers``: also if
+        state waits for timers of processing time, which a drain discards; else it raises TimersWaitError.
+        """
         with self._no_root_no_job(job_id):
-            return self.client(job_id).drain().name
+            return self.client(job_id).drain(at_once=at_once, discard_timers=discard_timers).name
 
     def rescale(self, job_id: str, uid: str, parallelism: int) -> str:
         """Ask the job's driver to have source ``uid``, one with splits, read by so many subtasks, while the job runs.

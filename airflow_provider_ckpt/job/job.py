@@ -24,6 +24,8 @@ from airflow_provider_ckpt.job.operators import (
     OutputMode,
     ReleasePolicy,
     SourceOptions,
+    TemporaryFiles,
+    UnfinishedFiles,
 )
 from airflow_provider_ckpt.job.options import Mode, RuntimeMode, check_mode
 from airflow_provider_ckpt.job.params import NOT_GIVEN, NotGiven, Params, current_params
@@ -129,6 +131,8 @@ class Job:
         watermark: tuple[str, Duration] | None = None,
         in_order: bool = False,
         late_rows: LateRows = "warn",
+        unfinished_files: UnfinishedFiles | None = None,
+        temporary_files: TemporaryFiles = "skip",
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -150,6 +154,8 @@ class Job:
         watermark: tuple[str, Duration] | None = None,
         in_order: bool = False,
         late_rows: LateRows = "warn",
+        unfinished_files: UnfinishedFiles | None = None,
+        temporary_files: TemporaryFiles = "skip",
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -177,6 +183,12 @@ class Job:
         ``late_rows``: ``"warn"`` reports rows that the source's query drops as late, ``"fail"`` fails the job
         before anything of their micro-batch is released.
 
+        ``unfinished_files``: what happens when a file changes after it was read, because it was still being written, or
+        was replaced. ``"warn"`` (default of a live source) reports it, ``"fail"`` (default of a bounded one) fails the
+        job, ``"wait"`` reads a file only when it has not changed for ten seconds, and reports later changes.
+        ``temporary_files="read"``: also read files whose names end in ``.tmp``, ``.crdownload``, ``.part``,
+        ``.filepart`` or ``.partial``. They are left out, unless the reader has a ``pathGlobFilter``.
+
         ``ends="available_now"``: of a bounded source that reads neither files nor Kafka, whose end cannot be frozen: at
         each start of its query it ends where the data end then (Spark's trigger of that name).
         ``allow_empty=True``: a bounded source may have nothing to read when the job first starts. Without it, such a
@@ -202,11 +214,15 @@ class Job:
             checks.check_ends(name, location, ends, bounded=bounded)
             checks.check_in_order(name, location, in_order, bounded=bounded)
             checks.check_late_rows(name, location, late_rows)
+            checks.check_unfinished_files(name, location, unfinished_files)
+            checks.check_temporary_files(name, location, temporary_files)
             checks.check_allow_empty(name, location, allow_empty, bounded=bounded)
             given = {
                 "watermark": watermark,
                 "in_order": in_order or None,
                 "late_rows": None if late_rows == "warn" else late_rows,
+                "unfinished_files": unfinished_files,
+                "temporary_files": None if temporary_files == "skip" else temporary_files,
                 "ends": ends,
                 "allow_empty": allow_empty or None,
                 **options.given,
@@ -230,6 +246,8 @@ class Job:
                     watermark=checks.read_watermark(name, location, watermark),
                     in_order=in_order,
                     late_rows=late_rows,
+                    unfinished_files=unfinished_files,
+                    temporary_files=temporary_files,
                     ends=ends,
                     allow_empty=allow_empty,
                     splits=by_split,

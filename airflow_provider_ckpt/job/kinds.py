@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal, get_args
@@ -119,6 +119,17 @@ def _conf(value: object, name: str) -> dict[str, str]:
     return conf
 
 
+def _files(value: object, name: str) -> tuple[str, ...]:
+    """A text is one file."""
+    files = (value,) if isinstance(value, str) else value
+    if not isinstance(files, Sequence):
+        raise BadOptionError(option=name, value=type(value).__name__, expected="a list of paths")
+    for one in files:
+        if not isinstance(one, str) or not (one.startswith(("/", "file:/")) or "://" in one):
+            raise BadOptionError(option=name, value=one, expected="an absolute path or a URI, as the error names it")
+    return tuple(files)
+
+
 def _params(value: object, name: str) -> dict[str, str]:
     """Texts; numbers and true/false, which a native template renders, as Spark's settings have them."""
     params = _conf(value, name)
@@ -143,3 +154,12 @@ RETAINED = Kind(f"1 to {HISTORY}", _retained, "N", is_text=False)
 FLAG = Kind("true, false", _flag, is_text=False, shown=lambda value: str(value).lower())
 CONF = Kind("texts by name", _conf, "K=V", shown=lambda _: "", to_json=dict, public=redact_conf)
 PARAMS = Kind("texts by name", _params, "NAME=TEXT", shown=lambda _: "", to_json=dict)
+FILES = Kind(
+    "paths",
+    _files,
+    "PATH",
+    is_text=False,
+    shown=lambda _: "",
+    to_json=list,
+    public=lambda files: [redact_uri(one) for one in files],
+)

@@ -15,6 +15,8 @@ OutputMode = Literal["append", "update", "complete"]
 ReleasePolicy = Literal["every_checkpoint", "final"]
 Ends = Literal["available_now"]
 LateRows = Literal["warn", "fail"]
+TemporaryFiles = Literal["skip", "read"]
+UnfinishedFiles = Literal["warn", "fail", "wait"]
 
 UID = re.compile(r"[A-Za-z0-9_]{1,100}")
 LONGEST_UID = 100
@@ -86,6 +88,10 @@ class Operator:
     """Of a bounded source: its files are read in the order of their event times, within the watermark's delay."""
     late_rows: LateRows = "warn"
     """Of a source: what happens when its query drops rows as late."""
+    temporary_files: TemporaryFiles = "skip"
+    """Of a source: what happens to files with the name of a temporary file, such as ``x.tmp``."""
+    unfinished_files: UnfinishedFiles | None = None
+    """Of a source: what happens when a file changes after it was read. None: see :attr:`on_unfinished`."""
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
     """Of a sink: what is asked before a release."""
@@ -99,6 +105,11 @@ class Operator:
     """Of a source that is read split by split."""
     persist: bool = False
     """Whether its result partition outlives the job."""
+
+    @property
+    def on_unfinished(self) -> UnfinishedFiles:
+        """Rows of history would be missing for good, so that fails. A live source goes on."""
+        return self.unfinished_files or ("fail" if self.bounded else "warn")
 
     @property
     def input_uids(self) -> tuple[str, ...]:

@@ -228,6 +228,14 @@ class RunOptions:
         default=False,
         metadata=about(kinds.FLAG, "go on with a job that failed for good, after its cause was mended", argument=None),
     )
+    forget_files: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            kinds.FILES,
+            "a file that a source still has to read and that is gone: give it up; may be repeated",
+            flag="--forget-file",
+        ),
+    )
     spare_driver: bool = field(
         default=False,
         metadata=about(kinds.FLAG, "refuse to start while another driver of the job lives", flag=None, argument=None),

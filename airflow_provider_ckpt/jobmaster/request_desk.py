@@ -79,7 +79,8 @@ class RequestDesk:
             elif self._is_so(request):
                 self._answer(request, RequestOutcome.completed(AS_IT_IS))
             elif request.kind in ("stop", "drain"):
-                self._tell(StopRequested(request.kind, request.name, request.leaves))  # type: ignore[arg-type]
+                asked = StopRequested(request.kind, request.name, request.leaves, request.at_once)  # type: ignore[arg-type]
+                self._tell(asked)
             elif request.rescale is not None:
                 self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
             elif request.kind == "reconfigure":

@@ -25,7 +25,14 @@ from airflow_provider_ckpt.journal.kinds.job import JobCreated, StatusChanged
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
 from airflow_provider_ckpt.journal.kinds.reconfiguration import ReconfigurationEnded, Reconfigured
 from airflow_provider_ckpt.journal.kinds.requests import RequestAnswered
-from airflow_provider_ckpt.journal.kinds.sources import LateFilesFound, SourceDropped, SourceEnded, SourceFrozen
+from airflow_provider_ckpt.journal.kinds.sources import (
+    FilesForgotten,
+    LateFilesFound,
+    SourceDropped,
+    SourceEnded,
+    SourceFilesChanged,
+    SourceFrozen,
+)
 from airflow_provider_ckpt.journal.kinds.splits import SplitsAssigned, SplitsCovered, SplitsDone
 from airflow_provider_ckpt.journal.kinds.subtasks import SubtaskEndOfData, SubtaskFinished, SubtaskRestarting
 from airflow_provider_ckpt.journal.snapshot import StateSnapshot
@@ -40,6 +47,7 @@ __all__ = [
     "DeploymentPrepared",
     "EpochClaimed",
     "Event",
+    "FilesForgotten",
     "GraphChanged",
     "JobCreated",
     "JobDeleted",
@@ -53,6 +61,7 @@ __all__ = [
     "SinkReleased",
     "SourceDropped",
     "SourceEnded",
+    "SourceFilesChanged",
     "SourceFrozen",
     "SplitsAssigned",
     "SplitsCovered",
@@ -84,6 +93,8 @@ Event = (
     | SourceEnded
     | SourceDropped
     | LateFilesFound
+    | SourceFilesChanged
+    | FilesForgotten
     | SplitsAssigned
     | SplitsDone
     | SplitsCovered

@@ -62,6 +62,8 @@ class Request:
     problem: str | None = None
     leaves: bool = False
     """Of a stop: the driver is to leave also when it cannot take a savepoint."""
+    at_once: bool = False
+    """Of a drain: live sources end where they stand."""
     rescale: RescaleRequest | None = None
     """Of that kind: what is asked for."""
     changes: Changes = field(default_factory=dict)
@@ -81,6 +83,7 @@ def write_request(
     epoch: int,
     *,
     leaves: bool = False,
+    at_once: bool = False,
     rescale: RescaleRequest | None = None,
     changes: Changes | None = None,
     upgrade: UpgradeRequest | None = None,
@@ -89,6 +92,7 @@ def write_request(
     """Ask the driver of ``epoch`` to stop (savepoint, release, exit), to drain (end of data, FINISHED), to rescale, to
     make ``changes``, or to go on as another version.
     A stop that fails leaves the job running, unless it ``leaves`` (the driver's process is about to go).
+    ``at_once``: a drain does not read what waits in live sources.
 
     Returns the request's name, under which the journal answers it. Raises UnknownRequestKindError,
     InvalidJobIdError, and the storage's errors; ValueError for a change that does not say to what.
@@ -103,6 +107,8 @@ def write_request(
         raise ValueError(f"a request of kind {kind!r} with {upgrade!r}")
     name = uuid.uuid4().hex
     more: dict[str, object] = {"leaves": True} if leaves else {}
+    if at_once:
+        more["at_once"] = True
     if rescale is not None:
         more |= {"uid": rescale.uid, "parallelism": rescale.parallelism}
     if changes:
@@ -187,7 +193,8 @@ def _read(storage: Storage, job_id: str, name: str, epoch: int) -> Request | Non
         except (DamagedFormError, UnknownFormError) as error:
             return Request(name, "invalid", wanted, float(at), f"upgrade {error}")
     leaves = body.get("leaves") is True
-    return Request(name, kind, wanted, float(at), None, leaves, rescale, changes, upgrade)
+    at_once = body.get("at_once") is True
+    return Request(name, kind, wanted, float(at), None, leaves, at_once, rescale, changes, upgrade)
 
 
 def _rescale(body: Mapping[str, Any]) -> RescaleRequest | None:

@@ -167,6 +167,22 @@ class JobState(Reconfigurations):
             dropped[subtask.vertex] = dropped.get(subtask.vertex, 0) + snapshot.late_rows
         return {vertex: rows for vertex, rows in dropped.items() if rows}
 
+    def with_timers(self) -> list[str]:
+        """Return the unfinished vertices whose state may wait for timers of processing time, as far as the plan says
+        it. A drain discards such state."""
+        recorded = None if self.plan is None else self.plan.definition
+        vertices = {} if recorded is None else recorded.vertices
+        ended = {subtask.vertex for subtask in self.end_of_data}
+        return sorted(uid for uid, one in vertices.items() if uid not in ended and any(k.has_timers for k in one.kept))
+
+    def changed_file_count(self) -> int:
+        """Return how many files changed after they were read; a file that changed twice counts twice."""
+        return sum(counts["files"] for counts in self.changed_counts.values())
+
+    def known_changed(self) -> frozenset[str]:
+        """Return the paths that the last reports of changed files name."""
+        return frozenset(one.path for event in self.changed_files for one in event.files)
+
     def _with_event_time(self) -> set[str]:
         recorded = None if self.plan is None else self.plan.definition
         if recorded is None or any(one.lags for one in recorded.vertices.values()):

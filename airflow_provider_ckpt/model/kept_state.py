@@ -29,6 +29,11 @@ class KeptState:
     calls: tuple[str, ...] = ()
     bounds: tuple[str, ...] = field(default=(), metadata=LATER)
 
+    @property
+    def has_timers(self) -> bool:
+        """Whether the state may wait for timers of processing time, which fire only while the query runs."""
+        return any(one in ("timeout ProcessingTimeTimeout", "time mode ProcessingTime") for one in self.bounds)
+
     def __str__(self) -> str:
         by = f" by {', '.join(self.by)}" if self.by else ""
         calls = f" ({', '.join(self.calls)})" if self.calls else ""

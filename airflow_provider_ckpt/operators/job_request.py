@@ -122,13 +122,16 @@ class CheckpointedJobStopOperator(JobRequestOperator):
 
 
 class CheckpointedJobDrainOperator(JobRequestOperator):
-    """Ask the driver of a job to drain, and wait until it has: every source ends where it stands, what is in flight is
-    processed and released, and the job is FINISHED for good.
+    """Ask the driver of a job to drain, and wait until it has: what every source has by then is read, what is in flight
+    is processed and released, and the job is FINISHED for good.
 
     Succeeds at once for a job that is FINISHED; a STOPPED one has not been drained, and is refused. Everything else is
     as of :class:`CheckpointedJobStopOperator`.
 
     :param job_id: the job. (templated)
+    :param at_once: live sources end where they stand. The driver's log says what waits in them and is not read.
+    :param discard_timers: also if state waits for timers of processing time, which a drain discards. Without it the
+        task fails.
     :param wait: False: ask, and do not wait; the status returned is that of before.
     :param timeout: how long to wait for the job's end, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
@@ -138,8 +141,13 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
     kind = "drain"
     already = NEEDLESS["drain"]
 
+    def __init__(self, *, at_once: bool = False, discard_timers: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.at_once = kinds.FLAG.read(at_once, "at_once")
+        self.discard_timers = kinds.FLAG.read(discard_timers, "discard_timers")
+
     def _ask(self, client: JobClient) -> JobRequest:
-        return client.drain()
+        return client.drain(at_once=self.at_once, discard_timers=self.discard_timers)
 
 
 class JobChangeOperator(JobRequestOperator):

@@ -73,6 +73,8 @@ class Pointer:
     finished_operators: tuple[str, ...] = ()
     late_rows: int = 0
     """Dropped as late since the job began, up to the last completed checkpoint."""
+    changed_files: int = 0
+    """Files of sources that changed after they were read, since the job began."""
     application_id: str | None = None
     spark_ui: str | None = None
     """Of the last driver's application, as it says."""
@@ -102,7 +104,8 @@ class Pointer:
 
     def summary(self) -> dict[str, Any]:
         """What the Airflow operator returns."""
-        names = ("job_id", "status", "epoch", "checkpoint", "released", "finished_operators", "late_rows")
+        counts = ("late_rows", "changed_files")
+        names = ("job_id", "status", "epoch", "checkpoint", "released", "finished_operators", *counts)
         return {name: value for name, value in self.to_json().items() if name in names}
 
     @classmethod
@@ -143,6 +146,7 @@ class Pointer:
             released=_or(released, self.released),
             finished_operators=self.finished_operators if operators is None else tuple(operators),
             late_rows=_or(data.get("late_rows"), self.late_rows),
+            changed_files=_or(data.get("changed_files"), self.changed_files),
             application_id=_or(data.get("application_id"), self.application_id),
             spark_ui=_or(data.get("spark_ui"), self.spark_ui),
             outputs=_or(data.get("outputs"), self.outputs),
@@ -160,6 +164,7 @@ class Pointer:
             released=told["released"],
             finished_operators=tuple(told["finished_operators"]),
             late_rows=told["late_rows"],
+            changed_files=told["changed_files"],
         )
 
     def as_of(self, state: JobState) -> Pointer:
@@ -173,6 +178,7 @@ class Pointer:
             released=state.last_released or None,
             finished_operators=tuple(state.finished_operators()),
             late_rows=sum(state.late_rows().values()),
+            changed_files=state.changed_file_count(),
             recovery=() if state.reconciled is None else tuple(short_table(state.reconciled)),
         )
 

@@ -74,7 +74,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     * **deferrable**: in cluster mode on YARN and Kubernetes the task needs no worker slot while its driver runs, and
       a retry finds the driver again instead of starting a second one. Refused everywhere else.
 
-    Returns (XCom) ``{job_id, status, epoch, checkpoint, released, finished_operators, late_rows}``.
+    Returns (XCom) ``{job_id, status, epoch, checkpoint, released, finished_operators, late_rows,
+    changed_files}``.
 
     Its own arguments are the options of a run, listed below and in docs/airflow.md, and these:
 
@@ -138,6 +139,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         on_clear: Literal["resume", "restart"] = "resume",
         retained_checkpoints: int = RunOptions.retained_checkpoints,
         allow_non_restored_state: bool = RunOptions.allow_non_restored_state,
+        forget_files: Sequence[str] = (),
         batch_recovery: bool = RunOptions.batch_recovery,
         options: Mapping[str, str] | None = None,
         stop_grace: Duration = 4.0,

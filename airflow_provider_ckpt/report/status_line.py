@@ -37,6 +37,7 @@ class LineKind(str, Enum):
     RECONFIGURED = "reconfigured"
     RECONCILED = "reconciled"
     LATE_FILES = "late_files"
+    CHANGED_FILES = "changed_files"
     WARNING = "warning"
     FINISHED = "finished"
     STOPPED = "stopped"

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointReleased,
     Event,
+    FilesForgotten,
     GraphChanged,
     JobReconciled,
     LateFilesFound,
@@ -23,11 +24,13 @@ from airflow_provider_ckpt.journal.events import (
     SinkReleased,
     SourceDropped,
     SourceEnded,
+    SourceFilesChanged,
     SubtaskFinished,
     SubtaskRestarting,
 )
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.report.changed_files import WAY_OUT, changed_files, not_read_whole
 from airflow_provider_ckpt.report.reconciled import short_table, told_of
 from airflow_provider_ckpt.report.settings import shown
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
@@ -62,6 +65,7 @@ class StatusReporter:
             data["released"] = state.last_released
             data["finished_operators"] = state.finished_operators()
             data["late_rows"] = sum(state.late_rows().values())
+            data["changed_files"] = state.changed_file_count()
         self._on_status(StatusLine(kind, shown, {**data, **more}))
 
     def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
@@ -85,7 +89,13 @@ class StatusReporter:
         kind = _ENDED.get(status, LineKind.FAILED)
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
-        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{self._left(state, status)}{dropped}"
+        short = not_read_whole(state)
+        changed = f"; {'; '.join(short)}" if short else ""
+        given_up = (
+            f"; files given up since the job began: {len(state.forgotten_files)}" if state.forgotten_files else ""
+        )
+        left = self._left(state, status) + given_up
+        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{left}{dropped}{changed}"
         self.say(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
 
     def _left(self, state: JobState, status: JobStatus) -> str:
@@ -221,6 +231,11 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, ReconfigurationEnded):
         what = f"reconfiguration {event.number}" if event.number else "the reconfiguration"
         return LineKind.RECONFIGURED, f"{what}: {event.outcome}"
+    if isinstance(event, FilesForgotten):
+        named = ", ".join(event.files[:5])
+        return LineKind.WARNING, f"{len(event.files)} files are given up, and their rows are not in the output: {named}"
+    if isinstance(event, SourceFilesChanged):
+        return LineKind.CHANGED_FILES, f"source {event.uid}: {changed_files(event)}. {WAY_OUT}"
     if isinstance(event, LateFilesFound):
         verb = "was read" if event.read else "is not read"
         named = ", ".join(event.paths[:5])

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from airflow_provider_ckpt.coordinator.reports import FilesChanged
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
@@ -120,6 +121,10 @@ class Deployment:
         """Normal paths of files that bounded sources read though they are not in their frozen lists."""
         return self._factory.late_files()
 
+    def changed_files(self) -> list[FilesChanged]:
+        """Return what has changed of the files that the tasks have read. After :meth:`run`."""
+        return self._factory.changed_files()
+
     def _job_master(self) -> JobMaster:
         claimed, options = self._claimed, self._options
         owned = OwnedJob(
@@ -158,6 +163,8 @@ class Deployment:
             executors=Executors(claimed.prepared.spark),
             topics=self._plan.topics(),
             state_partitions=self._plan.state_partitions(),
+            forgotten_files=tuple(claimed.journal.state.forgotten_files),
+            known_changed=claimed.journal.state.known_changed(),
         )
 
     def _make_factory(self) -> SparkTaskFactory:

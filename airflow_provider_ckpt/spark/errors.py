@@ -77,6 +77,15 @@ class JobFailedTerminallyError(InvalidInputError):
     )
 
 
+class ForgottenFileThereError(InvalidInputError):
+    """A file that was to be given up is there. Data: file."""
+
+    template = (
+        "--forget-file {file}: the file is there, and the job reads it. Only files that are gone can be given up; "
+        "leave the option out"
+    )
+
+
 class RootInOutputError(InvalidInputError):
     template = (
         "the root {root} lies in the folder of sink {sink!r} ({folder}), where readers would take it for data; give "

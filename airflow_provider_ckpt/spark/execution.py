@@ -23,7 +23,7 @@ from airflow_provider_ckpt.jobmaster.restore import restored_event
 from airflow_provider_ckpt.jobmaster.start import Start, find_start
 from airflow_provider_ckpt.jobmaster.upgrades import Upgraded
 from airflow_provider_ckpt.journal.errors import FencedError
-from airflow_provider_ckpt.journal.events import LateFilesFound, StatusChanged
+from airflow_provider_ckpt.journal.events import FilesForgotten, LateFilesFound, SourceFilesChanged, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
 from airflow_provider_ckpt.journal.requests import forget_requests
@@ -37,16 +37,20 @@ from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
+from airflow_provider_ckpt.spark.forgotten_files import newly_forgotten
 from airflow_provider_ckpt.spark.notices import (
+    discards_timers,
     ends_at_once,
     finished_without_a_file,
     gets_no_rows,
     keeps_state_partitions,
+    leaves_out_temporary,
     not_as_given,
     resumes_with_edited_code,
 )
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
+from airflow_provider_ckpt.spark.query.frozen import without
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.late_files import name_late_files, of_finished
 from airflow_provider_ckpt.spark.query.resumable import sinks_without_rows
@@ -112,6 +116,8 @@ class Execution:
         self._prepared, self._reach, self._unclaimed = prepared, reach, journal
         self._for_workers = for_workers
         self._reconciliation: Reconciliation | None = None
+        self._forgotten: tuple[str, ...] = ()
+        """Files that are given up with this run."""
         self._options, self._plan, self._sinks = prepared.options, prepared.plan, prepared.sinks
         self._storage, self._location = place.storage, place.location
         self._application = prepared.spark.sparkContext.applicationId
@@ -132,6 +138,8 @@ class Execution:
             raise
 
     def _make_ready(self) -> None:
+        known = self._prepared.base.state.forgotten_files
+        self._forgotten = newly_forgotten(self._prepared.spark, self._options.forget_files, known)
         open_root(self._storage)
         if self._reach is not None:
             self._reach.check_same(self._storage, self._location)
@@ -174,6 +182,7 @@ class Execution:
         start = find_start(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=asked)
         self._record(journal, taken, start)
         self._reconcile(journal)
+        self._forget_files(journal)
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
         logs = load_logs(self._storage, job_id, graph)
         attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences whoever ran it
@@ -201,6 +210,8 @@ class Execution:
             self._tell_prepared(journal.state)
             return Ended(None)
         outcome = deployment.run()
+        if outcome.status is JobStatus.STOPPED:
+            see_to(self._status, journal.state, "comparing files", lambda: self._note_changed(journal, deployment))
         self._see_to_the_rest(journal, taken, frozen, deployment.late_files(), outcome)
         if outcome.upgrade is not None:
             version = deployment.version(outcome.upgrade)
@@ -235,12 +246,20 @@ class Execution:
             self._status.say(LineKind.WARNING, str(other), journal.state)
         given = not_as_given(before, journal.state.settings)
         parts = keeps_state_partitions(plan, prepared.spark, options.conf, journal.state.settings)
+        timers = discards_timers(options, plan)
         self._warn(
-            [*finished_without_a_file(journal.state), *gets_no_rows(idle), *given, *parts, *edited], journal.state
+            [*finished_without_a_file(journal.state), *gets_no_rows(idle), *given, *parts, *edited, *timers],
+            journal.state,
         )
         if prepared.anew is not None:
             why = f"nothing was completed yet, and {prepared.anew}"
             self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
+
+    def _forget_files(self, journal: OwnedJournal) -> None:
+        if self._forgotten:
+            event = FilesForgotten(self._forgotten, time.time())
+            journal.write(event)
+            self._status.event(event, journal.state)
 
     def _reconcile(self, journal: OwnedJournal) -> None:
         if self._reconciliation is not None:
@@ -259,7 +278,9 @@ class Execution:
         prepared, streaming = self._prepared, self._plan.mode == "streaming"
         locations = {source.uid: source.location for source in prepared.job.sources}
         allow_empty = {source.uid for source in prepared.job.sources if source.allow_empty}
+        waits = {source.uid for source in prepared.job.sources if source.on_unfinished == "wait"}
         reads, job_id = prepared.bounded_reads(), self._options.job_id
+        is_new = [uid for uid in reads if uid not in journal.state.frozen]
         frozen = freeze_sources(
             prepared.spark,
             self._storage,
@@ -269,15 +290,25 @@ class Execution:
             locations,
             streaming=streaming,
             allow_empty=allow_empty,
+            waits=waits,
         )
         self._warn(ends_at_once(self._plan, frozen), journal.state)
-        return frozen
+        self._warn(leaves_out_temporary(prepared.spark, {uid: reads[uid] for uid in is_new}), journal.state)
+        return without(frozen, journal.state.forgotten_files)
 
     def _freeze_splits(self, journal: OwnedJournal) -> dict[str, tuple[Split, ...]]:
         planned = self._plan.splits
         frozen = freeze_split_lists(self._storage, self._options.job_id, journal, planned.lists)
         self._warn(lists_that_differ(planned), journal.state)
         return frozen
+
+    def _note_changed(self, journal: OwnedJournal, deployment: Deployment) -> None:
+        """Report what producers have changed since it was read. At its end of data, each task has done it itself."""
+        for found in deployment.changed_files():
+            event = SourceFilesChanged(found.uid, found.files, found.count, found.unread, time.time())
+            journal.write(event)
+            self._status.event(event, journal.state)
+        journal.flush()
 
     def _see_to_the_rest(
         self,

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.job.definition import selecting
+from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.spark.query.empty_sources import nothing_in
+from airflow_provider_ckpt.spark.query.frozen import list_temporary
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan
+from airflow_provider_ckpt.spark.query.reader import SourceReads
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -39,6 +42,15 @@ def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenEnd]) -> Iterator[str
         read = plan.reads[uid]
         nothing = nothing_in(read.format, read.paths, selecting(read.options))
         yield f"bounded source {uid} ends at once: there is {nothing}"
+
+
+def discards_timers(options: RunOptions, plan: JobPlan) -> Iterator[str]:
+    """Warn of an option that drains a job whose state may wait for timers of processing time."""
+    if options.drain_after is None and options.drain_at is None:
+        return
+    for uid, vertex in plan.definition.vertices.items():
+        if any(one.has_timers for one in vertex.kept):
+            yield f"this run is to drain the job, which discards state of {uid} that waits for processing time then"
 
 
 def keeps_state_partitions(
@@ -90,3 +102,14 @@ def not_as_given(before: Settings, now: Settings) -> Iterator[str]:
         for one, reference in changed.logic.items():
             if (uid, one) not in kept:
                 yield f"{one} was given {reference} while it was in {uid}; it is not there now, and goes without"
+
+
+def leaves_out_temporary(spark: SparkSession, reads: Mapping[str, SourceReads]) -> Iterator[str]:
+    """Warn of files that bounded sources leave out for their names, because nothing reads them later."""
+    for uid, read in reads.items():
+        left_out = list_temporary(spark, read) if read.is_file else []
+        if left_out:
+            yield (
+                f"bounded source {uid} leaves out {len(left_out)} files with the names of temporary files: "
+                f"{', '.join(left_out[:5])}. To read them, declare it with temporary_files='read'"
+            )

@@ -36,6 +36,7 @@ from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporte
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError, SubtaskRunsBesideError
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.spark.query.frozen import without
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd, read_end
 from airflow_provider_ckpt.spark.reaching import reach_root
 from airflow_provider_ckpt.spark.task.context import RunContext
@@ -297,6 +298,8 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
         executors=Executors(prepared.spark),
         topics=prepared.plan.topics(),
         state_partitions=prepared.plan.state_partitions(),
+        forgotten_files=tuple(state.forgotten_files),
+        known_changed=state.known_changed(),
         check_declared=functools.partial(check_declared, prepared.job, prepared.options.job, state),
     )
 
@@ -304,11 +307,12 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
 def _frozen(storage: Storage, state: JobState) -> dict[str, FrozenEnd]:
     """What was frozen is read, and nothing is frozen here (R11)."""
     by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
-    return {
+    ends = {
         uid: read_end(storage, f"{state.job_id}/{one.path}")
         for uid, one in state.frozen.items()
         if one.path is not None and uid not in by_split
     }
+    return without(ends, state.forgotten_files)
 
 
 def _splits(storage: Storage, state: JobState) -> dict[str, Sequence[Split]]:

@@ -61,11 +61,12 @@ class AttemptFolders:
         rewind_to: int | None = None,
         edges: Collection[str] = (),
         past: Mapping[str, PastFiles] | None = None,
+        gone: Collection[str] = (),
     ) -> SparkFolder:
         """The attempt's folder, a copy of ``previous`` if there is one; complete when this returns.
 
         ``rewind_to``: the batch to go back to (a restore); ``edges``: see :meth:`SparkFolder.rewind`; ``past``: by
-        edge, what its log need not name any more.
+        edge, what its log need not name any more; ``gone``: see :meth:`SparkFolder.forget_unreadable`.
         """
         folder = self.folder(attempt)
         if previous is not None:
@@ -74,7 +75,7 @@ class AttemptFolders:
             folder.rewind(rewind_to, edges)
         for edge, files in (past or {}).items():
             files.forget(self._storage, f"{folder.path}/sources/{edge}")
-        folder.forget_unreadable()
+        folder.forget_unreadable(gone)
         copied_from = None if previous is None else str(previous)
         marker = encode_document(KIND, VERSION, attempt=str(attempt), copied_from=copied_from)
         try:

@@ -13,6 +13,8 @@ from urllib.parse import unquote
 
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.redaction import redact_uri
 from airflow_provider_ckpt.storage.storage import Storage
 
 _COMPACT_EVERY = 10
@@ -45,6 +47,11 @@ def normal_path(path: str) -> str:
     if _SCHEME.match(path):
         return unquote(without_scheme(path)).lstrip("/")
     return path.lstrip("/")
+
+
+def shown_path(uri: str) -> str:
+    """Return a file's path as a person writes it: a local one without scheme. Nothing in ``uri`` is escaped."""
+    return f"/{uri[5:].lstrip('/')}" if uri.startswith("file:") else redact_uri(uri)
 
 
 def without_scheme(uri: str) -> str:
@@ -142,6 +149,24 @@ class SeenFiles:
                 return found
             span *= 8
         return _named_between(self._storage.read(path), after, up_to)[0]
+
+
+def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
+    """Return normal path -> modification time of the files that a source's log names, up to the offset ``up_to``.
+
+    The time is that of the listing which the batch was planned with. What another kind of source keeps there is left
+    out.
+    """
+    times: dict[str, int] = {}
+    for name in storage.list(path):
+        if not name.partition(".")[0].isdigit() or not name.removesuffix(".compact").isdigit():
+            continue
+        try:
+            lines = [json.loads(line) for line in storage.read(f"{path}/{name}").decode().splitlines()[1:] if line]
+            times |= {normal_path(line["path"]): int(line["timestamp"]) for line in lines if line["batchId"] <= up_to}
+        except (ValueError, KeyError, TypeError, ObjectNotFoundError):  # Spark deletes what a compacted entry covers
+            continue
+    return times
 
 
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:

@@ -203,10 +203,11 @@ class SparkFolder:
                 if name.isdigit() and int(name) > batch_id:
                     checksum.delete(self.storage, f"{self.path}/{log}/{name}")
 
-    def forget_unreadable(self) -> bool:
+    def forget_unreadable(self, gone: Collection[str] = ()) -> bool:
         """Forget what is planned, or taken, behind the newest commit, if it names a file that Spark's reader takes for
         a pattern, or cannot read for a colon: planned once, the name would be asked for at every start, renamed or
-        not. Returns whether there was such a name. Own folder only.
+        not. Returns whether there was such a name. Own folder only. ``gone``: normal paths of files that somebody gave
+        up.
 
         Entries of the sources' logs without an ``offsets`` entry count, too: Spark writes them first.
         """
@@ -214,7 +215,7 @@ class SparkFolder:
         committed = {} if commit is None else self.offsets(commit)
         planned = committed if newest is None or newest == commit else self.offsets(newest)
         files = [uid for uid in self.storage.list(f"{self.path}/sources") if is_file_offset(planned.get(uid))]
-        bad = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed))}
+        bad = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed, gone))}
         kept = planned
         if any(min(numbers) <= log_offset(planned.get(uid)) for uid, numbers in bad.items()):
             self.forget_planned()  # first: entries that no plan names are taken up by the next plan
@@ -223,9 +224,13 @@ class SparkFolder:
             forget_after(self.storage, f"{self.path}/sources/{uid}", log_offset(kept.get(uid)))
         return bool(bad)
 
-    def _unreadable(self, uid: str, committed: Mapping[str, str]) -> list[int]:
+    def _unreadable(self, uid: str, committed: Mapping[str, str], gone: Collection[str]) -> list[int]:
         taken = taken_after(self.storage, f"{self.path}/sources/{uid}", log_offset(committed.get(uid)))
-        return [number for number, uri in taken if glob_name([normal_path(uri)]) or colon_name([uri])]
+        return [
+            number
+            for number, uri in taken
+            if normal_path(uri) in gone or glob_name([normal_path(uri)]) or colon_name([uri])
+        ]
 
     def forget_planned(self) -> None:
         """Drop what is planned behind the newest commit, as late files of an ended source. It is one batch, but in a

@@ -27,6 +27,12 @@ class StandStill:
 
 
 @dataclass(frozen=True)
+class ReadWhatIsThere:
+    """Come to a boundary, and start the query again so that it reads what its sources have by now, and ends by itself;
+    then call ``ran_out``."""
+
+
+@dataclass(frozen=True)
 class EndData:
     """Come to a boundary, fire what is left, put the end of data into the log (R11, R12); then call ``data_ended``."""
 
@@ -54,4 +60,4 @@ class Tell:
     report: Report
 
 
-Action = BuildQuery | RunQuery | StandStill | EndData | EndPartition | AnnounceEnd | Tell
+Action = BuildQuery | RunQuery | StandStill | ReadWhatIsThere | EndData | EndPartition | AnnounceEnd | Tell

@@ -10,5 +10,6 @@ class SourceFilesGoneError(TerminalError):
 
     template = (
         "{count} of the files that bounded source {uid!r} still has to read are gone, {path} among them. Put them "
-        "back and resume the job, or run it under another job id to do without them."
+        "back and run the job with --resume-failed. To do without a file, add --forget-file {path} (in Airflow "
+        "forget_files); the job shows which files were given up."
     )

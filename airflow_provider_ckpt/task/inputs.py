@@ -48,6 +48,8 @@ class BoundedInput:
     frozen: frozenset[str]
     late: set[str] = field(default_factory=set)
     """Files it read though they are not in the frozen list."""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """Normal path -> the path for a person."""
     _lookout: Lookout = field(default_factory=Lookout)
 
     def read(self, paths: set[str]) -> None:
@@ -65,7 +67,7 @@ class BoundedInput:
         """Raises SourceFilesGoneError if a remaining file is not among the normal paths given."""
         gone = sorted(self.remaining - set(existing))
         if gone:
-            raise SourceFilesGoneError(uid=self.uid, count=len(gone), path=gone[0])
+            raise SourceFilesGoneError(uid=self.uid, count=len(gone), path=self.shown.get(gone[0], gone[0]))
 
 
 class Inputs:

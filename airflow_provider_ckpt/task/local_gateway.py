@@ -180,7 +180,7 @@ def _tell(task: Task, command: Command) -> None:
         case ResumeSubtask():
             task.resume(command.plan)
         case DrainSubtask():
-            task.drain()
+            task.drain(at_once=command.at_once)
         case AssignSplits():
             task.assign(command.splits, is_last=command.is_last)
         case FinishSubtask():

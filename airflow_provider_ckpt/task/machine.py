@@ -19,6 +19,7 @@ from airflow_provider_ckpt.task.actions import (
     BuildQuery,
     EndData,
     EndPartition,
+    ReadWhatIsThere,
     RunQuery,
     StandStill,
     Tell,
@@ -53,7 +54,9 @@ class TaskMachine:
         self._reads: frozenset[str] = frozenset()
         self._announced: set[str] = set()
         self._pause: PauseReason | None = None
-        self._draining = self._runs_out = False
+        self._draining = self._at_once = self._runs_out = False
+        self.reads_what_is_there = False
+        """The query reads what is there when it starts, and ends by itself, because the job is drained."""
 
     # -- commands
 
@@ -87,10 +90,14 @@ class TaskMachine:
         self.plan, self._pause = plan, None
         return self._build()
 
-    def drain(self, seen: Seen) -> list[Action]:
-        """End the unbounded sources where they stand, once the bounded ones and the edges are read to their end. A
-        query that runs out does so by itself."""
-        self._draining = True
+    def drain(self, seen: Seen, *, at_once: bool = False) -> list[Action]:
+        """Once the bounded sources and the edges are read to their end, read what the unbounded ones have by then, and
+        end them. A query that runs out does so by itself.
+
+        Args:
+            at_once: the unbounded sources end where they stand.
+        """
+        self._draining, self._at_once = True, self._at_once or at_once
         return self.advance(seen)
 
     def finish(self) -> list[Action]:
@@ -138,7 +145,8 @@ class TaskMachine:
     def ran_out(self) -> list[Action]:
         """The query had read all there was, and ended."""
         early = TaskPhase.STARTING  # it may have run out before it was said that it runs
-        return self._end("finish") if self.phase in (early, TaskPhase.RUNNING) else []
+        mode: EndMode = "drain" if self.reads_what_is_there else "finish"
+        return self._end(mode) if self.phase in (early, TaskPhase.RUNNING) else []
 
     def stood_still(self, batch_id: int) -> list[Action]:
         if self.phase is not TaskPhase.PAUSING or self._pause is None:
@@ -160,7 +168,7 @@ class TaskMachine:
         return self.phase is TaskPhase.ENDING
 
     def _build(self) -> list[Action]:
-        self.phase = TaskPhase.STARTING
+        self.phase, self.reads_what_is_there = TaskPhase.STARTING, False
         return [BuildQuery(self.plan)]
 
     def _running(self) -> Action:
@@ -176,10 +184,17 @@ class TaskMachine:
         if self._reads <= ends & seen.ended:
             return self._end("finish")
         if self._draining and not self._runs_out and ends <= seen.ended and self._reads - ends:
-            return self._end("drain")
+            if self._at_once:
+                return self._end("drain")
+            return self._read_what_is_there()
         news = sorted((self._reads & seen.ended) - self._announced)
         self._announced.update(news)
         return [AnnounceEnd(uid, seen.batch_id) for uid in news]
+
+    def _read_what_is_there(self) -> list[Action]:
+        """A query that is still to be started is started so."""
+        is_new, self.reads_what_is_there = not self.reads_what_is_there, True
+        return [ReadWhatIsThere()] if is_new and self.phase is TaskPhase.RUNNING else []
 
     def _end(self, mode: EndMode) -> list[Action]:
         self.phase = TaskPhase.ENDING

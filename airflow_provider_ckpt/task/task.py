@@ -37,8 +37,8 @@ class Task(Protocol):
     def prepare(self, trial: str, plan: VertexPlan) -> None:
         """Of a reconfiguration: make and try the query of ``plan`` beside the one that runs, and say how it went."""
 
-    def drain(self) -> None:
-        """End the unbounded sources where they stand."""
+    def drain(self, *, at_once: bool = False) -> None:
+        """Read what is there of the unbounded sources, and end them; ``at_once``: end them where they stand."""
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
         """Of a source with splits: read these, too, and publish each by one entry; ``is_last``: then come to the end of

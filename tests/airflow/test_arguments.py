@@ -56,6 +56,7 @@ def test_what_can_be_read_from_a_text_is_templated() -> None:
         {"allow_non_restored_state": "yes"},
         {"stop_at": datetime(2026, 1, 1)},  # noqa: DTZ001
         {"restore": ""},
+        {"forget_files": ["a.json"]},
         {"job_params": {"a day": "1"}},
         {"mode": "fast"},
         {"job": "orders.py"},

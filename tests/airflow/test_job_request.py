@@ -32,13 +32,16 @@ from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.driver_journal import complete, end, start_driver
 from tests.airflow.support import StateStore, context
+from tests.journal.samples import plan_with_timers
 
 KINDS = {"stop": CheckpointedJobStopOperator, "drain": CheckpointedJobDrainOperator}
 JobOf = Callable[[str], Journal]
 
 
 def operator(kind: str, root: Storage, **arguments: object) -> JobRequestOperator:
-    return KINDS[kind](task_id="ask", job_id="orders", root=root.uri, ckpt_conn_id=None, **arguments)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"task_id": "ask", "job_id": "orders", "root": root.uri, "ckpt_conn_id": None, **arguments}
+    made: JobRequestOperator = KINDS[kind](**given)
+    return made
 
 
 def ask(task: JobRequestOperator) -> dict[str, object]:
@@ -86,6 +89,19 @@ def test_it_waits_until_what_was_asked_has_taken_place(root: Storage, journal: J
             "checkpoint": 2,
             "released": 2,
         }
+
+
+def test_a_drain_of_state_with_timers_fails_for_good_unless_it_may_be_discarded(root: Storage, journal: JobOf) -> None:
+    job = start_driver(journal("orders"))
+    job.write(plan_with_timers())
+    job.flush()
+    with pytest.raises(AirflowFailException, match="discard_timers"):
+        ask(operator("drain", root, timeout="1m"))
+    assert pending_requests(root, "orders", 1, ()) == []
+    with answering(job, root, RequestOutcome.completed("it is so"), "FINISHED"):
+        ask(operator("drain", root, timeout="1m", at_once=True, discard_timers=True))
+    (request,) = pending_requests(root, "orders", 1, ())
+    assert request.at_once
 
 
 def test_one_that_did_not_take_place_is_no_success_and_may_be_asked_again(root: Storage, journal: JobOf) -> None:

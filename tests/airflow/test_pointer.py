@@ -56,6 +56,7 @@ def test_the_lines_of_a_run_add_up() -> None:
         "released": 1,
         "finished_operators": ["history"],
         "late_rows": 4,
+        "changed_files": 0,
         "clear_number": None,
         "application_id": "local-1",
         "spark_ui": "http://h:4040",

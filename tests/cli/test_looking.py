@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
+from airflow_provider_ckpt.journal.events import FilesForgotten, RequestAnswered, SourceFilesChanged, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.file_status import ChangedFile
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from tests.cli.conftest import NOON, claim
@@ -69,6 +70,31 @@ def test_show_names_late_files_but_not_all_of_a_long_list(
     assert "/lake/orders/late-4.json" in shown
     assert "/lake/orders/late-5.json" not in shown
     assert "and 2 more" in shown
+
+
+def test_show_names_files_that_changed_and_files_that_were_given_up(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["show", "orders", "--root", empty_root])
+    assert "changed files" not in capsys.readouterr().out
+    changed = (ChangedFile("/in/a.json", 10, 30), ChangedFile("/in/b.json", None, 4))
+    write_events(
+        running,
+        SourceFilesChanged("live", changed, 3, 20, NOON + 900),
+        SourceFilesChanged("live", (ChangedFile("/in/a.json", 30, 35),), 1, 5, NOON + 901),
+        FilesForgotten(("/in/x.json.tmp",), NOON + 902),
+    )
+    main(["show", "orders", "--root", empty_root])
+    shown = capsys.readouterr().out
+    assert "files of live that changed after they were read: 4, 25 bytes were not read" in shown
+    assert "live: /in/a.json grew after it was read: 20 bytes were not read" in shown
+    assert "live: 1 more files changed after they were read" in shown
+    assert "/in/x.json.tmp" in shown
+    main(["show", "orders", "--root", empty_root, "--json"])
+    view = json.loads(capsys.readouterr().out)
+    assert view["changed_files"]["counts"] == {"live": {"files": 4, "bytes": 25}}
+    assert [one["bytes_now"] for one in view["changed_files"]["last"]] == [30, 4, 35]
+    assert view["forgotten_files"] == ["/in/x.json.tmp"]
 
 
 def test_show_says_what_became_of_a_stop_that_failed(

@@ -184,8 +184,10 @@ class Harness:
     def source_at_end(self, uid: str, subtask: str = "v/0", **more: Any) -> list[Effect]:
         return self.handle(SourceAtEnd(**self.world(subtask), uid=uid, batch_id=3, **more))
 
-    def request(self, mode: Literal["stop", "drain"], name: str | None = None, *, leaves: bool = False) -> list[Effect]:
-        return self.handle(StopRequested(mode, name, leaves))
+    def request(
+        self, mode: Literal["stop", "drain"], name: str | None = None, *, leaves: bool = False, at_once: bool = False
+    ) -> list[Effect]:
+        return self.handle(StopRequested(mode, name, leaves, at_once))
 
     def fail(self, subtask: str = "v/0", cause: str = "boom", *, terminal: bool = False) -> list[Effect]:
         return self.handle(SubtaskFailed(**self.world(subtask), cause=cause, terminal=terminal))

@@ -20,6 +20,8 @@ from airflow_provider_ckpt.coordinator.reports import (
     BarrierDeclined,
     BatchPublished,
     DataAvailable,
+    FilesChanged,
+    LeftBehind,
     QueryMeasured,
     ReadingBegun,
     ReconfigurationPrepared,
@@ -39,6 +41,7 @@ from airflow_provider_ckpt.coordinator.reports import (
 )
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.batch_progress import BatchProgress
+from airflow_provider_ckpt.model.file_status import ChangedFile
 from airflow_provider_ckpt.model.pause_reason import BeginAnew, DropSource, Reconfigure
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -84,6 +87,8 @@ MESSAGES: list[Any] = [
     QueryMeasured(*WORLD, None),
     BatchPublished(*WORLD),
     SourceLogGrown(*WORLD),
+    FilesChanged(*WORLD, "live", (ChangedFile("/in/a", 10, 30), ChangedFile("/in/b", None, 4)), 3, 20),
+    LeftBehind(*WORLD, "the drain has ended source live, and left 3 files (120 bytes) unread"),
     SinkAwaited(*WORLD, "orders", 8.0, "SQLSTATE 25006"),
     SubtaskPaused(*WORLD, BeginAnew(), 4),
     AssignSplits(*WORLD, ("2026-02", "2026-03"), is_last=False),
@@ -94,6 +99,7 @@ MESSAGES: list[Any] = [
     PrepareReconfiguration(*WORLD, "3.2", VertexPlan(1, (), settings=SETTINGS)),
     ResumeSubtask(*WORLD, VertexPlan(1, ("history",))),
     DrainSubtask(*WORLD),
+    DrainSubtask(*WORLD, at_once=True),
     FinishSubtask(*WORLD),
     RestartSubtask(*WORLD, 1.5, VertexPlan(1, ("history",))),
 ]

@@ -385,6 +385,14 @@ def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
     assert len(only(DrainSubtask, h.effects)) == 1
 
 
+def test_a_drain_at_once_is_told_also_to_those_that_are_draining() -> None:
+    h = Harness()
+    assert only(DrainSubtask, h.request("drain", "r1")) == [DrainSubtask(1, V0, A)]
+    assert not only(DrainSubtask, h.request("drain", "r2"))
+    assert only(DrainSubtask, h.request("drain", "r3", at_once=True)) == [DrainSubtask(1, V0, A, at_once=True)]
+    assert not only(DrainSubtask, h.request("drain", "r4", at_once=True))
+
+
 def test_a_drain_goes_on_after_a_restart() -> None:
     assert only(DrainSubtask, Harness(restored=RestoredState(draining=True)).effects) == [DrainSubtask(1, V0, A)]
 

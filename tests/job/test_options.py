@@ -31,6 +31,7 @@ NO_RECOVERY = {
     "previous_worker_timeout": 30.0,
     "snapshot_min_pause": 180.0,
     "spare_driver": False,
+    "forget_files": [],
     "sink_timeout": 300.0,
 }
 NO_RESTARTS = {"restart_attempts": 0, "restart_delay": 1.0, **NO_RECOVERY}

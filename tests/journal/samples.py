@@ -10,9 +10,11 @@ from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
+from airflow_provider_ckpt.model.file_status import ChangedFile
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.kept_state import KeptState
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
@@ -83,6 +85,21 @@ def one_event_of_each() -> list[ev.Event]:
         ev.CheckpointTriggered(3, 130.0, "savepoint"),
         ev.RequestAnswered("r-1", "stop", RequestOutcome.parse("accepted"), 131.0),
         ev.StatusChanged(JobStatus.RESTARTING, 132.0, "a subtask failed: disk full"),
+    ]
+
+
+def plan_with_timers(bound: str = "time mode ProcessingTime") -> ev.PlanRecorded:
+    """Return the plan of a job whose query "daily" keeps state with timers."""
+    kept = KeptState("TransformWithState", ("k",), (("live",),), bounds=(bound,))
+    vertex = VertexDefinition("append", stateful=True, kept=(kept,))
+    return ev.PlanRecorded(GRAPH, {}, 101.0, JobDefinition("streaming", {}, {"daily": vertex}, {}))
+
+
+def of_files() -> list[ev.Event]:
+    """Return the events of files that changed after they were read, and of files that were given up."""
+    return [
+        ev.SourceFilesChanged("live", (ChangedFile("/in/a", 10, 30), ChangedFile("/in/b", None, 4)), 3, 20, 110.0),
+        ev.FilesForgotten(("/in/c", "s3a://b/in/d"), 111.0),
     ]
 
 

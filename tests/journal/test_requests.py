@@ -59,6 +59,12 @@ def test_w20_what_was_asked_of_an_earlier_jobmaster_is_older_whatever_the_clocks
     assert [request.name for request in pending_requests(storage, "orders", 3, set(), 2)] == [sooner, later]
 
 
+def test_a_drain_may_be_asked_for_at_once(storage: Storage) -> None:
+    write_request(storage, "orders", "drain", 3, now=lambda: 1.0)
+    write_request(storage, "orders", "drain", 3, at_once=True, now=lambda: 2.0)
+    assert [request.at_once for request in pending_requests(storage, "orders", 3, set())] == [False, True]
+
+
 def test_a_job_without_requests_has_none_pending(storage: Storage) -> None:
     assert pending_requests(storage, "orders", 1, set()) == []
 

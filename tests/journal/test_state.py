@@ -14,9 +14,11 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
 from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, UnknownEventError
 from airflow_provider_ckpt.journal.kinds.event import HISTORY
+from airflow_provider_ckpt.journal.kinds.sources import REMEMBERED
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
+from airflow_provider_ckpt.model.file_status import ChangedFile
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -31,6 +33,7 @@ from tests.journal.samples import (
     folded,
     of_a_deletion,
     of_deployment,
+    of_files,
     of_reconfiguration,
     of_recovery,
     of_rescaled_workers,
@@ -39,6 +42,7 @@ from tests.journal.samples import (
     of_sinks,
     of_splits,
     one_event_of_each,
+    plan_with_timers,
     random_events,
 )
 
@@ -51,6 +55,7 @@ def test_every_event_survives_its_json() -> None:
     events = [
         *one_event_of_each(),
         *of_splits(),
+        *of_files(),
         *of_restarts(),
         *of_sinks(),
         *of_recovery(),
@@ -69,6 +74,32 @@ def test_every_event_survives_its_json() -> None:
 def test_a_mapping_that_is_no_dict_is_encoded() -> None:
     event = ev.PlanRecorded(GRAPH, types.MappingProxyType({"daily": "{}"}), 1.0)
     assert json.loads(encode(event))["schemas"] == {"daily": "{}"}
+
+
+def test_files_that_changed_are_summed_up_and_the_last_reports_are_remembered() -> None:
+    changed = [ev.SourceFilesChanged("live", (ChangedFile(f"/in/{n}", 1, 3),), 1, 2, float(n)) for n in range(30)]
+    state = folded(*changed, ev.SourceFilesChanged("history", (), 5, 0, 40.0), *of_files())
+    assert state.changed_counts == {"live": {"files": 33, "bytes": 80}, "history": {"files": 5, "bytes": 0}}
+    assert state.changed_file_count() == 38
+    assert len(state.changed_files) == REMEMBERED
+    assert {"/in/29", "/in/a", "/in/b"} <= state.known_changed()
+    assert state.forgotten_files == ["/in/c", "s3a://b/in/d"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "waits"),
+    [
+        ("time mode ProcessingTime", ["daily"]),
+        ("timeout ProcessingTimeTimeout", ["daily"]),
+        ("timeout EventTimeTimeout", []),
+        ("time mode NoTime", []),
+    ],
+)
+def test_state_with_timers_of_processing_time_is_known_until_its_query_has_ended(bound: str, waits: list[str]) -> None:
+    state = folded(plan_with_timers(bound))
+    assert state.with_timers() == waits
+    ev.SubtaskEndOfData(SubtaskId("daily/0"), "t1", 1.0).apply(state)
+    assert state.with_timers() == []
 
 
 def test_an_unknown_event_names_its_type_and_the_release_to_upgrade_to() -> None:
@@ -294,7 +325,7 @@ def test_the_golden_state_is_read_and_written_again() -> None:
 
 
 def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading() -> None:
-    begun = [*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts()]
+    begun = [*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts(), *of_files()]
     state = folded(*begun, *of_reconfiguration(), *of_deployment())
     state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
     state.sinks_released, state.reconfigured_for, state.driver_since = {"lake": 3}, "r-2", 1

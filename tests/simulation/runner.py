@@ -31,6 +31,7 @@ from airflow_provider_ckpt.task.actions import (
     BuildQuery,
     EndData,
     EndPartition,
+    ReadWhatIsThere,
     RunQuery,
     StandStill,
     Tell,
@@ -115,7 +116,7 @@ class Runner:
         """
         self.outbox.append(ReconfigurationUnfit(*self.task_id, trial, "it ends by itself"))
 
-    def drain(self) -> None:
+    def drain(self, *, at_once: bool = False) -> None:
         raise NotImplementedError
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
@@ -229,8 +230,8 @@ class StreamingRunner(Runner):
         answer: Report = ReconfigurationPrepared(*world) if fits else ReconfigurationUnfit(*world, "other columns")
         self.work.append(lambda: self.outbox.append(answer))
 
-    def drain(self) -> None:
-        self._carry_out(self.machine.drain(self._seen()))
+    def drain(self, *, at_once: bool = False) -> None:
+        self._carry_out(self.machine.drain(self._seen(), at_once=at_once))
 
     def poll_barriers(self) -> None:
         if self.channels and not self.log.state.closed:
@@ -273,6 +274,8 @@ class StreamingRunner(Runner):
                     self.work.append(self._start)
                 case StandStill():
                     self.work.append(self._stand_still)
+                case ReadWhatIsThere():
+                    self.work.append(self._run_out)
                 case EndData(mode):
                     self.work.append(functools.partial(self._end, mode))
                 case EndPartition():
@@ -302,7 +305,13 @@ class StreamingRunner(Runner):
 
     def _start(self) -> None:
         self.query.is_running = True
+        if self.machine.reads_what_is_there:
+            self.work.append(self._run_out)
         self._carry_out(self.machine.started(self._seen()))
+
+    def _run_out(self) -> None:
+        if self.query.is_running and self.machine.reads_what_is_there:
+            self._carry_out(self.machine.ran_out())
 
     def _stand_still(self) -> None:
         self.query.is_running = False
@@ -340,7 +349,7 @@ class BoundedRunner(Runner):
     def finish(self) -> None:
         self.reading.finish()
 
-    def drain(self) -> None:
+    def drain(self, *, at_once: bool = False) -> None:
         """Do nothing, because all its input ends by itself."""
 
 

@@ -47,6 +47,7 @@ from airflow_provider_ckpt.partitions.records import Barrier, Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
+from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.task import running_query
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
@@ -266,7 +267,8 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
     subtask.commit(0)
     subtask.folder.plan_final_batch(0, 0)
     ran: list[str] = []
-    runner = subtask.runner(lambda: SimpleNamespace(watermark=None, stateful=False, reads={"live": NOTHING}))
+    reads = {"live": SourceReads("rate")}
+    runner = subtask.runner(lambda: SimpleNamespace(watermark=None, stateful=False, reads=reads))
 
     def run_planned(built: object) -> None:
         ran.append("the final batch")

@@ -85,7 +85,7 @@ def test_r22_a_command_of_another_attempt_or_epoch_is_not_carried_out(
     epoch: int, attempt: AttemptId, taken: bool
 ) -> None:
     drained: list[str] = []
-    runner: Any = SimpleNamespace(attempt=B, drain=lambda: drained.append("v/0"))
+    runner: Any = SimpleNamespace(attempt=B, drain=lambda *, at_once: drained.append("v/0"))
     LocalGateway(2, {SubtaskId("v/0"): runner}, unexpected, UNUSED_RESTARTS).send(
         DrainSubtask(epoch, SubtaskId("v/0"), attempt)
     )

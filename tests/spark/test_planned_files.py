@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.spark.query.errors import UnreadableColonError, UnreadableNameError
 from airflow_provider_ckpt.spark.task.batch_files import refuse_other_files
 from airflow_provider_ckpt.spark.task.errors import PlannedFilesGoneError, QueryFailedError
@@ -186,6 +187,14 @@ def test_a_plan_with_an_unreadable_name_is_forgotten_and_every_other_plan_stays(
     assert not folder.forget_unreadable()
 
 
+def test_a_plan_with_a_file_that_was_given_up_is_forgotten(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, newest=1, orphan=False, name="gone")
+    assert not folder.forget_unreadable({"d:d/0.parquet", "of/another"})
+    assert folder.forget_unreadable({"d:d/gone.parquet"})
+    assert (folder.newest_commit(), folder.newest_offsets()) == (0, 0)
+    assert SeenFiles(folder.storage, "f/sources/history").advance(100) == {"d:d/0.parquet"}
+
+
 def test_a_colon_does_harm_in_the_own_name_of_a_local_file_only() -> None:
     good = ["file:///d:d/a.json", "s3a://b/10:00.json", "file:///a%3Ab.json", "hdfs://nn:8020/a.json"]
     assert colon_name(good) is None
@@ -193,14 +202,20 @@ def test_a_colon_does_harm_in_the_own_name_of_a_local_file_only() -> None:
     assert colon_name(["file:/10:00.json"]) == "10:00.json"
 
 
+def files(*names: str) -> list[FileStatus]:
+    return [FileStatus(f"file:/{name}", 1, 1) for name in names]
+
+
 def test_what_is_read_is_compared_source_by_source() -> None:
-    refuse_other_files("v", {"a": ["1", "2"], "b": ["2"], "c": []}, [["2"], ["2", "1"], ["of another kind"]])
-    refuse_other_files("v", {"a": ["1"], "b": ["1"]}, [["1"], ["1"]])
-    cases: list[tuple[Callable[[], None], type[Exception]]] = [
-        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [["1"]]), PlannedFilesGoneError),
+    planned = {"a": ["1", "2"], "b": ["2"], "c": []}
+    read = refuse_other_files("v", planned, [files("2"), files("2", "1"), files("of another kind")])
+    assert read == {"a": files("2", "1"), "b": files("2")}
+    refuse_other_files("v", {"a": ["1"], "b": ["1"]}, [files("1"), files("1")])
+    cases: list[tuple[Callable[[], object], type[Exception]]] = [
+        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [files("1")]), PlannedFilesGoneError),
         (lambda: refuse_other_files("v", {"a": ["1", "2"]}, []), PlannedFilesGoneError),
-        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [["1", "2", "1"]]), QueryFailedError),
-        (lambda: refuse_other_files("v", {"a": ["1"], "b": ["1"]}, [["1"]]), QueryFailedError),
+        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [files("1", "2", "1")]), QueryFailedError),
+        (lambda: refuse_other_files("v", {"a": ["1"], "b": ["1"]}, [files("1")]), QueryFailedError),
     ]
     for case, error in cases:
         with pytest.raises(error):

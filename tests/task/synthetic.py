@@ -140,7 +140,7 @@ class SyntheticTask:
     def prepare(self, trial: str, plan: VertexPlan) -> None:
         self._do(lambda: self._runner.prepare(trial, plan, fits=True))
 
-    def drain(self) -> None:
+    def drain(self, *, at_once: bool = False) -> None:
         self._do(self._runner.drain)
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:

@@ -66,7 +66,7 @@ class Noting:
     def prepare(self, trial: str, plan: VertexPlan) -> None:
         self._note(f"prepare {trial}")
 
-    def drain(self) -> None:
+    def drain(self, *, at_once: bool = False) -> None:
         self._note("drain")
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.task.actions import (
     BuildQuery,
     EndData,
     EndPartition,
+    ReadWhatIsThere,
     RunQuery,
     StandStill,
     Tell,
@@ -60,7 +61,9 @@ def test_from_its_deployment_to_its_end() -> None:
     assert task.planned(BOTH, runs_out=False, seen=seen()) == [RunQuery()]
     assert told(task.started(seen())) == [SubtaskRunning(*TASK, plan=0)]
     assert task.advance(seen("history")) == [AnnounceEnd("history", 3)]
-    assert task.drain(seen("history")) == [EndData("drain")]
+    assert task.drain(seen("history")) == [ReadWhatIsThere()]
+    assert task.advance(seen("history")) == []
+    assert task.ran_out() == [EndData("drain")]
     assert told(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
     assert task.finish() == [EndPartition()]
     assert told(task.partition_ended()) == [SubtaskDone(*TASK)]
@@ -167,7 +170,41 @@ def test_a_query_that_runs_out_before_it_is_said_to_run_has_run_out() -> None:
 def test_a_drain_waits_for_what_ends_by_itself() -> None:
     task = run(mixed())
     assert task.drain(seen()) == []
+    assert task.advance(seen("history")) == [ReadWhatIsThere()]
+
+
+def test_a_drain_at_once_ends_live_sources_where_they_stand() -> None:
+    task = run(mixed())
+    assert task.drain(seen(), at_once=True) == []
     assert task.advance(seen("history")) == [EndData("drain")]
+
+
+def test_a_drain_at_once_ends_a_drain_that_reads_what_is_there() -> None:
+    task = run(mixed(), now=seen("history"))
+    assert task.drain(seen("history")) == [ReadWhatIsThere()]
+    assert task.drain(seen("history"), at_once=True) == [EndData("drain")]
+    assert task.ran_out() == []
+
+
+def test_a_query_that_stood_still_in_a_drain_reads_what_is_there_when_it_resumes() -> None:
+    task = run(mixed(), now=seen("history"))
+    assert task.drain(seen("history")) == [ReadWhatIsThere()]
+    task.pause(DROP)
+    task.stood_still(3)
+    task.resume(VertexPlan(1, ("history",)))
+    before = task.reads_what_is_there
+    assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
+    assert (before, task.reads_what_is_there) == (False, True)
+    assert told(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
+    assert task.ran_out() == [EndData("drain")]
+
+
+def test_a_drain_that_comes_while_the_query_starts_is_carried_out_when_it_runs() -> None:
+    task = mixed()
+    task.deploy(FIRST, None)
+    assert task.planned(BOTH, runs_out=False, seen=seen("history"))[-1:] == [RunQuery()]
+    assert task.drain(seen("history")) == []
+    assert task.started(seen("history"))[-1:] == [ReadWhatIsThere()]
 
 
 def test_a_drain_while_it_stands_still_is_carried_out_after_the_resume() -> None:
@@ -176,7 +213,8 @@ def test_a_drain_while_it_stands_still_is_carried_out_after_the_resume() -> None
     task.stood_still(3)
     assert task.drain(seen("history")) == []
     task.resume(VertexPlan(1, ("history",)))
-    assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [EndData("drain")]
+    assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
+    assert task.ran_out() == [EndData("drain")]
 
 
 def test_what_does_not_fit_the_phase_asks_for_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart, listed_by
+from airflow_provider_ckpt.model.file_status import ChangedFile
 from airflow_provider_ckpt.model.json_form import LATER
 
 REMEMBERED = 20
@@ -19,6 +20,12 @@ class Sources(StatePart):
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
     late_files: list[LateFilesFound] = field(default_factory=list)
     """The last ones that were told of, oldest first; of earlier releases all."""
+    forgotten_files: list[str] = field(default_factory=list, metadata=LATER)
+    """Files that somebody gave up, in order."""
+    changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=LATER)
+    """The last reports, oldest first."""
+    changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=LATER)
+    """Source -> ``files`` and ``bytes`` of all reports."""
 
 
 @dataclass(frozen=True)
@@ -89,3 +96,37 @@ class LateFilesFound(JournalEvent):
         kept = [one for one in (*state.late_files, self) if one.kept]
         forgotten = kept[:-REMEMBERED]
         state.late_files = [one for one in (*state.late_files, self) if one not in forgotten]
+
+
+@dataclass(frozen=True)
+class SourceFilesChanged(JournalEvent):
+    """Files of a source changed after they were read. ``files``: the first of them; ``count``: how many there are;
+    ``unread``: bytes that were not read, as far as it is known."""
+
+    uid: str
+    files: tuple[ChangedFile, ...]
+    count: int
+    unread: int
+    at: float
+
+    @property
+    def decides(self) -> bool:
+        """A later driver finds them once more."""
+        return False
+
+    def apply(self, state: Sources) -> None:
+        before = state.changed_counts.get(self.uid, {"files": 0, "bytes": 0})
+        counts = {"files": before["files"] + self.count, "bytes": before["bytes"] + self.unread}
+        state.changed_counts = {**state.changed_counts, self.uid: counts}
+        state.changed_files = [*state.changed_files, self][-REMEMBERED:]
+
+
+@dataclass(frozen=True)
+class FilesForgotten(JournalEvent):
+    """Somebody gave up files that a source still had to read, and that are gone (``forget_files``)."""
+
+    files: tuple[str, ...]
+    at: float
+
+    def apply(self, state: Sources) -> None:
+        state.forgotten_files = [*state.forgotten_files, *self.files]

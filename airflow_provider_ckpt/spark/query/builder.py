@@ -126,12 +126,21 @@ class SourceCalls:
     def _reader(self, operator: Operator, hold: bool) -> StreamReader | BatchReader:
         end = self.ends.get(operator.uid)
         offsets = end if isinstance(end, FrozenOffsets) else None
+        skips = operator.temporary_files == "skip"
         if not self.streaming:
             files = list(end.files) if isinstance(end, FrozenFiles) else None
-            return BatchReader(self.spark, lambda reads: files, offsets)
+            return BatchReader(self.spark, lambda reads: files, offsets, skips_temporary=skips)
         limit = self.limit if operator.bounded else None
         bounded = operator.bounded
-        reader = StreamReader(self.spark, operator.uid, limit, offsets, bounded=bounded, holds_event_time=hold)
+        reader = StreamReader(
+            self.spark,
+            operator.uid,
+            limit,
+            offsets,
+            bounded=bounded,
+            holds_event_time=hold,
+            skips_temporary=skips,
+        )
         reader.options(**operator.options.to_spark())
         if operator.options.decided:
             reader.hold_limits()

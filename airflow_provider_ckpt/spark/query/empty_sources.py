@@ -14,7 +14,7 @@ from airflow_provider_ckpt.job.definition import selecting
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
 from airflow_provider_ckpt.spark.query.errors import NothingToReadError, PathNotFoundError
-from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
+from airflow_provider_ckpt.spark.query.frozen import list_files, list_temporary, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -42,7 +42,13 @@ def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceRead
     ordered = sorted(map(unescaped_path, files))
     for path in reads.paths:
         if _holds_none(spark, reads, path, ordered):
-            raise NothingToReadError(uid=uid, location=location, nothing=nothing_in(reads.format, [path], {}))
+            nothing = nothing_in(reads.format, [path], {}) + _left_out(spark, replace(reads, paths=[path]))
+            raise NothingToReadError(uid=uid, location=location, nothing=nothing)
+
+
+def _left_out(spark: SparkSession, reads: SourceReads) -> str:
+    left_out = list_temporary(spark, reads)
+    return f" but {len(left_out)} with the names of temporary files ({left_out[0]})" if left_out else ""
 
 
 def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Sequence[str]) -> bool:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+
+_STATUS = re.compile(r"\w+\{path=(.*); isDirectory=false; length=(\d+); .*?modification_time=(\d+);", re.DOTALL)
+_SEPARATOR = "\0"
+"""The one character, besides the slash, that no file name has."""
 
 
 def index_of(leaf: Any) -> Any | None:
@@ -14,6 +20,19 @@ def index_of(leaf: Any) -> Any | None:
         return None
     location = leaf.relation().location()
     return location if _kind(location) == "InMemoryFileIndex" else None
+
+
+def statuses(index: Any) -> list[FileStatus]:
+    """Return the files of an ``InMemoryFileIndex`` as it listed them, by two calls of the JVM."""
+    text = index.allFiles().mkString(_SEPARATOR)
+    return [read_status(one) for one in text.split(_SEPARATOR)] if text else []
+
+
+def read_status(text: str) -> FileStatus:
+    """Read the text of Hadoop's ``FileStatus``."""
+    found = _STATUS.match(text)
+    assert found is not None, f"not a file: {text}"
+    return FileStatus(found[1], int(found[2]), int(found[3]))
 
 
 def beside_partitions(index: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Collection, Mapping, Sequence
 
@@ -13,9 +14,11 @@ from airflow_provider_ckpt.journal.events import SourceFrozen
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.query.empty_sources import refuse_empty, refuse_without_rows
 from airflow_provider_ckpt.spark.query.errors import UnreadableNameError
+from airflow_provider_ckpt.spark.query.file_looks import await_settled
 from airflow_provider_ckpt.spark.query.frozen import (
     freeze,
     list_files,
+    list_statuses,
     refuse_beside_partitions,
     refuse_colons,
     unescaped_path,
@@ -38,10 +41,12 @@ def freeze_sources(
     *,
     streaming: bool = True,
     allow_empty: Collection[str] = (),
+    waits: Collection[str] = (),
 ) -> dict[str, FrozenEnd]:
     """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources. ``locations``: where
     each is defined; None: the names are not looked at. ``streaming``: a name that Spark takes for a pattern would never
-    be read under it; in batch mode it is. ``allow_empty``: sources that may have nothing to read.
+    be read under it; in batch mode it is. ``allow_empty``: sources that may have nothing to read. ``waits``: sources
+    whose files must have settled (``unfinished_files="wait"``).
 
     Raises NothingToReadError, UnreadableNameError, UnreadableColonError, BesidePartitionsError, and what asking Kafka
     raises, with nothing frozen of that source.
@@ -67,6 +72,8 @@ def freeze_sources(
         if not read.is_file:
             journal.write(SourceFrozen(uid, None, 0, time.time()))
             continue
+        if uid in waits:
+            await_settled(functools.partial(list_statuses, spark, read))
         files = list_files(spark, read)
         if locations is not None:
             if uid not in allow_empty:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructType
 
 from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
+from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.spark.query.errors import (
     BesidePartitionsError,
@@ -20,9 +22,16 @@ from airflow_provider_ckpt.spark.query.errors import (
     UnreadableColonError,
     UnreadableNameError,
 )
-from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of
+from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of, statuses
 from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path, without_scheme
+from airflow_provider_ckpt.sparkfiles.seen_files import (
+    colon_name,
+    glob_name,
+    normal_path,
+    shown_path,
+    without_scheme,
+)
+from airflow_provider_ckpt.sparkfiles.temporary_names import temporary_names
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.kept_document import lost_as
@@ -31,6 +40,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "frozen-files"
 VERSION = 1
+_NO_COLUMNS = StructType().add("value", StringType())
+"""With a schema, Spark infers none from the contents of files."""
 _SUSPICIOUS = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]|:(?!/)")
 
 
@@ -66,6 +77,26 @@ def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
         if spark_condition(error) == PATH_NOT_FOUND and len(reads.paths) == 1:
             return ()
         raise
+
+
+def list_statuses(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
+    """Return the files that a file source would read now, with their sizes and times. Raises as :func:`list_files`."""
+    try:
+        plan: Any = _frame(spark, reads)._jdf.queryExecution().analyzed()
+    except AnalysisException as error:
+        if spark_condition(error) == PATH_NOT_FOUND and len(reads.paths) == 1:
+            return []
+        raise
+    index = index_of(plan.collectLeaves().head())
+    return [] if index is None else statuses(index)
+
+
+def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
+    """Return the files that a source leaves out for their names. Raises as :func:`list_files`."""
+    if not reads.name_filter():
+        return []
+    options = {**reads.options, "pathGlobFilter": temporary_names()}
+    return [shown_path(uri) for uri in list_files(spark, replace(reads, options=options, schema=_NO_COLUMNS))]
 
 
 def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
@@ -119,10 +150,20 @@ def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
 
 
 def _frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
-    reader = spark.read.format(reads.format).options(**reads.options)
+    reader = spark.read.format(reads.format).options(**reads.options, **reads.name_filter())
     if reads.schema is not None:
         reader = reader.schema(reads.schema)
     return reader.load(list(reads.paths))
+
+
+def without(ends: Mapping[str, Any], forgotten: Collection[str]) -> dict[str, Any]:
+    """Return the frozen ends without the files that somebody gave up."""
+    gone = {unescaped_path(path) for path in forgotten}
+    return {uid: _without(end, gone) if isinstance(end, FrozenFiles) and gone else end for uid, end in ends.items()}
+
+
+def _without(end: FrozenFiles, gone: Collection[str]) -> FrozenFiles:
+    return replace(end, files=tuple(file for file in end.files if unescaped_path(file) not in gone))
 
 
 def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:

@@ -20,6 +20,7 @@ from airflow_provider_ckpt.spark.query.event_time import hold_event_time
 from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD, SELECTING
+from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name, other_names
 
 FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
 _GLOB = re.compile(r"[{}\[\]*?\\]")
@@ -42,6 +43,8 @@ class SourceReads:
     """Of the source itself, before the function selects from it."""
     topics: dict[str, str] = field(default_factory=dict)
     """Of a Kafka source: name -> the id that the brokers gave it."""
+    skips_temporary: bool = True
+    """Whether a file source leaves out files with the names of temporary files, if nothing speaks against it."""
 
     @property
     def is_file(self) -> bool:
@@ -55,6 +58,17 @@ class SourceReads:
     def has_end(self) -> bool:
         """Whether the end of a bounded one can be told, and frozen, before it is read."""
         return self.is_file or self.is_kafka
+
+    def name_filter(self) -> dict[str, str]:
+        """Return the reader's option that leaves out temporary files.
+
+        Spark takes one pattern only, so a ``pathGlobFilter`` of the user's decides alone. A path that is itself named
+        so was meant.
+        """
+        given = any(key.lower() == "pathglobfilter" for key in self.options)
+        if not self.is_file or not self.skips_temporary or given or any(map(has_temporary_name, self.paths)):
+            return {}
+        return {"pathGlobFilter": other_names()}
 
     def limits_itself(self) -> bool:
         """By an option that means something to it: what is decided for a query is given to each of its sources."""
@@ -126,7 +140,7 @@ class _Recording:
         self._record(path)
         if ignores_header(self.reads.format, self.reads.options):
             super().option("enforceSchema", False)  # type: ignore[misc]
-        for key, value in self._held().items():
+        for key, value in {**self._held(), **self.reads.name_filter()}.items():
             super().option(key, value)  # type: ignore[misc]
         frame = self._load(path)
         self.reads.schema = frame.schema
@@ -188,9 +202,10 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         *,
         bounded: bool = False,
         holds_event_time: bool = False,
+        skips_temporary: bool = True,
     ) -> None:
         DataStreamReader.__init__(self, spark)
-        self.reads = SourceReads()
+        self.reads = SourceReads(skips_temporary=skips_temporary)
         self._limit, self._offsets, self._bounded = limit, offsets, bounded
         self._holds_event_time = holds_event_time
         self._limits_hold = False
@@ -246,9 +261,11 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         spark: SparkSession,
         frozen: Callable[[SourceReads], list[str] | None],
         offsets: FrozenOffsets | None = None,
+        *,
+        skips_temporary: bool = True,
     ) -> None:
         DataFrameReader.__init__(self, spark)
-        self.reads = SourceReads()
+        self.reads = SourceReads(skips_temporary=skips_temporary)
         self._frozen, self._offsets = frozen, offsets
         self.before_load = lambda: None
 

@@ -7,21 +7,27 @@ anything of the batch is staged. A file that vanishes after that fails the query
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of
+from airflow_provider_ckpt.model.file_status import FileStatus
+from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of, statuses
+from airflow_provider_ckpt.spark.query.file_looks import SETTLED, await_settled, statuses_now
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.errors import (
     ColonNameError,
+    FilesSettledError,
     GlobNameError,
     LeftOutError,
     PlannedFilesGoneError,
     QueryFailedError,
 )
-from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path
+from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path, shown_path
+from airflow_provider_ckpt.task.read_files import key_of
 
 
 def refuse_unreadable_names(planned: Mapping[str, Sequence[str]]) -> None:
@@ -33,37 +39,66 @@ def refuse_unreadable_names(planned: Mapping[str, Sequence[str]]) -> None:
             raise ColonNameError(uid=uid, path=found)
 
 
-def refuse_other_files(vertex: str, planned: Mapping[str, Sequence[str]], read: Iterable[Sequence[str]]) -> None:
+def refuse_other_files(
+    vertex: str, uris: Mapping[str, Sequence[str]], read: Iterable[Sequence[FileStatus]]
+) -> dict[str, Sequence[FileStatus]]:
     """Raises PlannedFilesGoneError, or QueryFailedError if files are read that nobody planned, or twice.
 
-    ``planned``: source -> normal paths; ``read``: the same, one list for each file source that the query reads from.
+    ``uris``: source -> what was planned, as Spark writes it; ``read``: the files, one list for each file source that
+    the query reads from. Returns those of each source.
     """
-    expected = {uid: sorted(paths) for uid, paths in planned.items() if paths}
-    found = [sorted(paths) for paths in read]
+    expected = {uid: sorted(map(normal_path, files)) for uid, files in uris.items() if files}
+    shown = {normal_path(uri): shown_path(unquote(uri)) for files in uris.values() for uri in files}
+    read = list(read)
+    found = [sorted(key_of(file.path) for file in files) for files in read]
     there = {path for paths in found for path in paths}
     for uid, paths in expected.items():
         gone = [path for path in paths if path not in there]
         if gone:
-            raise PlannedFilesGoneError(uid=uid, count=len(gone), path=gone[0])
+            raise PlannedFilesGoneError(uid=uid, count=len(gone), path=shown.get(gone[0], gone[0]))
+    of_source: dict[str, Sequence[FileStatus]] = {}
     for uid, paths in expected.items():
         if paths not in found:
             raise QueryFailedError(vertex=vertex, cause=f"Spark reads other files of {uid!r} than it had planned")
-        found.remove(paths)
+        place = found.index(paths)
+        del found[place]
+        of_source[uid] = read.pop(place)
+    return of_source
 
 
-def files_of_batch(spark: SparkSession, vertex: str) -> list[list[str]]:
-    """Normal paths of the files that the micro-batch which is calling ``foreachBatch`` in this thread reads, one list
-    for each file source. Tables and files that the query joins are none of its sources.
+def refuse_unsettled(
+    spark: SparkSession, vertex: str, files: Sequence[FileStatus], is_over: Callable[[], bool]
+) -> None:
+    """Wait until no file of the batch has changed for some seconds. Spark has listed them before, and reads no more of
+    each than it found then.
+
+    Raises FilesSettledError if a file has another size or time by now.
+    """
+    earliest = (time.time() - SETTLED) * 1000
+    young = [file for file in files if file.modified > earliest]
+    if not young:
+        return
+    paths = [file.path for file in young]
+    await_settled(lambda: statuses_now(spark, paths), is_over)
+    there = {file.path: file for file in statuses_now(spark, paths)}
+    grown = [file.path for file in young if there.get(file.path, file) != file]
+    if grown:
+        raise FilesSettledError(vertex=vertex, file=shown_path(grown[0]))
+
+
+def files_of_batch(spark: SparkSession, vertex: str) -> list[list[FileStatus]]:
+    """Return the files that the micro-batch which is calling ``foreachBatch`` in this thread reads, one list for each
+    file source. Tables and files that the query joins are none of its sources.
 
     Raises LeftOutError.
 
-    Some ten calls of the JVM for a source, and one for a file.
+    Some ten calls of the JVM for a source.
     """
     indexes = _indexes(spark, vertex)
     for index in indexes:
         if (found := beside_partitions(index)) is not None:
             raise LeftOutError(vertex=vertex, path=found)
-    return [[normal_path(path) for path in index.inputFiles()] for index in indexes]
+    return [statuses(index) for index in indexes]
 
 
 def largest_of_batch(spark: SparkSession, vertex: str) -> int:

@@ -24,6 +24,7 @@ from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.query.edge_schema import plain
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
+from airflow_provider_ckpt.spark.task.batch_sources import BatchSources
 from airflow_provider_ckpt.spark.task.bounded_runner import BoundedRunner, batch_of, publication_of
 from airflow_provider_ckpt.spark.task.consumer_size import sized_for
 from airflow_provider_ckpt.spark.task.crashes import report_crash
@@ -62,6 +63,7 @@ class BatchRunner(BoundedRunner):
         self._log_of = inputs
         self._channels: tuple[Channel, ...] = ()
         self._inputs: dict[SubtaskId, LogReader] = {}
+        self._sources = BatchSources({}, {})
 
     # ---- the driver's loop
 
@@ -103,6 +105,7 @@ class BatchRunner(BoundedRunner):
             frame = self._frame()
             self._reading.begin()
             prepared = self._staged(lambda: self._outputs.stage(frame, 0, lambda: self._is_stopped))
+        self._sources.compare(self._run.job, self._context.task_id, self._run.post, lambda: self._is_stopped)
         positions = {channel.key: self._inputs[channel.producer].position for channel in self._channels}
         self._reading.publication.publish(batch_of(prepared, inputs=positions, ended=self.vertex.sources))
         self._reading.end()
@@ -118,7 +121,9 @@ class BatchRunner(BoundedRunner):
         context = self._run
         calls = SourceCalls(context.spark, streaming=False, ends=self._frozen)
         builder = QueryBuilder(context.job.operators, self.vertex, self._edges, calls, self._edge_frame)
-        return builder.build().frame
+        built = builder.build()
+        self._sources = BatchSources(builder.inputs, built.reads)
+        return built.frame
 
     def _files(self, producer: SubtaskId) -> list[PartitionFile]:
         records = self._inputs[producer].records()

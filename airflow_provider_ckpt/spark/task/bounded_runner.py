@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from airflow_provider_ckpt.coordinator.reports import ReconfigurationUnfit
+from airflow_provider_ckpt.coordinator.reports import FilesChanged, ReconfigurationUnfit
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -46,7 +46,7 @@ class BoundedRunner:
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
         raise AssertionError(f"{splits}: {self.subtask} reads what was frozen")
 
-    def drain(self) -> None:
+    def drain(self, *, at_once: bool = False) -> None:
         """Nothing: all that it reads ends by itself."""
 
     def finish(self) -> None:
@@ -63,6 +63,10 @@ class BoundedRunner:
     def late_files(self) -> set[str]:
         """None: it reads what was frozen, or what the user's function gives."""
         return set()
+
+    def changed_files(self) -> list[FilesChanged]:
+        """None: files are compared before what was read of them is published."""
+        return []
 
     # ---- the runner's thread
 

@@ -55,6 +55,10 @@ class RunContext:
     is_beside_job_master: bool = False
     executors: Executors | None = None
     topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    forgotten_files: Collection[str] = ()
+    """Files that somebody gave up."""
+    known_changed: Collection[str] = frozenset()
+    """Files of which the journal says that they changed after they were read."""
     state_partitions: Mapping[str, int] = field(default_factory=dict)
     """Vertex that keeps state -> the number of partitions of its state, unless a setting changes it."""
     check_declared: Callable[[Collection[str]], None] = field(default=lambda operators: None, repr=False)

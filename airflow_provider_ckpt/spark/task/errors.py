@@ -40,8 +40,9 @@ class PlannedFilesGoneError(SourceFilesGoneError):
 
     template = (
         "{count} of the files that the next batch reads from source {uid!r} are gone, {path} among them. Nothing of "
-        "the batch was written. Put the files back and resume the job, or run it under another job id to do without "
-        "them."
+        "the batch was written. Put the files back and run the job with --resume-failed. To do without a file that was "
+        "renamed or deleted, add --forget-file {path} (in Airflow forget_files); the job shows which files were given "
+        "up."
     )
 
 
@@ -63,6 +64,35 @@ class LateRowsError(TerminalError):
         "Spark counts what is left after it has aggregated within a task, so there may be more input rows. Nothing of "
         "the micro-batch was released. To go on without these rows, set late_rows='warn' and run with --resume-failed. "
         "To have them, run the job under another job id with a longer delay in watermark=(column, delay)"
+    )
+
+
+class UnfinishedFilesError(TerminalError):
+    """A source's files changed after they were read, and it does not say ``unfinished_files="warn"``. Data: source,
+    count, file."""
+
+    template = (
+        "source {source!r}: {file}. So it was still being written, or was replaced. Files of the source that changed "
+        "after they were read: {count}. Have the producer write under a hidden name (.name or _name), and rename the "
+        "file when it is complete. To go on without the missing rows, run with --resume-failed; to have them, run the "
+        "job under another job id. unfinished_files='warn' reports such files only"
+    )
+
+
+class FilesSettledError(QueryFailedError):
+    """Files of a micro-batch changed while it waited for them. The batch begins again, and reads them whole. Data:
+    vertex, file."""
+
+    template = "the query of vertex {vertex!r} waited until {file} was complete, and begins its micro-batch again"
+
+
+class FilesChangedWhileReadError(TransientError):
+    """Of a job in batch mode, which reads them again. Data: source, count, file."""
+
+    template = (
+        "source {source!r}: {file}. So it was still being written, or was replaced. Files of the source that changed "
+        "while they were read: {count}. Nothing was released; another try reads them again. Have the producer write "
+        "under a hidden name (.name or _name), and rename the file when it is complete"
     )
 
 

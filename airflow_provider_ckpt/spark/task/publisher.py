@@ -14,11 +14,13 @@ which order, is :class:`GatedPublication`'s; when, and how the query ends, is :c
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import PreparedLostError
@@ -30,6 +32,7 @@ from airflow_provider_ckpt.spark.task.batch_files import (
     largest_of_batch,
     refuse_other_files,
     refuse_unreadable_names,
+    refuse_unsettled,
 )
 from airflow_provider_ckpt.spark.task.errors import LateRowsError
 from airflow_provider_ckpt.spark.task.late_rows import late_rows_of_batch
@@ -38,6 +41,7 @@ from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.inputs import Inputs
+from airflow_provider_ckpt.task.read_files import ReadFiles
 
 
 class Publisher:
@@ -57,8 +61,10 @@ class Publisher:
         plan: VertexPlan,
         stateful: bool,
         refuses_late_rows: str | None = None,
+        waits: frozenset[str] = frozenset(),
     ) -> None:
-        """``refuses_late_rows``: a source whose rows must not be dropped as late (``late_rows="fail"``)."""
+        """``refuses_late_rows``: a source whose rows must not be dropped as late (``late_rows="fail"``). ``waits``:
+        sources whose files must have settled before they are read (``unfinished_files="wait"``)."""
         self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
         self.folder = folder
         self.publication = GatedPublication(
@@ -72,8 +78,12 @@ class Publisher:
         self._context, self._outputs, self._prepared = context, outputs, prepared
         self._stateful = stateful
         self._refuses_late_rows = refuses_late_rows
+        self._waits = waits
         self._pending: Prepared | None = None
         self._taken: dict[int, tuple[int, int]] = {}
+        self.read_files = ReadFiles()
+        self._reading: tuple[int, Mapping[str, Sequence[FileStatus]]] = -1, {}
+        """A batch, and the files of sources that it reads."""
 
     @property
     def lock(self) -> threading.RLock:
@@ -113,7 +123,7 @@ class Publisher:
     def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool]) -> None:
         """Stage the batch and prepare it; the one before it is published. Spark's thread, without the lock: it takes as
         long as the batch does. Raises FencedError or LogFencedError before Spark can commit it (R8)."""
-        self._check_planned(batch_id)
+        self._check_planned(batch_id, is_over)
         prepared = self._outputs.stage(frame, batch_id, is_over)
         if self._stateful:
             prepared = replace(prepared, late_rows=self._late_rows())
@@ -139,6 +149,9 @@ class Publisher:
                 follows=self._follows(prepared.batch_id),
             )
             self._pending = None
+            batch_id, read = self._reading
+            for uid, files in read.items() if batch_id == prepared.batch_id else ():
+                self.read_files.add(uid, files, time.monotonic(), time.time())
             return True
 
     def _late_rows(self) -> int:
@@ -159,15 +172,19 @@ class Publisher:
             return self.folder.planned_watermark(batch_id) or None
         return self.folder.watermark_after(batch_id)
 
-    def _check_planned(self, batch_id: int) -> None:
+    def _check_planned(self, batch_id: int, is_over: Callable[[], bool]) -> None:
         """What was planned must be there: Spark leaves out files that are gone, and says nothing."""
         with self.lock:
             uris = self.inputs.planned(self.folder.offsets(batch_id))
         if uris:
             refuse_unreadable_names(uris)
             planned = {uid: [*map(normal_path, files)] for uid, files in uris.items()}
-            refuse_other_files(self.vertex.uid, planned, files_of_batch(self._context.run.spark, self.vertex.uid))
+            there = files_of_batch(self._context.run.spark, self.vertex.uid)
+            read = refuse_other_files(self.vertex.uid, uris, there)
             self.inputs.refuse_damaged(planned)
+            for uid in self._waits & read.keys():
+                refuse_unsettled(self._context.run.spark, self.vertex.uid, read[uid], is_over)
+            self._reading = batch_id, {uid: of_it for uid, of_it in read.items() if uid in self.vertex.sources}
         if self._context.run.measures:
             files = max(map(len, uris.values()), default=0)
             size = largest_of_batch(self._context.run.spark, self.vertex.uid) if files else 0

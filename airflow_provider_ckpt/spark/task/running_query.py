@@ -19,7 +19,7 @@ from airflow_provider_ckpt.spark.task.batch_function import BatchFunction
 from airflow_provider_ckpt.spark.task.causes import Cause, find_cause
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.errors import FileNotReadError, QueryFailedError
+from airflow_provider_ckpt.spark.task.errors import FileNotReadError, FilesSettledError, QueryFailedError
 from airflow_provider_ckpt.spark.task.hopeless import hopeless
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.task.publisher import Publisher
@@ -30,6 +30,8 @@ from airflow_provider_ckpt.spark.task.session_settings import starting
 _STOPPED_WITHIN = 10.0
 """Seconds that a batch of an overtaken driver waits for its end, which takes the driver's loop a look around."""
 _POLL = 0.02
+_INTERRUPTED = "java.lang.InterruptedException"
+"""Spark logs no stack traces of a query that is stopped if its batch fails with a message that begins so."""
 
 
 def query_failed(vertex: str, error: BaseException) -> BaseException:
@@ -72,6 +74,9 @@ class RunningQuery:
         self._published = threading.Condition(publisher.lock)
         self._end = QueryEnd()
         self._query: StreamingQuery | None = None
+        self._state_rows = 0
+        self._begins_again = False
+        """A batch waits to be stopped, and to begin again."""
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
         """The query before, if a batch of it failed, and with what: the driver's loop may be about to ask."""
 
@@ -90,19 +95,26 @@ class RunningQuery:
             self._publisher.check_fenced()
             self.publish_committed()
             self._publisher.stage(frame, batch_id, lambda: self._end.is_interrupted)
+        except FilesSettledError:
+            self._begins_again = True
+            self._sleep_until_stopped()
+            raise RuntimeError(f"{_INTERRUPTED}: files of the batch have become complete") from None
         except BaseException as error:
             self._end.batch_failed(error)
             if isinstance(error, OvertakenError):
                 self._await_stop(error)
             if self._end.is_interrupted:
                 # Spark knows an interruption by its name in the message, and overflows the stack on a long one
-                raise RuntimeError("java.lang.InterruptedException: the query was stopped in a batch") from None
+                raise RuntimeError(f"{_INTERRUPTED}: the query was stopped in a batch") from None
             raise
 
     def _await_stop(self, error: OvertakenError) -> None:
         """The driver says in one line who has the job, and stops the query. An error that comes out of a batch before
         is logged by Spark, with its stack traces and ours."""
         report_crash(self._context, self._publisher.subtask, self._publisher.attempt, error)
+        self._sleep_until_stopped()
+
+    def _sleep_until_stopped(self) -> None:
         until = time.monotonic() + _STOPPED_WITHIN
         while not self._end.is_interrupted and time.monotonic() < until:
             time.sleep(_POLL)
@@ -142,6 +154,26 @@ class RunningQuery:
             return None
         # asked for after it was found ended: the runner's thread says so before it stops a query
         return None if self._end.is_expected or query is not self._query else query
+
+    def stop_to_begin_batch_again(self) -> bool:
+        """Stop the query if files of its batch have become complete: only a new one lists them again. Return whether
+        it was stopped."""
+        query = self._query
+        if not self._begins_again or query is None:
+            return False
+        self._begins_again = False
+        self._end.expect()
+        self._end.interrupt()
+        query.stop()
+        return True
+
+    def state_rows(self) -> int:
+        """Return how many rows of state the query had after the last micro-batch of this attempt."""
+        progress = None if self._query is None else self._query.lastProgress
+        operators = [] if progress is None else progress["stateOperators"]
+        if operators:  # a query that has found nothing to do lists none
+            self._state_rows = sum(int(one["numRowsTotal"]) for one in operators)
+        return self._state_rows
 
     def ran_out(self) -> None:
         """It had read all there was (``availableNow``), and ended."""

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 
 from pyspark.sql.types import StructType
 
+from airflow_provider_ckpt.coordinator.reports import FilesChanged
 from airflow_provider_ckpt.jobmaster.attempts import continues_at
 from airflow_provider_ckpt.jobmaster.log_checks import is_outdated
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -73,6 +74,10 @@ class SparkTaskFactory:
     def late_files(self) -> set[str]:
         """Normal paths of files that bounded sources read though they are not in their frozen lists."""
         return self._late.union(*(runner.late_files() for runner in self._current.values()))
+
+    def changed_files(self) -> list[FilesChanged]:
+        """Return what has changed of the files that the current tasks have read."""
+        return [one for runner in self._current.values() for one in runner.changed_files()]
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
         """See :class:`~airflow_provider_ckpt.task.task_factory.TaskFactory`."""

@@ -20,6 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from airflow_provider_ckpt.coordinator.reports import (
     BatchPublished,
+    FilesChanged,
+    LeftBehind,
     QueryMeasured,
     ReadingBegun,
     ReconfigurationUnfit,
@@ -32,8 +34,12 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
+from airflow_provider_ckpt.spark.query.kept_state import kept_state
+from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.file_watch import FileWatch
+from airflow_provider_ckpt.spark.task.left_input import left_input
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.query_boundary import QueryBoundary
 from airflow_provider_ckpt.spark.task.running_query import RunningQuery
@@ -47,6 +53,7 @@ from airflow_provider_ckpt.task.actions import (
     BuildQuery,
     EndData,
     EndPartition,
+    ReadWhatIsThere,
     RunQuery,
     StandStill,
     Tell,
@@ -89,6 +96,10 @@ class StreamingRunner:
         self._boundary = QueryBoundary(self._query, self._folder, self._build_anew)
         self._built: BuiltQuery | None = None
         self._sources = SourceWatch(context, self.vertex, self._inputs)
+        self._files = FileWatch(context, publisher, lambda: self._query.is_stopped)
+        self._reads: dict[str, SourceReads] = {}
+        """Of all queries of this attempt: a source that has ended is looked at, too."""
+        self._looks_at_files = False
         self._wall = WallClock()
         self._told_published: bool | None = None
         """What the last ReadingBegun said."""
@@ -143,9 +154,9 @@ class StreamingRunner:
             return
         self._trials.submit(task_id, trial, plan, now, before, self._make_builder, self._publication.tell)
 
-    def drain(self) -> None:
+    def drain(self, *, at_once: bool = False) -> None:
         with self._lock:
-            self._carry_out(self._machine.drain(self._seen()))
+            self._carry_out(self._machine.drain(self._seen(), at_once=at_once))
 
     def finish(self) -> None:
         with self._lock:
@@ -182,11 +193,14 @@ class StreamingRunner:
         if not self._query.is_stopped:
             self._query.publish_committed()
         self._look_at_sources(time.monotonic())
+        self._look_at_files(time.monotonic())
         self._look_at_the_clock()
+        if self._query.stop_to_begin_batch_again():
+            self._submit(self._begin_batch_again)
         ended = self._query.ended()
         if ended is None:
             return
-        if ended.exception() is None and self._runs_out:
+        if ended.exception() is None and self._ends_by_itself:
             self._query.ran_out()
             with self._lock:
                 self._carry_out(self._machine.ran_out())
@@ -196,7 +210,7 @@ class StreamingRunner:
     def _look_at_the_clock(self) -> None:
         """Spark's trigger waits on the machine's: until it is again what it was, if it is set back."""
         back = self._wall.set_back()
-        if self._trigger_interval and not self._runs_out and back > max(self._trigger_interval, LEAST_SET_BACK):
+        if self._trigger_interval and not self._ends_by_itself and back > max(self._trigger_interval, LEAST_SET_BACK):
             self._submit(functools.partial(self._run_again, back))
 
     def _look_at_sources(self, now: float) -> None:
@@ -205,6 +219,15 @@ class StreamingRunner:
             return
         for source, reads in self._sources.stuck(built, now):
             self._submit(functools.partial(self._sources.refuse, source, reads))
+
+    def _look_at_files(self, now: float) -> None:
+        if not self._looks_at_files and self._machine.phase is TaskPhase.RUNNING and self._files.is_due(now):
+            self._looks_at_files = True
+            self._submit(self._compare_due_files)
+
+    def changed_files(self) -> list[FilesChanged]:
+        """Return what has changed of the files that were read, as reports. For a run that stops: no thread works."""
+        return self._files.changes(self._reads)
 
     def late_files(self) -> set[str]:
         """Normal paths of files that bounded sources read though they are not in the frozen lists."""
@@ -275,6 +298,10 @@ class StreamingRunner:
         """A bounded source without a frozen end: ``availableNow`` says where it ends, at each start."""
         return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.plan.without)
 
+    @property
+    def _ends_by_itself(self) -> bool:
+        return self._runs_out or self._machine.reads_what_is_there
+
     def _carry_out(self, actions: Iterable[Action]) -> None:
         """What takes long is handed to the runner's own thread, in order."""
         for action in actions:
@@ -285,12 +312,15 @@ class StreamingRunner:
                     self._submit(self._run)
                 case StandStill():
                     self._submit(self._stand_still)
+                case ReadWhatIsThere():
+                    self._submit(self._read_what_is_there)
                 case EndData(mode):
                     self._submit(functools.partial(self._end, mode))
                 case EndPartition():
                     self._publication.end_of_partition()
                     self._carry_out(self._machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
+                    self._submit(functools.partial(self._look_at_ended, uid))
                     droppable = can_drop(self._current_builder(), uid, self._publication.plan.without)
                     self._publication.tell(SourceAtEnd(*self._publication.task_id, uid, batch_id, droppable))
                 case Tell(report):
@@ -317,7 +347,7 @@ class StreamingRunner:
             built = self._current_builder().build(plan.without)
         self._sources.refuse_made_again(built)
         with self._lock:
-            self._built = built
+            self._built, self._reads = built, {**self._reads, **built.reads}
             reads = {*built.reads, *self._inputs.edge_sources}
             self._carry_out(self._machine.planned(reads, runs_out=self._runs_out, seen=self._seen()))
 
@@ -329,7 +359,7 @@ class StreamingRunner:
     def _begin(self) -> None:
         assert self._built is not None
         interval = f"{int(self._trigger_interval * 1000)} milliseconds"
-        self._query.run(self._built, {"availableNow": True} if self._runs_out else {"processingTime": interval})
+        self._query.run(self._built, {"availableNow": True} if self._ends_by_itself else {"processingTime": interval})
 
     def _run_again(self, back: float) -> None:
         """At a boundary. Whoever wants it to stand still, or its end, comes in this thread, too."""
@@ -338,6 +368,20 @@ class StreamingRunner:
                 return
         log.warning("the machine's clock was set back by %.0f s: the query of %s begins again", back, self.subtask)
         self._boundary.stand_still()
+        self._begin()
+
+    def _read_what_is_there(self) -> None:
+        with self._lock:
+            if self._machine.phase is not TaskPhase.RUNNING:  # it does so when it resumes
+                return
+        self._query.state_rows()  # the next query knows none before it has had a batch
+        self._boundary.stand_still()
+        self._begin()
+
+    def _begin_batch_again(self) -> None:
+        with self._lock:
+            if self._machine.phase is not TaskPhase.RUNNING:  # else the planned batch is run before it stands still
+                return
         self._begin()
 
     def _stand_still(self) -> None:
@@ -350,10 +394,45 @@ class StreamingRunner:
         """End of data: nothing more is read; windows fire; the end goes into the log (R11)."""
         if self._built is None:
             self._built = self._build_anew()
+            self._reads = {**self._reads, **self._built.reads}
         self._boundary.end(mode, self._built)
+        self._look_back(mode, self._built)
         with self._lock:
             self._publication.end_of_data(mode)
             self._carry_out(self._machine.data_ended())
+
+    def _look_back(self, mode: EndMode, built: BuiltQuery) -> None:
+        """Report what was not read, and what is lost with the end. Raises UnfinishedFilesError."""
+        self._files.look_at_all(self._reads, wait=True)
+        if mode == "drain":
+            self._report_left()
+        self._report_timers(built)
+
+    def _report_left(self) -> None:
+        last, live = self._log.state.last_batch, set(self.vertex.sources) - set(self.vertex.bounded_sources)
+        for uid in sorted(live & self._reads.keys()):
+            offset = None if last is None else last.offsets.get(uid)
+            left = left_input(self._context.spark, self._folder, uid, self._reads[uid], offset)
+            if left is not None:
+                self._leave(f"the drain has ended source {uid}, and left {left}")
+
+    def _report_timers(self, built: BuiltQuery) -> None:
+        """State that waits for processing time has nothing to wait for any more."""
+        rows = self._query.state_rows() if built.stateful else 0
+        if rows and any(one.has_timers for one in kept_state(built.frame)):
+            self._leave(f"the end of {self.subtask} discards {rows} rows of state, which wait for processing time")
+
+    def _leave(self, what: str) -> None:
+        self._publication.tell(LeftBehind(*self._publication.task_id, what))
+
+    def _compare_due_files(self) -> None:
+        self._looks_at_files = False
+        self._files.look(self._reads)
+
+    def _look_at_ended(self, uid: str) -> None:
+        """Files of a bounded source that ended, as long as the query goes on."""
+        if uid in self._reads:
+            self._files.look_at_all({uid: self._reads[uid]}, wait=False)
 
     @property
     def _trigger_interval(self) -> float:

@@ -52,6 +52,7 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.layout import partition_path, prepared_path, subtask_path
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
 from airflow_provider_ckpt.task.past_inputs import past_inputs
+from airflow_provider_ckpt.task.read_files import key_of
 
 
 class StreamingRunnerFactory:
@@ -108,6 +109,7 @@ class StreamingRunnerFactory:
             rewind_to=last.batch_id if last is not None and rewinds else None,
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
             past=past_inputs(edges.values(), last),
+            gone={key_of(path) for path in context.forgotten_files},
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
         of_attempt = AttemptContext(context, subtask, attempt, log, plan.parallelism)
@@ -121,6 +123,7 @@ class StreamingRunnerFactory:
             plan=plan,
             stateful=vertex.uid in self._stateful,
             refuses_late_rows=self._refusing_late_rows(vertex),
+            waits=frozenset(uid for uid in vertex.sources if context.operators[uid].on_unfinished == "wait"),
         )
         gone_on = published_last(log.records())
         publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))

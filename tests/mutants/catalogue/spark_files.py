@@ -1058,4 +1058,34 @@ _FORGOTTEN = (
     ),
 )
 
-SPARK_FILES = (*_EVENT_TIME, *_FOLDERS, *_FEEDS, *_PREPARED, *_FORGOTTEN)
+_PRODUCERS = (
+    Mutant(
+        "sizes-of-read-files-forgotten",
+        "R2",
+        "ReadFiles.add",
+        "        source.read[key] = file\n",
+        "        source.read.setdefault(key, file)\n",
+        ("tests/task/test_read_files.py",),
+        "a file that was read again as a whole is reported as cut",
+    ),
+    Mutant(
+        "drain-leaves-what-waits",
+        "R12",
+        "TaskMachine._look_for_end",
+        "        return self._read_what_is_there()\n",
+        '        return self._end("drain")\n',
+        ("tests/task/test_machine.py",),
+        "files that were there when the drain was asked for are never read",
+    ),
+    Mutant(
+        "forgotten-file-stays-planned",
+        "R2",
+        "SparkFolder._unreadable",
+        "normal_path(uri) in gone or ",
+        "",
+        ("tests/spark/test_planned_files.py",),
+        "a file that somebody gave up is asked for at every start",
+    ),
+)
+
+SPARK_FILES = (*_PRODUCERS, *_EVENT_TIME, *_FOLDERS, *_FEEDS, *_PREPARED, *_FORGOTTEN)

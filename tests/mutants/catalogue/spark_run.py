@@ -436,6 +436,7 @@ _ENDS = (
         "R12",
         "StreamingRunner._end",
         "    self._boundary.end(mode, self._built)\n"
+        "    self._look_back(mode, self._built)\n"
         "    with self._lock:\n"
         "        self._publication.end_of_data(mode)\n",
         "    self._publication.end_of_data(mode)\n    self._boundary.end(mode, self._built)\n    with self._lock:\n",

@@ -1,0 +1,40 @@
+"""A file of a source, as storage lists it, and how it changed after it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """``path``: as Hadoop spells it, nothing escaped. ``modified``: epoch milliseconds."""
+
+    path: str
+    size: int
+    modified: int
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A file that changed after it was read.
+
+    ``read``: its size when it was read; None: a driver before this one has read it. ``size``: its size now.
+    """
+
+    path: str
+    read: int | None
+    size: int
+
+    @property
+    def unread(self) -> int:
+        """Bytes that are known to be missing in the output."""
+        return 0 if self.read is None else max(0, self.size - self.read)
+
+    def __str__(self) -> str:
+        if self.read is None:
+            return f"{self.path} changed after its batch was planned, so part of it may not have been read"
+        if self.size > self.read:
+            return f"{self.path} grew after it was read: {self.size - self.read} bytes were not read"
+        if self.size < self.read:
+            return f"{self.path} was replaced after it was read: {self.read} bytes then, {self.size} bytes now"
+        return f"{self.path} was written again after it was read, with the same size"

@@ -1,0 +1,35 @@
+"""Files that changed after they were read, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow_provider_ckpt.journal.events import SourceFilesChanged
+from airflow_provider_ckpt.journal.state import JobState
+
+NAMED = 5
+WAY_OUT = "The producer should write under a hidden name (.name or _name), and rename the file when it is complete"
+
+
+def changed_files(event: SourceFilesChanged) -> str:
+    """Return the files of one report, with what happened to each."""
+    named = [str(one) for one in event.files[:NAMED]]
+    more = event.count - len(named)
+    return "; ".join([*named, f"{more} more files changed after they were read"] if more > 0 else named)
+
+
+def not_read_whole(state: JobState) -> list[str]:
+    """Return a phrase for each source with files that changed after they were read, since the job began."""
+    return [
+        f"files of {uid} that changed after they were read: {counts['files']}, {counts['bytes']} bytes were not read"
+        for uid, counts in sorted(state.changed_counts.items())
+    ]
+
+
+def changed_lines(state: JobState) -> Iterator[str]:
+    """Yield the last reports, one line for a file."""
+    for event in state.changed_files:
+        for one in event.files:
+            yield f"{event.uid}: {one}"
+        if event.count > len(event.files):
+            yield f"{event.uid}: {event.count - len(event.files)} more files changed after they were read"

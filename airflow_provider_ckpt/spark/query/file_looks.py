@@ -1,0 +1,61 @@
+"""Looks at the files of a source while it is read, and waits until its producers have finished them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.model.file_status import FileStatus
+from airflow_provider_ckpt.spark.query.file_index import read_status
+from airflow_provider_ckpt.spark.query.frozen import list_statuses
+from airflow_provider_ckpt.spark.query.reader import SourceReads
+
+SETTLED = 10.0
+"""Seconds without a change after which a file counts as finished."""
+LONGEST_WAIT = 600.0
+"""Seconds after which a file that keeps changing is read all the same."""
+_PAUSE = 0.5
+
+
+def await_settled(look: Callable[[], Iterable[FileStatus]], is_over: Callable[[], bool] = lambda: False) -> None:
+    """Return when no file has changed for ``SETTLED`` seconds, or after ``LONGEST_WAIT``.
+
+    The clock of the storage may differ from the clock of this host. So it is also enough if two looks, ``SETTLED``
+    seconds apart, find the same.
+    """
+    began = since = time.monotonic()
+    seen: set[FileStatus] | None = None
+    while not is_over():
+        earliest = (time.time() - SETTLED) * 1000
+        young = {file for file in look() if file.modified > earliest}
+        now = time.monotonic()
+        if young != seen:
+            seen, since = young, now
+        if not young or now - since >= SETTLED or now - began >= LONGEST_WAIT:
+            return
+        time.sleep(_PAUSE)
+
+
+def listed(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
+    """Return no file if the folder cannot be listed: what was read of it may be gone."""
+    with suppress(PySparkException, Py4JError):
+        return list_statuses(spark, reads)
+    return []
+
+
+def statuses_now(spark: SparkSession, paths: Iterable[str]) -> list[FileStatus]:
+    """Return the files that are still there, by three calls of the JVM for each."""
+    jvm: Any = spark._jvm
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    found = []
+    for path in paths:
+        place = jvm.org.apache.hadoop.fs.Path(path)
+        with suppress(Py4JError):  # it was moved or deleted
+            found.append(read_status(place.getFileSystem(conf).getFileStatus(place).toString()))
+    return found

@@ -1,0 +1,48 @@
+"""What waits in a live source when a drain has ended it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.query.file_looks import listed
+from airflow_provider_ckpt.spark.query.kafka.freezing import ask_offsets
+from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.sparkfiles.seen_files import log_offset, planned_times
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.task.read_files import key_of
+
+
+def left_input(
+    spark: SparkSession, folder: SparkFolder, uid: str, reads: SourceReads, offset: str | None
+) -> str | None:
+    """Return in words what a source has beyond ``offset``, the last one that was published; None: nothing.
+
+    None, too, of a source that reads neither files nor Kafka, and of brokers that do not answer.
+    """
+    if reads.is_file:
+        return _left_files(spark, folder, uid, reads, offset)
+    return _left_rows(spark, uid, reads, offset) if reads.is_kafka else None
+
+
+def _left_files(
+    spark: SparkSession, folder: SparkFolder, uid: str, reads: SourceReads, offset: str | None
+) -> str | None:
+    read = planned_times(folder.storage, f"{folder.path}/sources/{uid}", log_offset(offset))
+    left = [file for file in listed(spark, reads) if key_of(file.path) not in read]
+    return f"{len(left)} files ({sum(file.size for file in left)} bytes) unread" if left else None
+
+
+def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | None) -> str | None:
+    try:
+        there = ask_offsets(spark, uid, uid, reads.options)
+    except CkptError:  # it is told for information only
+        return None
+    body = None if offset is None else json.loads(offset)
+    read: Mapping[str, Mapping[str, int]] = body if isinstance(body, dict) else {}
+    left = {one: one.end - int(read.get(one.topic, {}).get(str(one.partition), one.end)) for one in there.partitions}
+    count = sum(rows for rows in left.values() if rows > 0)
+    return f"{count} rows unread" if count else None

@@ -1,0 +1,104 @@
+"""The files that a query has read, as they were then: a producer may still write to them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.model.file_status import ChangedFile, FileStatus
+from airflow_provider_ckpt.sparkfiles.seen_files import shown_path, without_scheme
+
+YOUNG = 120.0
+"""Seconds: a file that changed less than that before it was read may still be written. Others are compared at the end
+only."""
+FIRST_LOOK = 3.0
+"""Seconds from reading a young file to the first comparison. The next pauses double, up to ``LAST_LOOK``."""
+LAST_LOOK = 60.0
+TOGETHER = 100
+"""Files that are compared at a time while the query runs."""
+KEPT = 100_000
+"""Files of a source whose sizes are remembered, the latest ones."""
+
+
+@dataclass
+class _Watched:
+    due: float
+    pause: float = FIRST_LOOK
+
+
+@dataclass
+class _Source:
+    read: dict[str, FileStatus] = field(default_factory=dict)
+    watched: dict[str, _Watched] = field(default_factory=dict)
+    reported: dict[str, FileStatus] = field(default_factory=dict)
+
+
+class ReadFiles:
+    """Of one attempt. Not thread-safe: the caller holds the publisher's lock. ``now`` is of ``time.monotonic``."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, _Source] = {}
+
+    def add(self, uid: str, files: Iterable[FileStatus], now: float, wall: float) -> None:
+        """Remember files that a published batch has read. ``wall``: epoch seconds."""
+        source = self._sources.setdefault(uid, _Source())
+        for file in files:
+            key = key_of(file.path)
+            source.read[key] = file
+            if file.modified > (wall - YOUNG) * 1000:
+                source.watched[key] = _Watched(now + FIRST_LOOK)
+        for key in list(source.read)[: max(0, len(source.read) - KEPT)]:
+            del source.read[key]
+            source.watched.pop(key, None)
+
+    def is_due(self, now: float) -> bool:
+        return any(one.due <= now for source in self._sources.values() for one in source.watched.values())
+
+    def due(self, now: float) -> dict[str, list[str]]:
+        """Return the paths to compare now, by source; at most ``TOGETHER``. Each is due again after a longer pause."""
+        found: dict[str, list[str]] = {}
+        left = TOGETHER
+        for uid, source in self._sources.items():
+            for key in [key for key, one in source.watched.items() if one.due <= now][:left]:
+                found.setdefault(uid, []).append(source.read[key].path)
+                left -= 1
+                watched = source.watched[key]
+                watched.pause *= 2
+                watched.due = now + watched.pause
+                if watched.pause > LAST_LOOK:
+                    del source.watched[key]
+        return found
+
+    def settles_at(self, uids: Collection[str]) -> float:
+        """Return when the first comparison of every watched file of ``uids`` is due; 0 if none waits for its first."""
+        sources = [source for uid, source in self._sources.items() if uid in uids]
+        first = [one.due for source in sources for one in source.watched.values() if one.pause == FIRST_LOOK]
+        return max(first, default=0.0)
+
+    def changed(
+        self, uid: str, there: Iterable[FileStatus], planned: Mapping[str, int] | None = None
+    ) -> list[ChangedFile]:
+        """Compare files with what was read of them, and return those that changed since they were reported last.
+
+        Args:
+            there: the files as they are now. Those that were not read are ignored.
+            planned: normal path -> modification time, of the files that earlier drivers have read, too.
+        """
+        source = self._sources.setdefault(uid, _Source())
+        found = []
+        for file in there:
+            key = key_of(file.path)
+            read = source.reported.get(key) or source.read.get(key)
+            if read is None:
+                if planned is not None and planned.get(key, file.modified) != file.modified:
+                    source.reported[key] = file
+                    found.append(ChangedFile(shown_path(file.path), None, file.size))
+            elif (read.size, read.modified) != (file.size, file.modified):
+                source.reported[key] = file
+                found.append(ChangedFile(shown_path(file.path), read.size, file.size))
+        return found
+
+
+def key_of(path: str) -> str:
+    """Return the normal path of a path in which nothing is escaped."""
+    return without_scheme(path).lstrip("/")

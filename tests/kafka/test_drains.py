@@ -1,0 +1,44 @@
+"""A drain reads the rows of live topics that were there when it was asked for."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.journal.requests import write_request
+from tests.kafka import jobs
+from tests.kafka.topics import Topics
+from tests.spark.harness import Line, World
+
+
+def test_rows_that_wait_when_a_drain_is_asked_for_are_read(world: World, topics: Topics) -> None:
+    """The query would find them at its next trigger, an hour later."""
+    topic = topics.make(2)
+    ids = topics.put(topic, range(10))
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "released" and world.released_count() == 10:
+            ids.update(topics.put(topic, range(10, 70)))
+        drain(line)
+
+    drain = world.drain_at(10)
+    job = jobs.of_live(world, topics, topic, startingOffsets="earliest", maxOffsetsPerTrigger="20")
+    run = world.run(job, hear, trigger_interval=3600.0)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == sorted(ids)
+    assert run.of("warning") == []
+
+
+def test_a_drain_at_once_says_how_many_rows_it_leaves(world: World, topics: Topics) -> None:
+    topic = topics.make(2)
+    topics.put(topic, range(10))
+    asked: list[str] = []
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "released" and world.released_count() == 10 and not asked:
+            topics.put(topic, range(10, 70))
+            asked.append(write_request(world.storage, world.job_id, "drain", world.state().epoch, at_once=True))
+
+    job = jobs.of_live(world, topics, topic, startingOffsets="earliest")
+    run = world.run(job, hear, trigger_interval=3600.0)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == [*range(10)]
+    (warning,) = [line["message"] for line in run.of("warning")]
+    assert warning == "the drain has ended source live, and left 60 rows unread"

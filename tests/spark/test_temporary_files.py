@@ -1,0 +1,165 @@
+"""Files under temporary names, which their producers rename, and files that are gone when they are to be read."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.spark.errors import ForgottenFileThereError
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError
+from airflow_provider_ckpt.sparkfiles.temporary_names import SUFFIXES, has_temporary_name, other_names, temporary_names
+from tests.spark.harness import Line, World
+from tests.spark.jobs import mixed
+from tests.spark.test_planned_files import killed_when_planned
+from tests.support.producers import write_and_rename
+
+pytestmark = pytest.mark.slow
+
+
+def reading(world: World, *, bounded: bool = False, glob: str | None = None, **source: Any) -> Job:
+    job = Job("reading")
+
+    @job.source(bounded=bounded, **source)
+    def rows(read: DataStreamReader) -> DataFrame:
+        options = {} if glob is None else {"pathGlobFilter": glob}
+        return read.schema("id long").options(**options).json(world.path("feed"))
+
+    job.sink("out", rows, FileSink(world.path("out")))
+    return job
+
+
+def put(world: World, name: str, *ids: int) -> Path:
+    path = Path(world.path("feed")) / name
+    path.write_text("".join(f'{{"id": {n}}}\n' for n in ids))
+    os.utime(path, (world.began, world.began))
+    return path
+
+
+def test_hadoop_s_pattern_matches_all_names_but_temporary_ones(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    others = jvm.org.apache.hadoop.fs.GlobPattern(other_names())
+    temporary = jvm.org.apache.hadoop.fs.GlobPattern(temporary_names())
+    names = [
+        "a.json",
+        "part",
+        "tmp",
+        "p",
+        "t",
+        "a.tmp.json",
+        "part-0000",
+        "x.parts",
+        "a.partial.gz",
+        "COPYING_",
+        "aCOPYING_",
+        "ü",
+    ]
+    names += ["filepart", "a.part1", "a_part", "a.tm", "mp", "x.crdownloaded", ".", "a b.c", "x.TMP"]
+    for suffix in SUFFIXES:
+        names += [f"a{suffix}", f"a.json{suffix}", suffix, suffix[1:], f"a{suffix}{suffix}", f"a{suffix}x", suffix[:-1]]
+    assert {name: bool(others.matches(name)) for name in names} == {
+        name: not has_temporary_name(name) for name in names
+    }
+    assert {name: bool(temporary.matches(name)) for name in names} == {name: has_temporary_name(name) for name in names}
+    assert len(other_names()) < 500
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_temporary_names_are_left_out_and_named(world: World, mode: str) -> None:
+    put(world, "a.json", 1)
+    for suffix in (*SUFFIXES, "._COPYING_"):
+        put(world, f"b.json{suffix}", 2)
+    run = world.run(reading(world, bounded=True), mode=mode)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == [1]
+    (warning,) = [line["message"] for line in run.of("warning")]
+    assert f"leaves out {len(SUFFIXES)} files with the names of temporary files" in warning
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_they_are_read_if_the_source_says_so(world: World, mode: str) -> None:
+    put(world, "a.json", 1)
+    put(world, "b.json.tmp", 2)
+    world.run(reading(world, bounded=True, temporary_files="read"), mode=mode)
+    assert world.released_ids() == [1, 2]
+
+
+def test_a_pattern_of_the_user_decides_alone(world: World) -> None:
+    put(world, "a.json", 1)
+    put(world, "b.json.tmp", 2)
+    run = world.run(reading(world, bounded=True, glob="b*"))
+    assert world.released_ids() == [2]
+    assert run.of("warning") == []
+
+
+def test_a_folder_with_temporary_files_only_is_refused_by_name(world: World) -> None:
+    put(world, "b.json.tmp", 2)
+    with pytest.raises(NothingToReadError, match=r"but 1 with the names of temporary files \(/.*b\.json\.tmp\)"):
+        world.run(reading(world, bounded=True))
+
+
+def test_a_live_file_that_is_renamed_is_read_once_under_its_name(world: World) -> None:
+    put(world, "a.json", 1)
+    waiting = put(world, "b.json.tmp", 2)
+    renamed: list[str] = []
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "released" and not renamed:
+            waiting.rename(waiting.with_suffix(""))
+            write_and_rename(waiting.with_name("c.json"), waiting.with_name("c.json.tmp"), 1)
+            renamed.append("b.json")
+        drain(line)
+
+    drain = world.drain_at(3)
+    run = world.run(reading(world), hear)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == [0, 1, 2]
+
+
+def gone_when_planned(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
+    """Let a driver die with a planned batch, and rename a file of that batch. Return the file, and what a run says."""
+    world.put_ids("history", 1, 2)
+    world.put_ids("live", 2, 2, 1000)
+    assert killed_when_planned(world, monkeypatch, "live", chain=True).status == "RESTARTING"
+    file = Path(world.path("live")) / "001000.parquet"
+    file.rename(file.with_name("renamed.parquet"))
+    run = world.run(mixed(world))
+    assert run.status == "FAILED"
+    return file, str(run.cause)
+
+
+def test_a_planned_file_that_was_renamed_can_be_given_up_by_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, cause = gone_when_planned(world, monkeypatch)
+    assert f"--forget-file {file} " in cause
+    run = world.run(mixed(world), world.drain_at(6), resume_failed=True, forget_files=[str(file)])
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == [0, 1, 1000, 1001, 1002, 1003], "read under its new name"
+    assert world.state().forgotten_files == [str(file)]
+    assert "1 files are given up" in run.of("warning")[0]["message"]
+    assert "files given up since the job began: 1" in run.lines[-1]["message"]
+
+
+def test_a_file_of_the_frozen_list_that_is_gone_can_be_given_up_by_name(world: World) -> None:
+    world.put_ids("history", 3, 2)
+    world.put_ids("live", 1, 2, 1000)
+    run = world.stop_in_batch(mixed(world), "doubled")
+    assert run.status == "STOPPED"
+    file = Path(world.path("history")) / "000004.parquet"
+    file.unlink()
+    run = world.run(mixed(world), world.drain_at(6), forget_files=[f"file://{file}"])
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert world.released_ids() == [0, 1, 2, 3, 1000, 1001]
+    assert re.search("given up", run.lines[-1]["message"])
+
+
+def test_a_file_that_is_there_is_not_given_up(world: World) -> None:
+    file = put(world, "a.json", 1)
+    with pytest.raises(ForgottenFileThereError):
+        world.run(reading(world, bounded=True), forget_files=[str(file)])
+    assert not world.root.exists() or world.state().epoch == 0
