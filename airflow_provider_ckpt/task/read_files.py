@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from airflow_provider_ckpt.model.file_status import ChangedFile, FileStatus
 from airflow_provider_ckpt.sparkfiles.seen_files import shown_path, without_scheme
@@ -16,6 +18,8 @@ FIRST_LOOK = 3.0
 LAST_LOOK = 60.0
 TOGETHER = 100
 """Files that are compared at a time while the query runs."""
+MOST_WATCHED = 1_000
+"""Young files of a source that wait for a comparison while the query runs. Others are compared at the end only."""
 KEPT = 100_000
 """Files of a source whose sizes are remembered, the latest ones."""
 
@@ -38,6 +42,7 @@ class ReadFiles:
 
     def __init__(self) -> None:
         self._sources: dict[str, _Source] = {}
+        self._next_due = math.inf
 
     def add(self, uid: str, files: Iterable[FileStatus], now: float, wall: float) -> None:
         """Remember files that a published batch has read. ``wall``: epoch seconds."""
@@ -45,14 +50,16 @@ class ReadFiles:
         for file in files:
             key = key_of(file.path)
             source.read[key] = file
-            if file.modified > (wall - YOUNG) * 1000:
+            if file.modified > (wall - YOUNG) * 1000 and len(source.watched) < MOST_WATCHED:
                 source.watched[key] = _Watched(now + FIRST_LOOK)
-        for key in list(source.read)[: max(0, len(source.read) - KEPT)]:
+                self._next_due = min(self._next_due, now + FIRST_LOOK)
+        for key in list(islice(source.read, max(0, len(source.read) - KEPT))):
             del source.read[key]
             source.watched.pop(key, None)
 
     def is_due(self, now: float) -> bool:
-        return any(one.due <= now for source in self._sources.values() for one in source.watched.values())
+        """Asked all the time."""
+        return now >= self._next_due
 
     def due(self, now: float) -> dict[str, list[str]]:
         """Return the paths to compare now, by source; at most ``TOGETHER``. Each is due again after a longer pause."""
@@ -67,6 +74,8 @@ class ReadFiles:
                 watched.due = now + watched.pause
                 if watched.pause > LAST_LOOK:
                     del source.watched[key]
+        watched_files = (one for source in self._sources.values() for one in source.watched.values())
+        self._next_due = min((one.due for one in watched_files), default=math.inf)
         return found
 
     def settles_at(self, uids: Collection[str]) -> float:

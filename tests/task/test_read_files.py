@@ -78,6 +78,16 @@ def test_a_folder_of_many_young_files_is_compared_in_portions() -> None:
     assert found == [TOGETHER, TOGETHER, 1, 0]
 
 
+def test_of_very_many_young_files_some_are_compared_at_the_end_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_files, "MOST_WATCHED", 2)
+    files = read(*(of(f"{number}", 1) for number in range(3)))
+    assert files.is_due(FIRST_LOOK)
+    assert files.due(FIRST_LOOK) == {"live": ["file:/in/0", "file:/in/1"]}
+    assert not files.is_due(FIRST_LOOK)
+    assert files.is_due(3 * FIRST_LOOK)
+    assert [one.path for one in files.changed("live", [of("2", 2)])] == ["/in/2"]
+
+
 def test_sizes_of_the_latest_files_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "KEPT", 2)
     files = read(of("a", 1), of("b", 1), of("c", 1))

@@ -32,14 +32,14 @@ def await_settled(look: Callable[[], Iterable[FileStatus]], is_over: Callable[[]
     began = since = time.monotonic()
     seen: set[FileStatus] | None = None
     while not is_over():
-        earliest = (time.time() - SETTLED) * 1000
+        earliest, before = (time.time() - SETTLED) * 1000, time.monotonic()
         young = {file for file in look() if file.modified > earliest}
         now = time.monotonic()
         if young != seen:
             seen, since = young, now
         if not young or now - since >= SETTLED or now - began >= LONGEST_WAIT:
             return
-        time.sleep(_PAUSE)
+        time.sleep(max(_PAUSE, now - before))
 
 
 def listed(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
