@@ -113,6 +113,11 @@ def check_late_rows(uid: str, location: str, value: object) -> None:
     _check_choice(uid, location, "late_rows", value, get_args(LateRows))
 
 
+def read_max_ahead(uid: str, location: str, value: Duration | None) -> float | None:
+    """Raises BadDurationError."""
+    return None if value is None else parse_duration(value, f"{uid!r} ({location}): max_ahead")
+
+
 def check_allow_empty(uid: str, location: str, value: object, *, bounded: bool) -> None:
     check_flag(uid, location, "allow_empty", value)
     if value and not bounded:

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.job.gate import Gate
 from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
 from airflow_provider_ckpt.job.locations import caller_location, function_location
 from airflow_provider_ckpt.job.operators import (
+    MAX_AHEAD,
     Ends,
     LateRows,
     Operator,
@@ -129,6 +130,7 @@ class Job:
         watermark: tuple[str, Duration] | None = None,
         in_order: bool = False,
         late_rows: LateRows = "warn",
+        max_ahead: Duration | None = MAX_AHEAD,
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -150,6 +152,7 @@ class Job:
         watermark: tuple[str, Duration] | None = None,
         in_order: bool = False,
         late_rows: LateRows = "warn",
+        max_ahead: Duration | None = MAX_AHEAD,
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -174,8 +177,10 @@ class Job:
         order its files are read: windows stay open until the source has ended. With ``in_order=True`` they close while
         it is read: the files, in the order of their modification times, are in the order of event time, within the
         delay.
-        ``late_rows``: ``"warn"`` reports rows that the source's query drops as late, ``"fail"`` fails the job
-        before anything of their micro-batch is released.
+        ``late_rows``: ``"warn"`` reports rows that the source's query drops as late, and rows whose event
+        time is missing or unfit. ``"fail"`` fails the job before anything of their micro-batch is released.
+        ``max_ahead``: event times that are further ahead of the clock do not move the watermark ("1 day"; None: each
+        one does).
 
         ``ends="available_now"``: of a bounded source that reads neither files nor Kafka, whose end cannot be frozen: at
         each start of its query it ends where the data end then (Spark's trigger of that name).
@@ -207,6 +212,7 @@ class Job:
                 "watermark": watermark,
                 "in_order": in_order or None,
                 "late_rows": None if late_rows == "warn" else late_rows,
+                "max_ahead": None if max_ahead == MAX_AHEAD else max_ahead,
                 "ends": ends,
                 "allow_empty": allow_empty or None,
                 **options.given,
@@ -230,6 +236,7 @@ class Job:
                     watermark=checks.read_watermark(name, location, watermark),
                     in_order=in_order,
                     late_rows=late_rows,
+                    max_ahead=checks.read_max_ahead(name, location, max_ahead),
                     ends=ends,
                     allow_empty=allow_empty,
                     splits=by_split,

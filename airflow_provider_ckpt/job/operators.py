@@ -15,6 +15,8 @@ OutputMode = Literal["append", "update", "complete"]
 ReleasePolicy = Literal["every_checkpoint", "final"]
 Ends = Literal["available_now"]
 LateRows = Literal["warn", "fail"]
+MAX_AHEAD = 86_400.0
+"""Seconds."""
 
 UID = re.compile(r"[A-Za-z0-9_]{1,100}")
 LONGEST_UID = 100
@@ -85,7 +87,9 @@ class Operator:
     in_order: bool = False
     """Of a bounded source: its files are read in the order of their event times, within the watermark's delay."""
     late_rows: LateRows = "warn"
-    """Of a source: what happens when its query drops rows as late."""
+    """Of a source: what happens when its query drops rows as late, or gets rows with an unfit event time."""
+    max_ahead: float | None = MAX_AHEAD
+    """Of a source: seconds that an event time may be ahead of the clock and move the watermark. None: any."""
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
     """Of a sink: what is asked before a release."""

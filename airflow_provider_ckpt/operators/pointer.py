@@ -73,6 +73,8 @@ class Pointer:
     finished_operators: tuple[str, ...] = ()
     late_rows: int = 0
     """Dropped as late since the job began, up to the last completed checkpoint."""
+    unfit_rows: int = 0
+    """With an event time that does not fit, since the job began, up to the last completed checkpoint."""
     application_id: str | None = None
     spark_ui: str | None = None
     """Of the last driver's application, as it says."""
@@ -102,7 +104,7 @@ class Pointer:
 
     def summary(self) -> dict[str, Any]:
         """What the Airflow operator returns."""
-        names = ("job_id", "status", "epoch", "checkpoint", "released", "finished_operators", "late_rows")
+        names = ("job_id", "status", "epoch", "checkpoint", "released", "finished_operators", "late_rows", "unfit_rows")
         return {name: value for name, value in self.to_json().items() if name in names}
 
     @classmethod
@@ -143,6 +145,7 @@ class Pointer:
             released=_or(released, self.released),
             finished_operators=self.finished_operators if operators is None else tuple(operators),
             late_rows=_or(data.get("late_rows"), self.late_rows),
+            unfit_rows=_or(data.get("unfit_rows"), self.unfit_rows),
             application_id=_or(data.get("application_id"), self.application_id),
             spark_ui=_or(data.get("spark_ui"), self.spark_ui),
             outputs=_or(data.get("outputs"), self.outputs),
@@ -160,6 +163,7 @@ class Pointer:
             released=told["released"],
             finished_operators=tuple(told["finished_operators"]),
             late_rows=told["late_rows"],
+            unfit_rows=told["unfit_rows"],
         )
 
     def as_of(self, state: JobState) -> Pointer:
@@ -173,6 +177,7 @@ class Pointer:
             released=state.last_released or None,
             finished_operators=tuple(state.finished_operators()),
             late_rows=sum(state.late_rows().values()),
+            unfit_rows=state.unfit_rows(),
             recovery=() if state.reconciled is None else tuple(short_table(state.reconciled)),
         )
 
