@@ -131,6 +131,7 @@ class Job:
         in_order: bool = False,
         late_rows: LateRows = "warn",
         max_ahead: Duration | None = MAX_AHEAD,
+        idle_timeout: Duration | None = None,
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -153,6 +154,7 @@ class Job:
         in_order: bool = False,
         late_rows: LateRows = "warn",
         max_ahead: Duration | None = MAX_AHEAD,
+        idle_timeout: Duration | None = None,
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -180,7 +182,8 @@ class Job:
         ``late_rows``: ``"warn"`` reports rows that the source's query drops as late, and rows whose event
         time is missing or unfit. ``"fail"`` fails the job before anything of their micro-batch is released.
         ``max_ahead``: event times that are further ahead of the clock do not move the watermark ("1 day"; None: each
-        one does).
+        one does). ``idle_timeout``: after that time without a row a live source does not hold the watermark of a query
+        that reads other sources, too.
 
         ``ends="available_now"``: of a bounded source that reads neither files nor Kafka, whose end cannot be frozen: at
         each start of its query it ends where the data end then (Spark's trigger of that name).
@@ -213,6 +216,7 @@ class Job:
                 "in_order": in_order or None,
                 "late_rows": None if late_rows == "warn" else late_rows,
                 "max_ahead": None if max_ahead == MAX_AHEAD else max_ahead,
+                "idle_timeout": idle_timeout,
                 "ends": ends,
                 "allow_empty": allow_empty or None,
                 **options.given,
@@ -237,6 +241,7 @@ class Job:
                     in_order=in_order,
                     late_rows=late_rows,
                     max_ahead=checks.read_max_ahead(name, location, max_ahead),
+                    idle_timeout=checks.read_idle_timeout(name, location, idle_timeout, bounded=bounded),
                     ends=ends,
                     allow_empty=allow_empty,
                     splits=by_split,

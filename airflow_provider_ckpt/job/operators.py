@@ -90,6 +90,8 @@ class Operator:
     """Of a source: what happens when its query drops rows as late, or gets rows with an unfit event time."""
     max_ahead: float | None = MAX_AHEAD
     """Of a source: seconds that an event time may be ahead of the clock and move the watermark. None: any."""
+    idle_timeout: float | None = None
+    """Of a live source: seconds without a row after which it does not hold the watermark. None: it always does."""
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
     """Of a sink: what is asked before a release."""

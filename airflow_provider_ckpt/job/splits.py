@@ -41,6 +41,7 @@ NOT_WITH_SPLITS = {
     "in_order": "no order with splits: several are read at once, and each is a batch without event time",
     "late_rows": "nothing with splits: a split is read as a batch, and no row of it is late",
     "max_ahead": "nothing with splits: a split is read as a batch, and no row of it moves a watermark",
+    "idle_timeout": "nothing with splits: a split is read as a batch, and no source holds a watermark",
     "ends": "no end with splits: the source ends with the last of them",
     "allow_empty": "left out: a list without splits is always refused",
     "max_bytes_per_trigger": "no limit with splits: a split is read as a whole; make smaller ones",

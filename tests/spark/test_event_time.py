@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from airflow_provider_ckpt.cli.job_view import job_view
 from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.report.event_time import held_windows
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, watermarks
+from airflow_provider_ckpt.spark.query.errors import IdleTimeoutError
 from airflow_provider_ckpt.spark.query.event_time import EventTimeGuard
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
-from tests.spark.harness import World
+from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, timed
 from tests.spark.test_late_rows import counted
 
@@ -190,6 +192,28 @@ def test_a_source_that_says_fail_refuses_an_unfit_event_time(world: World, row: 
     assert world.newest_batch("counts") == -1
 
 
+def test_an_idle_source_lets_windows_close_and_its_late_rows_are_counted(world: World) -> None:
+    world.put_ids("busy", 3, 10, 1_000)
+    world.put_ids("idle", 1, 10, 1_000)
+    steps: list[Callable[[], bool]] = [
+        lambda: 1_010 in counted(world),  # 1_000 alone would close while the source holds event time
+        lambda: world.late_rows() > 0,
+    ]
+
+    def hear(line: Line) -> None:
+        if line["kind"] in ("checkpoint", "released") and steps and steps[0]():
+            del steps[0]
+            if steps:
+                put_times(world, "idle", 1_001)
+            else:
+                world.request("drain")
+
+    run = world.run(windows_of(world, "busy", "idle", idle_timeout="2s"), hear)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert counted(world) == {1_000: 20, 1_010: 10, 1_020: 10}
+    assert world.late_rows() == 1
+
+
 def test_a_source_without_a_timeout_holds_windows_and_is_named(world: World) -> None:
     world.put_ids("busy", 3, 10, 1_000)
     world.put_ids("idle", 1, 5, 1_000)
@@ -203,3 +227,11 @@ def test_a_source_without_a_timeout_holds_windows_and_is_named(world: World) -> 
     assert (held.vertex, held.source) == ("counts", "idle")
     assert held_windows(world.state(), times_of(world, "idle").last_row_at or 0.0) == []
     assert (times_of(world, "busy").watermark, times_of(world, "idle").watermark) == (1_028_000, 1_003_000)
+
+
+def test_a_timeout_that_a_query_cannot_keep_is_refused(world: World) -> None:
+    world.put_ids("busy", 1, 10)
+    world.put_ids("idle", 1, 10)
+    with pytest.raises(IdleTimeoutError, match="idle_timeout of source 'idle'"):
+        world.run(windows_of(world, "busy", "idle", chain=False, idle_timeout="2s"))
+    assert not world.everything_under_root()

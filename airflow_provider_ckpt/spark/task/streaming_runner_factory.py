@@ -140,8 +140,21 @@ class StreamingRunnerFactory:
         delete_trials_before(context.storage, f"{home}/trial", attempt)
         trials = Trials(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
-            context, publisher, functools.partial(self.builder, vertex, edges), trials, forget_earlier, widen
+            context,
+            publisher,
+            functools.partial(self.builder, vertex, edges),
+            trials,
+            forget_earlier,
+            widen,
+            self._idle_timeouts(vertex),
         )
+
+    def _idle_timeouts(self, vertex: JobVertex) -> dict[str, float]:
+        """Return the sources of a vertex with state that do not hold its watermark while they are idle."""
+        if vertex.uid not in self._stateful:
+            return {}
+        timeouts = {uid: self._context.operators[uid].idle_timeout for uid in vertex.sources}
+        return {uid: timeout for uid, timeout in timeouts.items() if timeout is not None}
 
     def _strict_inputs(self, vertex: JobVertex) -> dict[str, str]:
         """Return the inputs of a vertex with rows of sources that say ``late_rows="fail"``, each with such a source."""

@@ -68,6 +68,15 @@ _EVENT_TIME = (
         "the counts of rows without an event time are those of the last micro-batch",
     ),
     Mutant(
+        "a-source-is-idle-before-its-query-has-run-for-the-timeout",
+        "R13",
+        "IdleSources._is_idle",
+        "max(last, self._since)",
+        "last",
+        ("tests/spark/test_idle_sources.py::test_the_timeout_begins_with_the_query",),
+        "a restart makes rows late that came while no query ran",
+    ),
+    Mutant(
         "another-window-taken-for-the-same",
         "R2",
         "KeptState.is_mistaken",
