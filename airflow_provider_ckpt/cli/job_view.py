@@ -14,6 +14,7 @@ from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
 from airflow_provider_ckpt.journal.kinds.reconfiguration import ReconfigurationEnded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import size
+from airflow_provider_ckpt.report.event_time import event_time_view
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
@@ -64,6 +65,7 @@ def job_view(
             ],
         },
         "forgotten_files": list(state.forgotten_files),
+        "event_time": event_time_view(state),
         "splits": [
             {"source": one.source, "total": one.total, "done": one.done, "assigned": one.assigned, "left": one.left}
             for one in state.split_progress()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.job_client import job_client
@@ -18,6 +19,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.report.changed_files import changed_lines, not_read_whole
+from airflow_provider_ckpt.report.event_time import all_unfit_rows, held_windows, shown_times, unfit_rows
 from airflow_provider_ckpt.report.reconciled import table
 from airflow_provider_ckpt.report.settings import shown
 from airflow_provider_ckpt.storage.layout import late_path
@@ -72,6 +74,9 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("late rows", ", ".join(f"{rows} dropped by {uid}" for uid, rows in state.late_rows().items())),
         ("changed files", "; ".join(not_read_whole(state))),
         ("files given up", ", ".join(state.forgotten_files)),
+        ("unfit rows", "; ".join(all_unfit_rows(unfit_rows(state)))),
+        ("event time", "; ".join(shown_times(state))),
+        ("waiting", "; ".join(one.shown(time.time()) for one in held_windows(state, time.time()))),
         ("splits", "; ".join(_splits(state))),
         ("keeps results of", ", ".join(persisted_operators(state))),
         ("reconfigured", "; ".join(f"{uid}: {shown(one)}" for uid, one in sorted(state.settings.items()))),

@@ -131,6 +131,24 @@ def check_unfinished_files(uid: str, location: str, value: object) -> None:
         _check_choice(uid, location, "unfinished_files", value, get_args(UnfinishedFiles))
 
 
+def read_max_ahead(uid: str, location: str, value: Duration | None) -> float | None:
+    """Raises BadDurationError."""
+    return None if value is None else parse_duration(value, f"{uid!r} ({location}): max_ahead")
+
+
+def read_idle_timeout(uid: str, location: str, value: Duration | None, *, bounded: bool) -> float | None:
+    """Raises BadDurationError, BadOperatorOptionError."""
+    if value is None:
+        return None
+    seconds = parse_duration(value, f"{uid!r} ({location}): idle_timeout")
+    expected = "left out: a bounded source holds event time until it has ended" if bounded else "longer than 0"
+    if bounded or not seconds:
+        raise BadOperatorOptionError(
+            operator=uid, location=location, option="idle_timeout", value=value, expected=expected
+        )
+    return seconds
+
+
 def check_allow_empty(uid: str, location: str, value: object, *, bounded: bool) -> None:
     check_flag(uid, location, "allow_empty", value)
     if value and not bounded:

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.job.gate import Gate
 from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
 from airflow_provider_ckpt.job.locations import caller_location, function_location
 from airflow_provider_ckpt.job.operators import (
+    MAX_AHEAD,
     Ends,
     LateRows,
     Operator,
@@ -133,6 +134,8 @@ class Job:
         late_rows: LateRows = "warn",
         unfinished_files: UnfinishedFiles | None = None,
         temporary_files: TemporaryFiles = "skip",
+        max_ahead: Duration | None = MAX_AHEAD,
+        idle_timeout: Duration | None = None,
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -156,6 +159,8 @@ class Job:
         late_rows: LateRows = "warn",
         unfinished_files: UnfinishedFiles | None = None,
         temporary_files: TemporaryFiles = "skip",
+        max_ahead: Duration | None = MAX_AHEAD,
+        idle_timeout: Duration | None = None,
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -180,8 +185,11 @@ class Job:
         order its files are read: windows stay open until the source has ended. With ``in_order=True`` they close while
         it is read: the files, in the order of their modification times, are in the order of event time, within the
         delay.
-        ``late_rows``: ``"warn"`` reports rows that the source's query drops as late, ``"fail"`` fails the job
-        before anything of their micro-batch is released.
+        ``late_rows``: ``"warn"`` reports rows that the source's query drops as late, and rows whose event
+        time is missing or unfit. ``"fail"`` fails the job before anything of their micro-batch is released.
+        ``max_ahead``: event times that are further ahead of the clock do not move the watermark ("1 day"; None: each
+        one does). ``idle_timeout``: after that time without a row a live source does not hold the watermark of a query
+        that reads other sources, too.
 
         ``unfinished_files``: what happens when a file changes after it was read, because it was still being written, or
         was replaced. ``"warn"`` (default of a live source) reports it, ``"fail"`` (default of a bounded one) fails the
@@ -223,6 +231,8 @@ class Job:
                 "late_rows": None if late_rows == "warn" else late_rows,
                 "unfinished_files": unfinished_files,
                 "temporary_files": None if temporary_files == "skip" else temporary_files,
+                "max_ahead": None if max_ahead == MAX_AHEAD else max_ahead,
+                "idle_timeout": idle_timeout,
                 "ends": ends,
                 "allow_empty": allow_empty or None,
                 **options.given,
@@ -248,6 +258,8 @@ class Job:
                     late_rows=late_rows,
                     unfinished_files=unfinished_files,
                     temporary_files=temporary_files,
+                    max_ahead=checks.read_max_ahead(name, location, max_ahead),
+                    idle_timeout=checks.read_idle_timeout(name, location, idle_timeout, bounded=bounded),
                     ends=ends,
                     allow_empty=allow_empty,
                     splits=by_split,

@@ -17,6 +17,8 @@ Ends = Literal["available_now"]
 LateRows = Literal["warn", "fail"]
 TemporaryFiles = Literal["skip", "read"]
 UnfinishedFiles = Literal["warn", "fail", "wait"]
+MAX_AHEAD = 86_400.0
+"""Seconds."""
 
 UID = re.compile(r"[A-Za-z0-9_]{1,100}")
 LONGEST_UID = 100
@@ -87,7 +89,11 @@ class Operator:
     in_order: bool = False
     """Of a bounded source: its files are read in the order of their event times, within the watermark's delay."""
     late_rows: LateRows = "warn"
-    """Of a source: what happens when its query drops rows as late."""
+    """Of a source: what happens when its query drops rows as late, or gets rows with an unfit event time."""
+    max_ahead: float | None = MAX_AHEAD
+    """Of a source: seconds that an event time may be ahead of the clock and move the watermark. None: any."""
+    idle_timeout: float | None = None
+    """Of a live source: seconds without a row after which it does not hold the watermark. None: it always does."""
     temporary_files: TemporaryFiles = "skip"
     """Of a source: what happens to files with the name of a temporary file, such as ``x.tmp``."""
     unfinished_files: UnfinishedFiles | None = None

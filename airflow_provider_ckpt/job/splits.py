@@ -42,6 +42,8 @@ NOT_WITH_SPLITS = {
     "late_rows": "nothing with splits: a split is read as a batch, and no row of it is late",
     "temporary_files": "nothing with splits: the function of the source chooses the files that it reads",
     "unfinished_files": "nothing with splits: the function of the source chooses the files that it reads",
+    "max_ahead": "nothing with splits: a split is read as a batch, and no row of it moves a watermark",
+    "idle_timeout": "nothing with splits: a split is read as a batch, and no source holds a watermark",
     "ends": "no end with splits: the source ends with the last of them",
     "allow_empty": "left out: a list without splits is always refused",
     "max_bytes_per_trigger": "no limit with splits: a split is read as a whole; make smaller ones",

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import UNRECORDED
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.source_times import SourceTimes, added
 from airflow_provider_ckpt.model.split import Ranges, size, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import Settings
@@ -182,6 +183,40 @@ class JobState(Reconfigurations):
     def known_changed(self) -> frozenset[str]:
         """Return the paths that the last reports of changed files name."""
         return frozenset(one.path for event in self.changed_files for one in event.files)
+
+    def times(self, checkpoint: int | None = None) -> dict[str, dict[str, SourceTimes]]:
+        """Return what the rows of inputs have shown of event time, by vertex and by source, up to a remembered
+        checkpoint.
+
+        The default is the last completed one. Only queries that keep state tell. An input that another query gives has
+        the name of that one.
+        """
+        done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
+        producers = {edge.uid: edge.producer for edge in self.graph().edges}
+        found: dict[str, dict[str, SourceTimes]] = {}
+        for subtask, snapshot in {} if done is None else sorted(done.subtasks.items()):
+            if snapshot.times:
+                named = {producers.get(uid, uid): times for uid, times in snapshot.times.items()}
+                found[subtask.vertex] = added(found.get(subtask.vertex, {}), named)
+        return found
+
+    def unfit_rows(self, checkpoint: int | None = None) -> int:
+        """Return how many rows had an event time that their query cannot go by, up to a remembered checkpoint."""
+        return sum(one.unfit for times in self.times(checkpoint).values() for one in times.values())
+
+    def watermarks(self) -> dict[str, int]:
+        """Return the watermark of each query that has come to one, by vertex, in epoch milliseconds.
+
+        A query that is at its end is left out.
+        """
+        done = self.checkpoints.get(self.last_completed)
+        going = (
+            [(one.vertex, shot.watermark) for one, shot in done.subtasks.items() if not shot.finished] if done else []
+        )
+        known = [(vertex, watermark) for vertex, watermark in going if watermark is not None]
+        return {
+            vertex: min(mark for uid, mark in known if uid == vertex) for vertex in sorted({uid for uid, _ in known})
+        }
 
     def _with_event_time(self) -> set[str]:
         recorded = None if self.plan is None else self.plan.definition

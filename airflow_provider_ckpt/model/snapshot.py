@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.source_times import SourceTimes
 
 
 @dataclass(frozen=True)
@@ -24,4 +25,6 @@ class Snapshot:
     """The subtask is at its end of data: nothing but barriers follows."""
     late_rows: int = field(default=0, metadata=LATER)
     """Rows that the query has dropped as late since its first micro-batch."""
+    times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=LATER)
+    """Input of a query with state -> what its rows have shown of event time since its first micro-batch."""
     finished_on_restore: bool = False

@@ -75,6 +75,8 @@ class Pointer:
     """Dropped as late since the job began, up to the last completed checkpoint."""
     changed_files: int = 0
     """Files of sources that changed after they were read, since the job began."""
+    unfit_rows: int = 0
+    """With an event time that does not fit, since the job began, up to the last completed checkpoint."""
     application_id: str | None = None
     spark_ui: str | None = None
     """Of the last driver's application, as it says."""
@@ -104,7 +106,7 @@ class Pointer:
 
     def summary(self) -> dict[str, Any]:
         """What the Airflow operator returns."""
-        counts = ("late_rows", "changed_files")
+        counts = ("late_rows", "unfit_rows", "changed_files")
         names = ("job_id", "status", "epoch", "checkpoint", "released", "finished_operators", *counts)
         return {name: value for name, value in self.to_json().items() if name in names}
 
@@ -147,6 +149,7 @@ class Pointer:
             finished_operators=self.finished_operators if operators is None else tuple(operators),
             late_rows=_or(data.get("late_rows"), self.late_rows),
             changed_files=_or(data.get("changed_files"), self.changed_files),
+            unfit_rows=_or(data.get("unfit_rows"), self.unfit_rows),
             application_id=_or(data.get("application_id"), self.application_id),
             spark_ui=_or(data.get("spark_ui"), self.spark_ui),
             outputs=_or(data.get("outputs"), self.outputs),
@@ -165,6 +168,7 @@ class Pointer:
             finished_operators=tuple(told["finished_operators"]),
             late_rows=told["late_rows"],
             changed_files=told["changed_files"],
+            unfit_rows=told["unfit_rows"],
         )
 
     def as_of(self, state: JobState) -> Pointer:
@@ -179,6 +183,7 @@ class Pointer:
             finished_operators=tuple(state.finished_operators()),
             late_rows=sum(state.late_rows().values()),
             changed_files=state.changed_file_count(),
+            unfit_rows=state.unfit_rows(),
             recovery=() if state.reconciled is None else tuple(short_table(state.reconciled)),
         )
 

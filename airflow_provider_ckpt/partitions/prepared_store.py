@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.errors import UnknownFormError
-from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.json_form import read_field, reader, to_json
+from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.partitions.errors import PreparedLostError
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
@@ -31,6 +32,8 @@ class Prepared:
     """In ``files``; None if there are none."""
     late_rows: int = 0
     """Rows of the batch that the query has dropped as late."""
+    times: Mapping[str, SourceTimes] = field(default_factory=dict)
+    """Input -> what the rows of the batch have shown of event time."""
 
 
 class PreparedStore:
@@ -54,6 +57,7 @@ class PreparedStore:
             handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
             **({} if prepared.rows is None else {"rows": prepared.rows}),
             **({"late_rows": prepared.late_rows} if prepared.late_rows else {}),
+            **({"times": to_json(prepared.times)} if prepared.times else {}),
         )
         self._storage.replace(self._path(prepared.attempt), document)
 
@@ -74,6 +78,7 @@ class PreparedStore:
                 read_field(body, "handles", reader(Mapping[str, Mapping[str, Any]])),
                 read_field({"rows": None, **body}, "rows", reader(int | None)),
                 read_field({"late_rows": 0, **body}, "late_rows", reader(int)),
+                read_field({"times": {}, **body}, "times", reader(Mapping[str, SourceTimes])),
             )
         except MalformedDocumentError as error:
             raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error

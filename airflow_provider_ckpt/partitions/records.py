@@ -13,6 +13,7 @@ from typing import Literal
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.json_form import LATER, Json
 from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.model.split import Ranges
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 
@@ -75,6 +76,8 @@ class Batch:
     """In ``files``. None if there are none, or if an earlier release wrote them."""
     late_rows: int = field(default=0, metadata=LATER)
     """Rows that the query has dropped as late since its first micro-batch, this one included."""
+    times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=LATER)
+    """Input of a query with state -> what its rows have shown of event time, this micro-batch included."""
     splits: tuple[str, ...] = field(default=(), metadata=LATER)
     """Two or more that this entry completes. Releases that read one by one refuse it by the name of the field."""
 

@@ -31,6 +31,15 @@ from airflow_provider_ckpt.journal.events import (
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.report.changed_files import WAY_OUT, changed_files, not_read_whole
+from airflow_provider_ckpt.report.event_time import (
+    Unfit,
+    ahead_of_clock,
+    all_unfit_rows,
+    held_windows,
+    new_unfit_rows,
+    shown_ahead,
+    unfit_rows,
+)
 from airflow_provider_ckpt.report.reconciled import short_table, told_of
 from airflow_provider_ckpt.report.settings import shown
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
@@ -51,6 +60,10 @@ class StatusReporter:
         self._shown_at: float | None = None
         self._late_rows = 0
         """Dropped since the job began, as far as a line has said it."""
+        self._unfit: Unfit = {}
+        """Rows with an unfit event time, as far as a line has reported them."""
+        self._ahead: set[str] = set()
+        """Vertices whose watermark was reported to be ahead of the clock."""
         self._rows: int | None = 0
         """Released in this run. None: some sink does not count rows."""
 
@@ -66,11 +79,13 @@ class StatusReporter:
             data["finished_operators"] = state.finished_operators()
             data["late_rows"] = sum(state.late_rows().values())
             data["changed_files"] = state.changed_file_count()
+            data["unfit_rows"] = state.unfit_rows()
         self._on_status(StatusLine(kind, shown, {**data, **more}))
 
     def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
         """``places``: where to look, for programs: ``spark_ui``, a URL, and ``outputs``, sink -> URI of its folder."""
         self._late_rows = sum(state.late_rows().values())
+        self._unfit = unfit_rows(state)
         if not resumed:
             self.say(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state, **places)
             return
@@ -89,6 +104,7 @@ class StatusReporter:
         kind = _ENDED.get(status, LineKind.FAILED)
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
+        dropped += "".join(f"; {one}" for one in all_unfit_rows(unfit_rows(state)))
         short = not_read_whole(state)
         changed = f"; {'; '.join(short)}" if short else ""
         given_up = (
@@ -135,16 +151,18 @@ class StatusReporter:
         name = f"checkpoint {event.checkpoint}" if done is None else _name(done)
         took = "" if done is None else f" ({_took(done)})"
         rows = [int(sink["rows"]) for sink in event.sinks.values() if "rows" in sink]
-        late = self._late_since(state, event.checkpoint)
+        late = self._late_since(state, event.checkpoint) + self._unfit_since(state, event.checkpoint)
+        held = "".join(f"; {one.shown(event.at)}" for one in held_windows(state, event.at))
+        self._warn_of_clock(state, event.at)
         counts_all = len(rows) == len(event.sinks)
         self._rows = self._rows + sum(rows) if self._rows is not None and counts_all else None
         if late or any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
             self._shown_at = event.at
             what = f"released {sum(rows)} rows" if rows else "released"
-            self.say(LineKind.RELEASED, f"{name} {what}{took}{_progress(state)}{late}", state)
+            self.say(LineKind.RELEASED, f"{name} {what}{took}{_progress(state)}{late}{held}", state)
         elif self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS:
             self._shown_at = event.at
-            self.say(LineKind.RELEASED, f"{name}; nothing new", state)
+            self.say(LineKind.RELEASED, f"{name}; nothing new{held}", state)
         else:
             self.say(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
 
@@ -153,6 +171,19 @@ class StatusReporter:
         late = state.late_rows(checkpoint)
         new, self._late_rows = sum(late.values()) - self._late_rows, max(self._late_rows, sum(late.values()))
         return f"; {new} more rows were late and were dropped (since the job began: {_counts(late)})" if new > 0 else ""
+
+    def _unfit_since(self, state: JobState, checkpoint: int) -> str:
+        """Return what the line about a release adds for rows whose event time does not fit, since the line before."""
+        before, now = self._unfit, unfit_rows(state, checkpoint)
+        self._unfit = {**before, **now}
+        return new_unfit_rows(before, now)
+
+    def _warn_of_clock(self, state: JobState, now: float) -> None:
+        """Warn once of each query whose watermark is ahead of the clock."""
+        for vertex, watermark in ahead_of_clock(state, now).items():
+            if vertex not in self._ahead:
+                self._ahead.add(vertex)
+                self.say(LineKind.WARNING, shown_ahead(vertex, watermark), state)
 
     def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
         """Only if other sinks stay behind: else the checkpoint is told as a whole, a moment later."""

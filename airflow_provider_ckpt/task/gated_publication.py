@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.reports import Report
+from airflow_provider_ckpt.model.source_times import TimesByInput, added
 from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import BatchGapError
@@ -91,12 +93,13 @@ class GatedPublication(Publication):
         watermark: int | None = None,
         rows: int | None = None,
         late_rows: int = 0,
+        times: TimesByInput = MappingProxyType({}),
         follows: int | None = None,
     ) -> None:
         """Publish a micro-batch as far as ``offsets``, and act on the inputs before and after it. ``late_rows``: how
-        many rows of it the query has dropped as late. ``follows``: the
-        number of the batch that it comes behind, where that is not the number before: the state was cut anew in between
-        (R21). The caller holds the lock. Raises BatchGapError."""
+        many rows of it the query has dropped as late. ``times``: what its rows have shown of event time. ``follows``:
+        the number of the batch that it comes behind, where that is not the number before: the state was cut anew in
+        between (R21). The caller holds the lock. Raises BatchGapError."""
         self._refuse_gap(batch_id, batch_id - 1 if follows is None else follows)
         self.inputs.advance(offsets)
         self.act_on_inputs()  # unaligned, a barrier that has arrived is put now, and not behind this batch
@@ -111,6 +114,7 @@ class GatedPublication(Publication):
                 ended=tuple(sorted(self.inputs.ended() | self.plan.without)),
                 rows=rows,
                 late_rows=self._late_rows() + late_rows,
+                times=added(self.times, times),
             )
         )
         self.inputs.published()
@@ -119,6 +123,12 @@ class GatedPublication(Publication):
     def _late_rows(self) -> int:
         last = self.log.state.last_batch
         return 0 if last is None else last.late_rows
+
+    @property
+    def times(self) -> TimesByInput:
+        """Input -> what its rows have shown of event time, as far as they are published."""
+        last = self.log.state.last_batch
+        return {} if last is None else last.times
 
     def _refuse_gap(self, batch_id: int, follows: int) -> None:
         """Spark numbers the batches of a folder one after the other: one that is missing was in an entry that is

@@ -123,4 +123,5 @@ def _told(state: JobState) -> dict[str, Any]:
         "finished_operators": state.finished_operators(),
         "late_rows": sum(state.late_rows().values()),
         "changed_files": state.changed_file_count(),
+        "unfit_rows": state.unfit_rows(),
     }

@@ -33,6 +33,8 @@ class ReleaseEvent:
     sinks: Mapping[str, Mapping[str, int]]
     late_rows: int
     """Rows that the job's queries have dropped as late since it began."""
+    unfit_rows: int
+    """Rows with an event time that the job's queries cannot go by, since it began."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,7 +54,8 @@ def release_events(state: JobState, after: int, sink: str | None = None) -> Iter
             done = state.checkpoints.get(number)
             kind = None if done is None else done.kind
             late = sum(state.late_rows(number).values())
-            yield ReleaseEvent(state.job_id, number, after, kind, release.at, _shown(state, number), rows, sinks, late)
+            unfit, watermark = state.unfit_rows(number), _shown(state, number)
+            yield ReleaseEvent(state.job_id, number, after, kind, release.at, watermark, rows, sinks, late, unfit)
             after = number
 
 

@@ -478,6 +478,7 @@ def told(status: str) -> dict[str, Any]:
         "finished_operators": ["history"],
         "late_rows": 0,
         "changed_files": 0,
+        "unfit_rows": 0,
     }
 
 

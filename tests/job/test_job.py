@@ -430,3 +430,31 @@ def test_a_policy_about_an_operator_that_the_job_has_not_is_refused() -> None:
 def test_what_is_no_controller_is_refused(controllers: Any, why: str) -> None:
     with pytest.raises(BadControllerError, match=why):
         Job("watched", controllers=controllers)
+
+
+def test_how_far_ahead_and_how_long_idle_a_source_may_be() -> None:
+    job = Job("orders")
+    plain = job.source(uid="plain")(read)
+    live = job.source(uid="live", max_ahead="2h", idle_timeout=timedelta(minutes=5))(read)
+    free = job.source(uid="free", max_ahead=None)(read)
+    assert [(one.max_ahead, one.idle_timeout) for one in (plain, live, free)] == [
+        (86_400.0, None),
+        (7_200.0, 300.0),
+        (None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"max_ahead": "soon"}, "max_ahead"),
+        ({"idle_timeout": "a while"}, "idle_timeout"),
+        ({"idle_timeout": 0}, "longer than 0"),
+        ({"idle_timeout": "5m", "bounded": True}, "holds event time until it has ended"),
+        ({"idle_timeout": "5m", "bounded": True, "splits": [1]}, "idle_timeout"),
+        ({"max_ahead": "5m", "bounded": True, "splits": [1]}, "moves a watermark"),
+    ],
+)
+def test_an_idle_timeout_and_a_bound_of_event_time_are_checked(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        Job("orders").source(uid="a", **given)(read)

@@ -72,6 +72,7 @@ def test_an_airflow_task_runs_a_bounded_job_and_returns_its_result(
         "finished_operators": ["files", "large", "orders"],
         "late_rows": 0,
         "changed_files": 0,
+        "unfit_rows": 0,
     }
 
 

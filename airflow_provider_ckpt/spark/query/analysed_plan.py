@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.spark.query.event_time import HOLD
+from airflow_provider_ckpt.spark.query.event_time import FOLLOWED, HOLD
 
 WATERMARK = "EventTimeWatermark"
 _NAME = re.compile(r'^name="(.*)"$')
@@ -85,7 +85,7 @@ def _is_watermark(node: Any) -> bool:
 def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
     """(column, delay) of each watermark of the plan, the delay in Spark's words."""
     nodes = filter(_is_watermark, nodes_from(analysed(frame)))
-    return [(str(node.eventTime().name()), str(node.delay().toString())) for node in nodes]
+    return [(str(node.eventTime().name()).removeprefix(FOLLOWED), str(node.delay().toString())) for node in nodes]
 
 
 def is_stateful(frame: DataFrame) -> bool:
@@ -189,9 +189,19 @@ def made_columns(plan: Any) -> dict[int, Any]:
 
 
 def asks_the_time(plan: Any, spark: SparkSession) -> bool:
-    """``now()`` and the like: constants of the plan as Spark runs it, and other ones in the next plan."""
+    """``now()`` and the like: constants of the plan as Spark runs it, and other ones in the next plan. What a query
+    follows event time with asks, too, and is no part of what the user has written."""
     jvm: Any = spark._jvm
-    return bool(plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()))
+    pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+    if not plan.containsPattern(pattern):
+        return False
+    expressions = (one for node in nodes_from(plan) for one in each(node.expressions()))
+    return any(one.containsPattern(pattern) and not _follows_event_time(one) for one in expressions)
+
+
+def _follows_event_time(expression: Any) -> bool:
+    """Whether an expression of a plan makes the column that Spark follows instead of the user's."""
+    return FOLLOWED in str(expression.sql())
 
 
 def conjuncts(condition: Any) -> Iterator[Any]:

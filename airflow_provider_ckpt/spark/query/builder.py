@@ -35,6 +35,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     OneSourceError,
     UnfitWatermarkError,
 )
+from airflow_provider_ckpt.spark.query.event_time import EventTimeGuard
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, refuse_single_files, refuse_unreadable_names
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
@@ -74,6 +75,8 @@ class SourceCalls:
     limit: int | None = None
     ends: Mapping[str, FrozenEnd] = field(default_factory=dict)
     """Of the bounded sources, once they are frozen."""
+    guard: EventTimeGuard | None = None
+    """How event time is followed. None: the query is only planned."""
     reads: dict[str, SourceReads] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
     _topics: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -95,7 +98,7 @@ class SourceCalls:
         refuse_options(operator, reader.reads.options, streaming=self.streaming, watermark=late)
         refuse_endless(operator, reader.reads, streaming=self.streaming)
         self._check_names(operator, reader.reads)
-        return _with_watermark(operator, frame)
+        return _with_watermark(operator, frame, self.guard)
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
         """Of the files, or topics, that are there: once, by whoever plans the job. A name that turns up later fails its
@@ -160,12 +163,15 @@ def _called(operator: Operator, reader: StreamReader | BatchReader) -> DataFrame
         raise not_there(operator, reader.reads, cause) or unfit_folders(subject, str(cause)) or error from cause
 
 
-def _with_watermark(operator: Operator, frame: DataFrame) -> DataFrame:
+def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard | None) -> DataFrame:
     """Spark looks at the column and reads the delay at once. Raises UnfitWatermarkError."""
+    uid, max_ahead = operator.uid, operator.max_ahead
     if operator.watermark is None:
-        return frame
+        return frame if guard is None else guard.of_input(frame, None, uid=uid, max_ahead=max_ahead)
     column, delay = operator.watermark.column, operator.watermark.delay
     try:
+        if guard is not None:
+            return guard.follow(frame, column, delay, uid=uid, max_ahead=max_ahead)
         return frame.withWatermark(column, delay)
     except PySparkException as error:
         cause = str(error).partition("\n")[0].rstrip(".;")

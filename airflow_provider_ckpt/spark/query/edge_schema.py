@@ -11,8 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from airflow_provider_ckpt.model.definition import EventTime
-
-_MARK = "spark.watermarkDelayMs"
+from airflow_provider_ckpt.spark.query.event_time import MARK
 
 
 def plain(schema: StructType) -> StructType:
@@ -23,7 +22,7 @@ def plain(schema: StructType) -> StructType:
 def event_time(schema: StructType) -> EventTime | None:
     """The watermark that Spark marked in the schema. Of several (a join's) the first: Spark takes one."""
     for field in schema.fields:
-        delay = (field.metadata or {}).get(_MARK)
+        delay = (field.metadata or {}).get(MARK)
         if delay is not None:
             return EventTime(field.name, int(delay))
     return None
@@ -33,7 +32,7 @@ def marked(schema: StructType, event_time: EventTime) -> StructType:
     """The schema as Spark marks it, for one that was read back from the journal."""
     return StructType(
         [
-            StructField(one.name, one.dataType, one.nullable, {**(one.metadata or {}), _MARK: event_time.delay_ms})
+            StructField(one.name, one.dataType, one.nullable, {**(one.metadata or {}), MARK: event_time.delay_ms})
             if one.name == event_time.column
             else one
             for one in schema.fields
@@ -48,5 +47,5 @@ def with_watermark(frame: DataFrame, schema: StructType) -> DataFrame:
 
 
 def _unmarked(field: StructField) -> StructField:
-    metadata = {key: value for key, value in (field.metadata or {}).items() if key != _MARK}
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key != MARK}
     return StructField(field.name, field.dataType, field.nullable, metadata)

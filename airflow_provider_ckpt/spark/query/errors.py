@@ -137,6 +137,14 @@ class WatermarkOverPartitionError(InvalidInputError):
     )
 
 
+class IdleTimeoutError(InvalidInputError):
+    template = (
+        "the query of {vertex!r} cannot keep the idle_timeout of source {uid!r} ({location}): it reads the rows of the "
+        "source from the query of {producer!r}, besides other inputs, and cannot see whether the source is idle. Let "
+        "the two share a query (no chain=False, no sink or second consumer between them), or leave idle_timeout out"
+    )
+
+
 class HeldWatermarkError(InvalidInputError):
     """R13: an ended input must not hold event time."""
 

@@ -1,22 +1,38 @@
-"""Event time of inputs that end: while one is read, the watermark of its query does not advance.
+"""Event time of a query's inputs: which rows move the watermark, and what is counted of the others.
 
-History is read in the order of modification times, and a compaction, a restore or a synchronised bucket changes those.
-Spark drops the rows that are late by then. So every bounded input holds the watermark at its start, unless its user
-says that it is in order. When the input has ended it is left out of the query, and live rows drive event time (R13).
+While an input that ends is read, the watermark of its query does not advance. History is read in the order of
+modification times, and a compaction, a restore or a synchronised bucket changes those. Spark drops the rows that are
+late by then. So every bounded input holds the watermark at its start, unless its user says that it is in order. When
+the input has ended it is left out of the query, and live rows drive event time (R13).
+
+A row that is far ahead of the clock does not move the watermark, because it would make every later row late. Spark
+follows a column of ours, in which such a row has no event time. The user's column carries Spark's mark, so windows,
+joins and timers go by it as before. One branch of a plan has one watermark: Spark refuses a second one once event time
+is past its start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, TimestampType
 
 from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.model.definition import EventTime
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 
 HOLD = "__ckpt_hold_event_time"
 """Column of the watermark that never advances."""
+FOLLOWED = "__ckpt_followed_"
+"""Column that Spark follows instead of the user's; the user's name comes after it."""
+MARK = "spark.watermarkDelayMs"
+"""Spark's mark of the column with event time."""
+OBSERVED = "__ckpt_event_time"
+"""Begins the names of the metrics; the delay in milliseconds and the uid of the input come after it."""
 
 
 def hold_event_time(frame: DataFrame) -> DataFrame:
@@ -35,3 +51,87 @@ def unordered_inputs(operators: Mapping[str, Operator], graph: JobGraph, vertex:
     edges = [edge for edge in graph.inputs(vertex.uid) if graph.vertex(edge.producer).bounded]
     of_edges = {edge.uid for edge in edges if graph.upstream_sources(edge.producer) & unordered}
     return frozenset(of_edges | unordered.intersection(vertex.bounded_sources))
+
+
+def max_ahead_of(operators: Mapping[str, Operator], graph: JobGraph, producer: str) -> float | None:
+    """Return how far ahead of the clock rows of a producer may move the watermark, in seconds. None: any distance."""
+    limits = [operators[uid].max_ahead for uid in graph.upstream_sources(producer)]
+    known = [one for one in limits if one is not None]
+    return max(known) if known and len(known) == len(limits) else None
+
+
+@dataclass(frozen=True)
+class EventTimeGuard:
+    """How a running query follows event time. ``observes``: it keeps state, so the rows are counted that a window never
+    lets go, or never takes."""
+
+    observes: bool
+
+    def follow(self, frame: DataFrame, column: str, delay: str, *, uid: str, max_ahead: float | None) -> DataFrame:
+        """Return the frame with a watermark that rows further ahead of the clock than ``max_ahead`` do not move.
+
+        ``uid`` names the input in what is counted; ``max_ahead`` is in seconds. The clock is that of the micro-batch,
+        which Spark records with the batch's offsets, so a retry of the batch gives the same.
+        """
+        marked = type(frame).withWatermark(frame, column, delay)  # Spark checks the column and the delay
+        field = _plain_time(marked)
+        return marked if field is None else self._followed(frame, field, uid, max_ahead)
+
+    def of_input(self, frame: DataFrame, mark: EventTime | None, *, uid: str, max_ahead: float | None) -> DataFrame:
+        """Return the frame of an input whose watermark is ``mark``.
+
+        An input without one is followed as soon as a function of the user calls its ``withWatermark``.
+        """
+        if mark is not None:
+            return self.follow(
+                frame, _quoted(mark.column), f"{mark.delay_ms} milliseconds", uid=uid, max_ahead=max_ahead
+            )
+
+        def with_watermark(eventTime: str, delayThreshold: str) -> DataFrame:  # noqa: N803 - Spark's names
+            return self.follow(frame, eventTime, delayThreshold, uid=uid, max_ahead=max_ahead)
+
+        frame.withWatermark = with_watermark  # type: ignore[method-assign]
+        return frame
+
+    def _followed(self, frame: DataFrame, field: StructField, uid: str, max_ahead: float | None) -> DataFrame:
+        time, delay_ms = F.col(_quoted(field.name)), int((field.metadata or {})[MARK])
+        start = F.timestamp_millis(F.lit(0))
+        moving = time if max_ahead is None else F.when(time <= _bound(max_ahead), time)
+        name = f"{FOLLOWED}{field.name}"
+        found = frame.withColumn(name, F.coalesce(moving, start))
+        found = found.withWatermark(_quoted(name), f"{delay_ms} milliseconds")
+        if self.observes:
+            moves = F.col(_quoted(name)) == time
+            counts = (
+                F.count(F.lit(1)).alias("rows"),
+                F.unix_millis(F.max(F.when(moves, time))).alias("newest"),
+                F.count_if(~moves).alias("ahead"),
+                F.count_if(time.isNull()).alias("without"),
+                F.count_if(time < start).alias("before_1970"),
+            )
+            found = found.observe(f"{OBSERVED} {delay_ms} {uid}", *counts)
+        columns = (_marked(one, field) for one in frame.schema.fields)
+        return found.select(*columns)
+
+
+def _plain_time(marked: DataFrame) -> StructField | None:
+    """Return the column that Spark follows. None for a window, and if two columns have one name."""
+    fields = marked.schema.fields
+    names = {field.name.lower() for field in fields}
+    found = next((field for field in fields if MARK in (field.metadata or {})), None)
+    is_plain = found is not None and isinstance(found.dataType, TimestampType) and len(names) == len(fields)
+    return found if is_plain else None
+
+
+def _marked(field: StructField, marked: StructField) -> Column:
+    column = F.col(_quoted(field.name))
+    return column.alias(field.name, metadata=marked.metadata) if field.name == marked.name else column
+
+
+def _bound(max_ahead: float) -> Column:
+    return F.current_timestamp() + F.lit(timedelta(seconds=max_ahead))
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"

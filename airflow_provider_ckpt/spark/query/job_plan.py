@@ -35,6 +35,7 @@ from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain, with_watermark
 from airflow_provider_ckpt.spark.query.errors import (
     HeldWatermarkError,
+    IdleTimeoutError,
     UnsupportedQueryError,
     WatermarkOverPartitionError,
     WatermarkOverSplitsError,
@@ -236,6 +237,8 @@ class _Planner:
             self._check_event_time(vertex, builder, built, bounded, dropped)
         if self._calls.streaming:
             self._follow_event_time(vertex, builder, built, dropped)
+        if self._calls.streaming and built.stateful:
+            self._check_idle_timeouts(vertex)
         # Files carry no watermark. One that is worked out anew from rows of several sources would go with the
         # fastest, and make those of the others late.
         self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
@@ -345,6 +348,15 @@ class _Planner:
         for uid in sorted(bounded) if built.stateful else ():
             if not can_drop(builder, uid, dropped) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
                 raise HeldWatermarkError(uid=uid, vertex=vertex.uid, location=location)
+
+    def _check_idle_timeouts(self, vertex: JobVertex) -> None:
+        """Raises IdleTimeoutError."""
+        for edge in self._graph.inputs(vertex.uid) if self._unites(vertex) else ():
+            for uid in sorted(self._graph.upstream_sources(edge.producer)):
+                source = self._job.operators[uid]
+                if source.idle_timeout is not None:
+                    about = {"uid": uid, "location": source.location, "vertex": vertex.uid, "producer": edge.producer}
+                    raise IdleTimeoutError(**about)
 
     def _placeholder(self, edge: str, schema: StructType, hold: bool) -> DataFrame:
         if not self._calls.streaming:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.errors import TerminalError, TransientError
+from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 
 
@@ -94,6 +95,27 @@ class FilesChangedWhileReadError(TransientError):
         "while they were read: {count}. Nothing was released; another try reads them again. Have the producer write "
         "under a hidden name (.name or _name), and rename the file when it is complete"
     )
+
+
+class UnfitEventTimeError(TerminalError):
+    """Rows whose event time their query cannot go by, of a source that says ``late_rows="fail"``. Data: vertex, source,
+    rows."""
+
+    template = (
+        "source {source!r} gave the query of vertex {vertex!r} {rows}, and says late_rows='fail'. Nothing of the "
+        "micro-batch was released. Correct or filter such rows in the source's function, or set late_rows='warn', and "
+        "run with --resume-failed"
+    )
+
+
+def unfit_event_time(vertex: str, source: str, times: SourceTimes) -> UnfitEventTimeError:
+    reasons = (
+        (times.without, "without an event time (no window ever closes with them)"),
+        (times.before_1970, "before 1970 (Spark takes them for late)"),
+        (times.ahead, "further ahead of the clock than max_ahead (they do not move the watermark)"),
+    )
+    rows = " and ".join(f"{count} rows {reason}" for count, reason in reasons if count)
+    return UnfitEventTimeError(vertex=vertex, source=source, rows=rows)
 
 
 class FileColumnTypeError(TerminalError):

@@ -17,11 +17,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import PreparedLostError
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
@@ -34,9 +36,10 @@ from airflow_provider_ckpt.spark.task.batch_files import (
     refuse_unreadable_names,
     refuse_unsettled,
 )
-from airflow_provider_ckpt.spark.task.errors import LateRowsError
+from airflow_provider_ckpt.spark.task.errors import LateRowsError, unfit_event_time
 from airflow_provider_ckpt.spark.task.late_rows import late_rows_of_batch
 from airflow_provider_ckpt.spark.task.outputs import Outputs
+from airflow_provider_ckpt.spark.task.source_times import source_times_of_batch
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
@@ -60,11 +63,11 @@ class Publisher:
         prepared: PreparedStore,
         plan: VertexPlan,
         stateful: bool,
-        refuses_late_rows: str | None = None,
+        strict: Mapping[str, str] = MappingProxyType({}),
         waits: frozenset[str] = frozenset(),
     ) -> None:
-        """``refuses_late_rows``: a source whose rows must not be dropped as late (``late_rows="fail"``). ``waits``:
-        sources whose files must have settled before they are read (``unfinished_files="wait"``)."""
+        """``strict``: input -> a source of its rows that says ``late_rows="fail"``. ``waits``: sources whose files must
+        have settled before they are read (``unfinished_files="wait"``)."""
         self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
         self.folder = folder
         self.publication = GatedPublication(
@@ -77,7 +80,7 @@ class Publisher:
         )
         self._context, self._outputs, self._prepared = context, outputs, prepared
         self._stateful = stateful
-        self._refuses_late_rows = refuses_late_rows
+        self._strict = strict
         self._waits = waits
         self._pending: Prepared | None = None
         self._taken: dict[int, tuple[int, int]] = {}
@@ -126,7 +129,7 @@ class Publisher:
         self._check_planned(batch_id, is_over)
         prepared = self._outputs.stage(frame, batch_id, is_over)
         if self._stateful:
-            prepared = replace(prepared, late_rows=self._late_rows())
+            prepared = replace(prepared, times=self._times(), late_rows=self._late_rows())
         self._prepared.write(prepared)
         with self.lock:
             self._pending = prepared
@@ -146,6 +149,7 @@ class Publisher:
                 watermark=self._watermark(prepared.batch_id),
                 rows=prepared.rows,
                 late_rows=prepared.late_rows,
+                times=prepared.times,
                 follows=self._follows(prepared.batch_id),
             )
             self._pending = None
@@ -157,9 +161,17 @@ class Publisher:
     def _late_rows(self) -> int:
         """Raises LateRowsError."""
         late = late_rows_of_batch(self._context.run.spark, self.vertex.uid)
-        if late and self._refuses_late_rows is not None:
-            raise LateRowsError(vertex=self.vertex.uid, rows=late, source=self._refuses_late_rows)
+        if late and self._strict:
+            raise LateRowsError(vertex=self.vertex.uid, rows=late, source=min(self._strict.values()))
         return late
+
+    def _times(self) -> dict[str, SourceTimes]:
+        """Raises UnfitEventTimeError."""
+        times = source_times_of_batch(self._context.run.spark, self.vertex.uid)
+        for uid in times.keys() & self._strict.keys():
+            if times[uid].unfit:
+                raise unfit_event_time(self.vertex.uid, self._strict[uid], times[uid])
+        return times
 
     def _follows(self, batch_id: int) -> int:
         """The folder is asked only if it is not the batch that is published last: each look is a few requests."""

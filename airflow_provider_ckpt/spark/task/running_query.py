@@ -147,6 +147,15 @@ class RunningQuery:
         if query is not None and not is_gone() and query.isActive:
             query.stop()
 
+    def raise_watermark(self, watermark: int) -> None:
+        """Have the next micro-batch planned with this watermark, if the query has a lower one. Epoch milliseconds."""
+        query = self._query
+        if query is None or not query.isActive:
+            return
+        tracker: Any = query._jsq.streamingQuery().watermarkTracker()
+        if tracker is not None and tracker.currentWatermark() < watermark:  # None: it is still reading its checkpoint
+            tracker.setWatermark(watermark)
+
     def ended(self) -> StreamingQuery | None:
         """The query, if it ended and nobody here ended it."""
         query = self._query

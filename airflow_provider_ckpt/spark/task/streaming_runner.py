@@ -17,6 +17,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 
 from airflow_provider_ckpt.coordinator.reports import (
     BatchPublished,
@@ -33,12 +34,14 @@ from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.partitions.records import EndMode
+from airflow_provider_ckpt.spark.query.analysed_plan import leaf_ids, watermark_over
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.file_watch import FileWatch
+from airflow_provider_ckpt.spark.task.idle_sources import IdleSources
 from airflow_provider_ckpt.spark.task.left_input import left_input
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.query_boundary import QueryBoundary
@@ -72,7 +75,8 @@ class StreamingRunner:
     """One attempt of one subtask. ``forget_earlier``: called once, when it has published a batch: until then a person
     may want what the attempt before has left (a query that Spark refuses, a schema that state does not fit).
     ``make_builder``: of the query with such settings; ``trials``: where queries are tried that may take its place.
-    ``widen``: called before a query is built, with the lock held: its inputs show all that the plan has it read."""
+    ``widen``: called before a query is built, with the lock held: its inputs show all that the plan has it read.
+    ``idle_timeouts``: source -> its ``idle_timeout``; see :class:`IdleSources`."""
 
     def __init__(
         self,
@@ -82,6 +86,7 @@ class StreamingRunner:
         trials: Trials,
         forget_earlier: Callable[[], None] | None = None,
         widen: Callable[[VertexPlan], None] = lambda plan: None,
+        idle_timeouts: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         self.vertex, self.subtask, self.attempt = publisher.vertex, publisher.subtask, publisher.attempt
         self._publisher = publisher
@@ -93,6 +98,8 @@ class StreamingRunner:
         self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
         self._forget_earlier, self._widen = forget_earlier, widen
         self._query = RunningQuery(context, publisher, self._published)
+        self._idle = IdleSources(idle_timeouts, self._query.raise_watermark)
+        self._with_event_time: frozenset[str] = frozenset()
         self._boundary = QueryBoundary(self._query, self._folder, self._build_anew)
         self._built: BuiltQuery | None = None
         self._sources = SourceWatch(context, self.vertex, self._inputs)
@@ -197,6 +204,7 @@ class StreamingRunner:
         self._look_at_the_clock()
         if self._query.stop_to_begin_batch_again():
             self._submit(self._begin_batch_again)
+        self._look_for_idle_sources()
         ended = self._query.ended()
         if ended is None:
             return
@@ -212,6 +220,10 @@ class StreamingRunner:
         back = self._wall.set_back()
         if self._trigger_interval and not self._ends_by_itself and back > max(self._trigger_interval, LEAST_SET_BACK):
             self._submit(functools.partial(self._run_again, back))
+
+    def _look_for_idle_sources(self) -> None:
+        if self._machine.phase is TaskPhase.RUNNING:
+            self._idle.look(self._publication.times)
 
     def _look_at_sources(self, now: float) -> None:
         built = self._built
@@ -346,10 +358,21 @@ class StreamingRunner:
                 self._builder = None
             built = self._current_builder().build(plan.without)
         self._sources.refuse_made_again(built)
+        self._with_event_time = self._followed_inputs(built) if self._idle.timeouts else frozenset()
         with self._lock:
             self._built, self._reads = built, {**self._reads, **built.reads}
             reads = {*built.reads, *self._inputs.edge_sources}
             self._carry_out(self._machine.planned(reads, runs_out=self._runs_out, seen=self._seen()))
+
+    def _followed_inputs(self, built: BuiltQuery) -> frozenset[str]:
+        """Return the inputs whose watermarks the query goes by; none while it reads one that ends."""
+        without = self._publication.plan.without
+        edges = [edge for edge in self._context.graph.inputs(self.vertex.uid) if edge.uid not in without]
+        ends = set(self.vertex.bounded_sources) - without
+        if ends or any(self._context.graph.vertex(edge.producer).bounded for edge in edges):
+            return frozenset()  # it holds event time
+        inputs = self._current_builder().inputs
+        return frozenset(uid for uid, frame in inputs.items() if watermark_over(built.frame, leaf_ids(frame)))
 
     def _run(self) -> None:
         self._begin()
@@ -358,6 +381,7 @@ class StreamingRunner:
 
     def _begin(self) -> None:
         assert self._built is not None
+        self._idle.begin(self._with_event_time)
         interval = f"{int(self._trigger_interval * 1000)} milliseconds"
         self._query.run(self._built, {"availableNow": True} if self._ends_by_itself else {"processingTime": interval})
 

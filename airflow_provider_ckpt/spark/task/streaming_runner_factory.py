@@ -25,8 +25,13 @@ from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
-from airflow_provider_ckpt.spark.query.edge_schema import plain, with_watermark
-from airflow_provider_ckpt.spark.query.event_time import hold_event_time, unordered_inputs
+from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain
+from airflow_provider_ckpt.spark.query.event_time import (
+    EventTimeGuard,
+    hold_event_time,
+    max_ahead_of,
+    unordered_inputs,
+)
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
@@ -122,7 +127,7 @@ class StreamingRunnerFactory:
             prepared=prepared,
             plan=plan,
             stateful=vertex.uid in self._stateful,
-            refuses_late_rows=self._refusing_late_rows(vertex),
+            strict=self._strict_inputs(vertex),
             waits=frozenset(uid for uid in vertex.sources if context.operators[uid].on_unfinished == "wait"),
         )
         gone_on = published_last(log.records())
@@ -138,14 +143,31 @@ class StreamingRunnerFactory:
         delete_trials_before(context.storage, f"{home}/trial", attempt)
         trials = Trials(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
-            context, publisher, functools.partial(self.builder, vertex, edges), trials, forget_earlier, widen
+            context,
+            publisher,
+            functools.partial(self.builder, vertex, edges),
+            trials,
+            forget_earlier,
+            widen,
+            self._idle_timeouts(vertex),
         )
 
-    def _refusing_late_rows(self, vertex: JobVertex) -> str | None:
-        """Return a source with ``late_rows="fail"`` whose rows reach the vertex."""
-        operators = self._context.operators
-        reaching = sorted(self._context.graph.upstream_sources(vertex.uid))
-        return next((uid for uid in reaching if operators[uid].late_rows == "fail"), None)
+    def _idle_timeouts(self, vertex: JobVertex) -> dict[str, float]:
+        """Return the sources of a vertex with state that do not hold its watermark while they are idle."""
+        if vertex.uid not in self._stateful:
+            return {}
+        timeouts = {uid: self._context.operators[uid].idle_timeout for uid in vertex.sources}
+        return {uid: timeout for uid, timeout in timeouts.items() if timeout is not None}
+
+    def _strict_inputs(self, vertex: JobVertex) -> dict[str, str]:
+        """Return the inputs of a vertex with rows of sources that say ``late_rows="fail"``, each with such a source."""
+        operators, graph = self._context.operators, self._context.graph
+        sources = {uid: {uid} for uid in vertex.sources}
+        sources |= {edge.uid: {*graph.upstream_sources(edge.producer)} for edge in graph.inputs(vertex.uid)}
+        strict = {
+            one: sorted(uid for uid in uids if operators[uid].late_rows == "fail") for one, uids in sources.items()
+        }
+        return {one: uids[0] for one, uids in strict.items() if uids}
 
     def _widen(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
         """Have ``inputs`` show the channels, too, that the plan has and they have not. See :meth:`Inputs.read_also`."""
@@ -219,7 +241,8 @@ class StreamingRunnerFactory:
         """Raises UnfitLogicError."""
         context, settings = self._context, settings or VertexSettings()
         limit = read_limit(context.options)
-        calls = SourceCalls(context.spark, streaming=True, limit=limit, ends=self._frozen)
+        guard = EventTimeGuard(observes=vertex.uid in self._stateful)
+        calls = SourceCalls(context.spark, streaming=True, limit=limit, ends=self._frozen, guard=guard)
         changed = of_vertex(context.operators, vertex, settings, context.logic)
         operators = {**context.operators, **changed}
 
@@ -235,7 +258,9 @@ class StreamingRunnerFactory:
                 limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
                 options |= limits.to_spark() or {"maxBytesPerTrigger": str(limit)}
             frame = reader.options(**options).parquet(location)
-            return with_watermark(hold_event_time(frame) if hold else frame, schema)
+            max_ahead = max_ahead_of(operators, context.graph, producer)
+            held = hold_event_time(frame) if hold else frame
+            return guard.of_input(held, event_time(schema), uid=uid, max_ahead=max_ahead)
 
         edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
         unordered = unordered_inputs(operators, context.graph, vertex)

@@ -20,6 +20,7 @@ _BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_chec
 _STAYS = ("tests/spark/test_lost_spark_folder.py",)
 
 _LATE = "tests/spark/test_late_rows.py"
+_TIMES = "tests/spark/test_event_time.py"
 _EVENT_TIME = (
     Mutant(
         "history-lets-event-time-advance",
@@ -47,6 +48,33 @@ _EVENT_TIME = (
         "late_rows=late_rows",
         (f"{_LATE}::test_late_rows_of_a_live_source_are_counted",),
         "the count of late rows is that of the last micro-batch",
+    ),
+    Mutant(
+        "a-row-ahead-of-the-clock-moves-event-time",
+        "R13",
+        "EventTimeGuard._followed",
+        "F.when(time <= _bound(max_ahead), time)",
+        "time",
+        (f"{_TIMES}::test_a_row_of_the_year_9999_makes_no_other_row_late",),
+        "one row of the year 9999 makes all later rows late",
+    ),
+    Mutant(
+        "unfit-rows-of-earlier-batches-forgotten",
+        "R1",
+        "GatedPublication.publish_batch",
+        "times=added(self.times, times)",
+        "times=dict(times)",
+        (f"{_TIMES}::test_rows_with_an_unfit_event_time_are_counted_once_and_named_by_their_reason",),
+        "the counts of rows without an event time are those of the last micro-batch",
+    ),
+    Mutant(
+        "a-source-is-idle-before-its-query-has-run-for-the-timeout",
+        "R13",
+        "IdleSources._is_idle",
+        "max(last, self._since)",
+        "last",
+        ("tests/spark/test_idle_sources.py::test_the_timeout_begins_with_the_query",),
+        "a restart makes rows late that came while no query ran",
     ),
     Mutant(
         "another-window-taken-for-the-same",

@@ -1,0 +1,80 @@
+"""Idle sources: which watermark the others give. No Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ckpt.model.source_times import SourceTimes, added
+from airflow_provider_ckpt.spark.task.idle_sources import IdleSources
+
+
+def seen(watermark: int | None, at: float) -> SourceTimes:
+    return SourceTimes(newest=watermark, last_row_at=at)
+
+
+class Query:
+    """The query's watermarks as they were raised, and a clock."""
+
+    def __init__(self, **timeouts: float) -> None:
+        self.raised: list[int] = []
+        self.now = 1_000.0
+        self.idle = IdleSources(timeouts, self.raised.append, lambda: self.now)
+        self.idle.begin({"a", "b"})
+
+
+def test_a_source_holds_the_watermark_until_its_timeout() -> None:
+    query = Query(b=10)
+    times = {"a": seen(500, 1_000), "b": seen(100, 1_000)}
+    query.now += 9
+    query.idle.look(times)
+    assert query.raised == []
+    query.now += 1
+    query.idle.look(times)
+    query.idle.look(times)
+    assert query.raised == [500]
+
+
+def test_a_source_with_rows_again_holds_the_watermark_again() -> None:
+    query = Query(b=10)
+    query.now += 20
+    query.idle.look({"a": seen(500, 1_020), "b": seen(100, 1_015)})
+    assert query.raised == []
+
+
+def test_the_timeout_begins_with_the_query() -> None:
+    """What happened while no query ran is not idleness."""
+    query = Query(b=10)
+    query.idle.look({"a": seen(500, 1_000), "b": seen(100, 100)})
+    assert query.raised == []
+
+
+def test_a_source_that_is_not_idle_and_had_no_row_holds_the_watermark() -> None:
+    query = Query(b=10)
+    query.now += 20
+    query.idle.look({"b": seen(100, 1_000)})
+    query.idle.look({"a": seen(None, 1_000), "b": seen(100, 1_000)})
+    assert query.raised == []
+
+
+def test_if_every_source_is_idle_the_furthest_decides() -> None:
+    query = Query(a=10, b=10)
+    query.now += 20
+    query.idle.look({"a": seen(500, 1_000), "b": seen(100, 1_000)})
+    assert query.raised == [500]
+
+
+def test_a_query_that_reads_a_source_with_an_end_is_left_alone() -> None:
+    query = Query(b=10)
+    query.idle.begin(())
+    query.now += 20
+    query.idle.look({"a": seen(500, 1_000), "b": seen(100, 1_000)})
+    assert query.raised == []
+
+
+@pytest.mark.parametrize("later", [SourceTimes(newest=900, delay=10, last_row_at=3.0, ahead=1, without=2)])
+def test_counts_add_up_and_times_go_forward(later: SourceTimes) -> None:
+    before = {"a": SourceTimes(newest=1_000, delay=10, last_row_at=2.0, ahead=1, before_1970=4), "b": SourceTimes()}
+    assert added(before, {"a": later}) == {
+        "a": SourceTimes(newest=1_000, delay=10, last_row_at=3.0, ahead=2, without=2, before_1970=4),
+        "b": SourceTimes(),
+    }
