@@ -51,6 +51,7 @@ from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.late_files import name_late_files, of_finished
 from airflow_provider_ckpt.spark.query.resumable import sinks_without_rows
 from airflow_provider_ckpt.spark.query.splits import lists_that_differ
+from airflow_provider_ckpt.spark.query.sub_folders import leaves_out
 from airflow_provider_ckpt.spark.reaching import SparkReach
 from airflow_provider_ckpt.spark.version_trials import JobVersion
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
@@ -260,6 +261,7 @@ class Execution:
         locations = {source.uid: source.location for source in prepared.job.sources}
         allow_empty = {source.uid for source in prepared.job.sources if source.allow_empty}
         reads, job_id = prepared.bounded_reads(), self._options.job_id
+        new = reads.keys() - journal.state.frozen.keys()
         frozen = freeze_sources(
             prepared.spark,
             self._storage,
@@ -271,6 +273,8 @@ class Execution:
             allow_empty=allow_empty,
         )
         self._warn(ends_at_once(self._plan, frozen), journal.state)
+        live = {uid: read for uid, read in self._plan.reads.items() if uid not in reads}
+        self._warn(leaves_out(prepared.spark, {**{uid: reads[uid] for uid in new}, **live}), journal.state)
         return frozen
 
     def _freeze_splits(self, journal: OwnedJournal) -> dict[str, tuple[Split, ...]]:

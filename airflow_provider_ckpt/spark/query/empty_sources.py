@@ -13,9 +13,10 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.definition import selecting
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
-from airflow_provider_ckpt.spark.query.errors import NothingToReadError, PathNotFoundError
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError, OnlySubFoldersError, PathNotFoundError
 from airflow_provider_ckpt.spark.query.frozen import list_files, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.query.sub_folders import left_below
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _NO_SCHEMA = "UNABLE_TO_INFER_SCHEMA"
@@ -42,7 +43,9 @@ def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceRead
     ordered = sorted(map(unescaped_path, files))
     for path in reads.paths:
         if _holds_none(spark, reads, path, ordered):
-            raise NothingToReadError(uid=uid, location=location, nothing=nothing_in(reads.format, [path], {}))
+            about = {"uid": uid, "location": location, "nothing": nothing_in(reads.format, [path], {})}
+            left = left_below(spark, replace(reads, paths=[path]))
+            raise NothingToReadError(**about) if left is None else OnlySubFoldersError(**about, left=str(left))
 
 
 def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Sequence[str]) -> bool:

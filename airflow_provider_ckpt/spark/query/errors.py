@@ -33,6 +33,16 @@ class NothingToReadError(TransientError):
     )
 
 
+class OnlySubFoldersError(NothingToReadError):
+    """The files of a bounded source are in the folders of its folder. Data: uid, location, nothing, left."""
+
+    template = (
+        "bounded source {uid!r} ({location}) has nothing to read: there is {nothing} itself, and there are {left}. "
+        "Spark reads the files of a folder, and not those of the folders in it. To read them, give the source the "
+        "option recursiveFileLookup=true, or name the folders in its path"
+    )
+
+
 class PathNotFoundError(TransientError):
     """Data: uid, location, path."""
 
