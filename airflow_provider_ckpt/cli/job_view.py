@@ -55,6 +55,7 @@ def job_view(
         "checkpoints": [one.to_json() for one in state.checkpoint_views()],
         "finished_operators": state.finished_operators(),
         "late_rows": state.late_rows(),
+        "malformed_rows": state.malformed_rows(),
         "splits": [
             {"source": one.source, "total": one.total, "done": one.done, "assigned": one.assigned, "left": one.left}
             for one in state.split_progress()

@@ -15,7 +15,15 @@ from airflow_provider_ckpt.job.errors import (
     NotASinkError,
     UnknownOptionError,
 )
-from airflow_provider_ckpt.job.operators import Ends, LateRows, Operator, OutputMode, ReleasePolicy, Watermark
+from airflow_provider_ckpt.job.operators import (
+    Ends,
+    LateRows,
+    OnMalformed,
+    Operator,
+    OutputMode,
+    ReleasePolicy,
+    Watermark,
+)
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.units import LARGEST_NUMBER, LARGEST_SIZE, Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.storage.location import Location
@@ -111,6 +119,11 @@ def check_in_order(uid: str, location: str, value: object, *, bounded: bool) -> 
 
 def check_late_rows(uid: str, location: str, value: object) -> None:
     _check_choice(uid, location, "late_rows", value, get_args(LateRows))
+
+
+def check_on_malformed(uid: str, location: str, value: object) -> None:
+    if value is not None:
+        _check_choice(uid, location, "on_malformed", value, get_args(OnMalformed))
 
 
 def check_allow_empty(uid: str, location: str, value: object, *, bounded: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn, overload
 
 from airflow_provider_ckpt.job import checks
@@ -20,6 +21,7 @@ from airflow_provider_ckpt.job.locations import caller_location, function_locati
 from airflow_provider_ckpt.job.operators import (
     Ends,
     LateRows,
+    OnMalformed,
     Operator,
     OutputMode,
     ReleasePolicy,
@@ -129,6 +131,7 @@ class Job:
         watermark: tuple[str, Duration] | None = None,
         in_order: bool = False,
         late_rows: LateRows = "warn",
+        on_malformed: OnMalformed | None = None,
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -150,6 +153,7 @@ class Job:
         watermark: tuple[str, Duration] | None = None,
         in_order: bool = False,
         late_rows: LateRows = "warn",
+        on_malformed: OnMalformed | None = None,
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -176,6 +180,9 @@ class Job:
         delay.
         ``late_rows``: ``"warn"`` reports rows that the source's query drops as late, ``"fail"`` fails the job
         before anything of their micro-batch is released.
+        ``on_malformed``: ``"fail"`` fails the job at the first row of a CSV or JSON file that does not fit the schema,
+        ``"count"`` reads its values as nulls and reports the number of such rows, ``"quarantine"`` gives such rows to
+        the sink of :meth:`quarantine`, and counts them. A bounded source fails by default, a live one counts.
 
         ``ends="available_now"``: of a bounded source that reads neither files nor Kafka, whose end cannot be frozen: at
         each start of its query it ends where the data end then (Spark's trigger of that name).
@@ -202,6 +209,7 @@ class Job:
             checks.check_ends(name, location, ends, bounded=bounded)
             checks.check_in_order(name, location, in_order, bounded=bounded)
             checks.check_late_rows(name, location, late_rows)
+            checks.check_on_malformed(name, location, on_malformed)
             checks.check_allow_empty(name, location, allow_empty, bounded=bounded)
             given = {
                 "watermark": watermark,
@@ -230,6 +238,7 @@ class Job:
                     watermark=checks.read_watermark(name, location, watermark),
                     in_order=in_order,
                     late_rows=late_rows,
+                    on_malformed=on_malformed,
                     ends=ends,
                     allow_empty=allow_empty,
                     splits=by_split,
@@ -322,6 +331,24 @@ class Job:
                 transaction=transaction,
             )
         )
+
+    def quarantine(
+        self,
+        uid: str,
+        source: Input,
+        sink: Any,
+        *,
+        release: ReleasePolicy = "every_checkpoint",
+        gate: Gate | None = None,
+        transaction: str | None = None,
+    ) -> Operator:
+        """Write the malformed rows of ``source`` (a handle or an uid) to ``sink``, exactly once.
+
+        The source says ``on_malformed="quarantine"``, and its output is without these rows. ``sink`` is given the
+        columns ``file``, ``row`` (its text) and ``reason``. The other arguments are those of :meth:`sink`.
+        """
+        given = self.sink(uid, source, sink, release=release, gate=gate, transaction=transaction)
+        return self._registry.add(replace(given, quarantine=True))
 
     @property
     def operators(self) -> Mapping[str, Operator]:

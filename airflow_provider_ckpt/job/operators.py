@@ -15,6 +15,7 @@ OutputMode = Literal["append", "update", "complete"]
 ReleasePolicy = Literal["every_checkpoint", "final"]
 Ends = Literal["available_now"]
 LateRows = Literal["warn", "fail"]
+OnMalformed = Literal["fail", "count", "quarantine"]
 
 UID = re.compile(r"[A-Za-z0-9_]{1,100}")
 LONGEST_UID = 100
@@ -86,6 +87,11 @@ class Operator:
     """Of a bounded source: its files are read in the order of their event times, within the watermark's delay."""
     late_rows: LateRows = "warn"
     """Of a source: what happens when its query drops rows as late."""
+    on_malformed: OnMalformed | None = None
+    """Of a source of CSV or JSON files: what happens at rows that do not fit the schema. None: a bounded source fails,
+    a live one counts them."""
+    quarantine: bool = False
+    """Of a sink: it is given the malformed rows of its input, which is a source."""
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
     """Of a sink: what is asked before a release."""

@@ -10,6 +10,7 @@ from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, Job
 from airflow_provider_ckpt.journal.kinds.reconfiguration import Reconfigurations
 from airflow_provider_ckpt.journal.sink_progress import SinkProgress
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
+from airflow_provider_ckpt.model.counts import added
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -167,6 +168,14 @@ class JobState(Reconfigurations):
             dropped[subtask.vertex] = dropped.get(subtask.vertex, 0) + snapshot.late_rows
         return {vertex: rows for vertex, rows in dropped.items() if rows}
 
+    def malformed_rows(self, checkpoint: int | None = None) -> dict[str, int]:
+        """Return the rows that do not fit the schema of their source, by source, up to a remembered checkpoint.
+
+        The default is the last completed one. A source that had none is left out.
+        """
+        done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
+        return added(*(snapshot.malformed for snapshot in ({} if done is None else done.subtasks).values()))
+
     def _with_event_time(self) -> set[str]:
         recorded = None if self.plan is None else self.plan.definition
         if recorded is None or any(one.lags for one in recorded.vertices.values()):
@@ -234,6 +243,7 @@ class JobState(Reconfigurations):
             finished=tuple(sorted(uid for uid, state in done.operators.items() if state == "finished")),
             sinks={uid: dict(counts) for uid, counts in release.sinks.items()} if release else {},
             late_rows=self.late_rows(number),
+            malformed_rows=self.malformed_rows(number),
         )
 
     def _not_completed(self, number: int) -> CheckpointView:

@@ -24,4 +24,6 @@ class Snapshot:
     """The subtask is at its end of data: nothing but barriers follows."""
     late_rows: int = field(default=0, metadata=LATER)
     """Rows that the query has dropped as late since its first micro-batch."""
+    malformed: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+    """Source uid -> its rows since the first batch that do not fit its schema."""
     finished_on_restore: bool = False

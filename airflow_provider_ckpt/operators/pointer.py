@@ -51,6 +51,16 @@ class TaskStateStore(Protocol):
 
 
 _CHANGES_WHILE_DEFERRED = ("checkpoint", "released", "finished_operators")
+_SUMMARY = (
+    "job_id",
+    "status",
+    "epoch",
+    "checkpoint",
+    "released",
+    "finished_operators",
+    "late_rows",
+    "malformed_rows",
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,8 @@ class Pointer:
     finished_operators: tuple[str, ...] = ()
     late_rows: int = 0
     """Dropped as late since the job began, up to the last completed checkpoint."""
+    malformed_rows: int = 0
+    """Rows that do not fit the schema of their source, since the job began, up to the same checkpoint."""
     application_id: str | None = None
     spark_ui: str | None = None
     """Of the last driver's application, as it says."""
@@ -102,8 +114,7 @@ class Pointer:
 
     def summary(self) -> dict[str, Any]:
         """What the Airflow operator returns."""
-        names = ("job_id", "status", "epoch", "checkpoint", "released", "finished_operators", "late_rows")
-        return {name: value for name, value in self.to_json().items() if name in names}
+        return {name: value for name, value in self.to_json().items() if name in _SUMMARY}
 
     @classmethod
     def from_json(cls, value: Any) -> Pointer | None:
@@ -143,6 +154,7 @@ class Pointer:
             released=_or(released, self.released),
             finished_operators=self.finished_operators if operators is None else tuple(operators),
             late_rows=_or(data.get("late_rows"), self.late_rows),
+            malformed_rows=_or(data.get("malformed_rows"), self.malformed_rows),
             application_id=_or(data.get("application_id"), self.application_id),
             spark_ui=_or(data.get("spark_ui"), self.spark_ui),
             outputs=_or(data.get("outputs"), self.outputs),
@@ -160,6 +172,7 @@ class Pointer:
             released=told["released"],
             finished_operators=tuple(told["finished_operators"]),
             late_rows=told["late_rows"],
+            malformed_rows=told["malformed_rows"],
         )
 
     def as_of(self, state: JobState) -> Pointer:
@@ -173,6 +186,7 @@ class Pointer:
             released=state.last_released or None,
             finished_operators=tuple(state.finished_operators()),
             late_rows=sum(state.late_rows().values()),
+            malformed_rows=sum(state.malformed_rows().values()),
             recovery=() if state.reconciled is None else tuple(short_table(state.reconciled)),
         )
 

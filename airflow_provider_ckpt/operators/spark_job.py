@@ -74,7 +74,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     * **deferrable**: in cluster mode on YARN and Kubernetes the task needs no worker slot while its driver runs, and
       a retry finds the driver again instead of starting a second one. Refused everywhere else.
 
-    Returns (XCom) ``{job_id, status, epoch, checkpoint, released, finished_operators, late_rows}``.
+    Returns (XCom) ``{job_id, status, epoch, checkpoint, released, finished_operators, late_rows, malformed_rows}``.
 
     Its own arguments are the options of a run, listed below and in docs/airflow.md, and these:
 

@@ -74,6 +74,7 @@ class LogState:
             inputs=batch.inputs,
             watermark=batch.watermark,
             late_rows=batch.late_rows,
+            malformed=batch.malformed,
             ended=batch.ended,
             finished=finished,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -31,6 +31,8 @@ class Prepared:
     """In ``files``; None if there are none."""
     late_rows: int = 0
     """Rows of the batch that the query has dropped as late."""
+    malformed: Mapping[str, int] = field(default_factory=dict)
+    """Source uid -> its rows of the batch that do not fit its schema."""
 
 
 class PreparedStore:
@@ -54,6 +56,7 @@ class PreparedStore:
             handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
             **({} if prepared.rows is None else {"rows": prepared.rows}),
             **({"late_rows": prepared.late_rows} if prepared.late_rows else {}),
+            **({"malformed": dict(prepared.malformed)} if prepared.malformed else {}),
         )
         self._storage.replace(self._path(prepared.attempt), document)
 
@@ -74,6 +77,7 @@ class PreparedStore:
                 read_field(body, "handles", reader(Mapping[str, Mapping[str, Any]])),
                 read_field({"rows": None, **body}, "rows", reader(int | None)),
                 read_field({"late_rows": 0, **body}, "late_rows", reader(int)),
+                read_field({"malformed": {}, **body}, "malformed", reader(Mapping[str, int])),
             )
         except MalformedDocumentError as error:
             raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error

@@ -75,6 +75,8 @@ class Batch:
     """In ``files``. None if there are none, or if an earlier release wrote them."""
     late_rows: int = field(default=0, metadata=LATER)
     """Rows that the query has dropped as late since its first micro-batch, this one included."""
+    malformed: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+    """Source uid -> its rows since the first batch, this one included, that do not fit its schema."""
     splits: tuple[str, ...] = field(default=(), metadata=LATER)
     """Two or more that this entry completes. Releases that read one by one refuse it by the name of the field."""
 

@@ -48,6 +48,8 @@ class StatusReporter:
         self._shown_at: float | None = None
         self._late_rows = 0
         """Dropped since the job began, as far as a line has said it."""
+        self._malformed_rows = 0
+        """Rows since the job began that do not fit the schema of their source, as far as a line has said it."""
         self._rows: int | None = 0
         """Released in this run. None: some sink does not count rows."""
 
@@ -62,11 +64,13 @@ class StatusReporter:
             data["released"] = state.last_released
             data["finished_operators"] = state.finished_operators()
             data["late_rows"] = sum(state.late_rows().values())
+            data["malformed_rows"] = sum(state.malformed_rows().values())
         self._on_status(StatusLine(kind, shown, {**data, **more}))
 
     def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
         """``places``: where to look, for programs: ``spark_ui``, a URL, and ``outputs``, sink -> URI of its folder."""
         self._late_rows = sum(state.late_rows().values())
+        self._malformed_rows = sum(state.malformed_rows().values())
         if not resumed:
             self.say(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state, **places)
             return
@@ -85,7 +89,9 @@ class StatusReporter:
         kind = _ENDED.get(status, LineKind.FAILED)
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
-        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{self._left(state, status)}{dropped}"
+        malformed = _malformed(state.malformed_rows())
+        lost = f"{dropped}; malformed rows since the job began: {malformed}" if malformed else dropped
+        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{self._left(state, status)}{lost}"
         self.say(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
 
     def _left(self, state: JobState, status: JobStatus) -> str:
@@ -125,7 +131,7 @@ class StatusReporter:
         name = f"checkpoint {event.checkpoint}" if done is None else _name(done)
         took = "" if done is None else f" ({_took(done)})"
         rows = [int(sink["rows"]) for sink in event.sinks.values() if "rows" in sink]
-        late = self._late_since(state, event.checkpoint)
+        late = self._late_since(state, event.checkpoint) + self._malformed_since(state, event.checkpoint)
         counts_all = len(rows) == len(event.sinks)
         self._rows = self._rows + sum(rows) if self._rows is not None and counts_all else None
         if late or any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
@@ -143,6 +149,13 @@ class StatusReporter:
         late = state.late_rows(checkpoint)
         new, self._late_rows = sum(late.values()) - self._late_rows, max(self._late_rows, sum(late.values()))
         return f"; {new} more rows were late and were dropped (since the job began: {_counts(late)})" if new > 0 else ""
+
+    def _malformed_since(self, state: JobState, checkpoint: int) -> str:
+        """Return what the line about a release adds if malformed rows were read since the line before."""
+        rows = state.malformed_rows(checkpoint)
+        total = sum(rows.values())
+        new, self._malformed_rows = total - self._malformed_rows, max(self._malformed_rows, total)
+        return f"; {new} more rows were malformed (since the job began: {_malformed(rows)})" if new > 0 else ""
 
     def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
         """Only if other sinks stay behind: else the checkpoint is told as a whole, a moment later."""
@@ -172,6 +185,10 @@ def _progress(state: JobState) -> str:
 
 def _counts(rows: Mapping[str, int]) -> str:
     return ", ".join(f"{count} by {vertex}" for vertex, count in rows.items())
+
+
+def _malformed(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} in {source}" for source, count in rows.items())
 
 
 def _took(done: CheckpointCompleted) -> str:

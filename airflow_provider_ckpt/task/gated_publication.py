@@ -91,10 +91,12 @@ class GatedPublication(Publication):
         watermark: int | None = None,
         rows: int | None = None,
         late_rows: int = 0,
+        malformed: Mapping[str, int] | None = None,
         follows: int | None = None,
     ) -> None:
         """Publish a micro-batch as far as ``offsets``, and act on the inputs before and after it. ``late_rows``: how
-        many rows of it the query has dropped as late. ``follows``: the
+        many rows of it the query has dropped as late. ``malformed``: by source, the rows that do not fit its schema.
+        ``follows``: the
         number of the batch that it comes behind, where that is not the number before: the state was cut anew in between
         (R21). The caller holds the lock. Raises BatchGapError."""
         self._refuse_gap(batch_id, batch_id - 1 if follows is None else follows)
@@ -111,6 +113,7 @@ class GatedPublication(Publication):
                 ended=tuple(sorted(self.inputs.ended() | self.plan.without)),
                 rows=rows,
                 late_rows=self._late_rows() + late_rows,
+                malformed=malformed or {},
             )
         )
         self.inputs.published()

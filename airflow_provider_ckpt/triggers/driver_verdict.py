@@ -122,4 +122,5 @@ def _told(state: JobState) -> dict[str, Any]:
         "released": state.last_released or None,
         "finished_operators": state.finished_operators(),
         "late_rows": sum(state.late_rows().values()),
+        "malformed_rows": sum(state.malformed_rows().values()),
     }

@@ -33,6 +33,8 @@ class ReleaseEvent:
     sinks: Mapping[str, Mapping[str, int]]
     late_rows: int
     """Rows that the job's queries have dropped as late since it began."""
+    malformed_rows: int
+    """Rows since the job began that do not fit the schema of their source."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,8 +53,9 @@ def release_events(state: JobState, after: int, sink: str | None = None) -> Iter
         if number > after and rows:
             done = state.checkpoints.get(number)
             kind = None if done is None else done.kind
-            late = sum(state.late_rows(number).values())
-            yield ReleaseEvent(state.job_id, number, after, kind, release.at, _shown(state, number), rows, sinks, late)
+            late, malformed = sum(state.late_rows(number).values()), sum(state.malformed_rows(number).values())
+            watermark = _shown(state, number)
+            yield ReleaseEvent(state.job_id, number, after, kind, release.at, watermark, rows, sinks, late, malformed)
             after = number
 
 

@@ -477,6 +477,7 @@ def told(status: str) -> dict[str, Any]:
         "released": 3,
         "finished_operators": ["history"],
         "late_rows": 0,
+        "malformed_rows": 0,
     }
 
 

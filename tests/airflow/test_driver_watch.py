@@ -75,6 +75,7 @@ def test_the_journal_says_how_the_job_ended(
         "released": 2,
         "finished_operators": [],
         "late_rows": 0,
+        "malformed_rows": 0,
     }
     assert ("no such column: shop" in verdict.message) == (outcome in ("failed", "retry"))
 

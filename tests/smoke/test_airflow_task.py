@@ -71,6 +71,7 @@ def test_an_airflow_task_runs_a_bounded_job_and_returns_its_result(
         "released": 1,
         "finished_operators": ["files", "large", "orders"],
         "late_rows": 0,
+        "malformed_rows": 0,
     }
 
 

@@ -40,6 +40,7 @@ from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_level, refuse_limits, refuse_start
+from airflow_provider_ckpt.spark.query.malformed import MalformedRule
 from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
@@ -128,10 +129,18 @@ class SourceCalls:
         offsets = end if isinstance(end, FrozenOffsets) else None
         if not self.streaming:
             files = list(end.files) if isinstance(end, FrozenFiles) else None
-            return BatchReader(self.spark, lambda reads: files, offsets)
+            return BatchReader(self.spark, lambda reads: files, offsets, MalformedRule(operator, streaming=False))
         limit = self.limit if operator.bounded else None
         bounded = operator.bounded
-        reader = StreamReader(self.spark, operator.uid, limit, offsets, bounded=bounded, holds_event_time=hold)
+        reader = StreamReader(
+            self.spark,
+            operator.uid,
+            limit,
+            offsets,
+            bounded=bounded,
+            holds_event_time=hold,
+            malformed=MalformedRule(operator, streaming=True),
+        )
         reader.options(**operator.options.to_spark())
         if operator.options.decided:
             reader.hold_limits()

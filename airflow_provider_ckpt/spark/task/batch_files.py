@@ -13,15 +13,19 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of
+from airflow_provider_ckpt.spark.query.orc_columns import unfit_orc_column
+from airflow_provider_ckpt.spark.query.unfit_files import unfit_file
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.errors import (
     ColonNameError,
     GlobNameError,
     LeftOutError,
+    OrcColumnTypeError,
     PlannedFilesGoneError,
     QueryFailedError,
 )
 from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path
+from airflow_provider_ckpt.storage.redaction import redact_uri
 
 
 def refuse_unreadable_names(planned: Mapping[str, Sequence[str]]) -> None:
@@ -49,6 +53,18 @@ def refuse_other_files(vertex: str, planned: Mapping[str, Sequence[str]], read: 
         if paths not in found:
             raise QueryFailedError(vertex=vertex, cause=f"Spark reads other files of {uid!r} than it had planned")
         found.remove(paths)
+
+
+def refuse_unfit_files(spark: SparkSession, vertex: str, plan: Any) -> None:
+    """Refuse a file that Spark would misread. ``plan``: what reads it, analysed.
+
+    Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError.
+    """
+    if (unfit := unfit_file(spark, f"the query of vertex {vertex!r}", plan)) is not None:
+        raise unfit
+    if (column := unfit_orc_column(spark, plan)) is not None:
+        about = {"column": column.column, "expected": column.expected, "actual": column.actual}
+        raise OrcColumnTypeError(vertex=vertex, file=redact_uri(column.file), **about)
 
 
 def files_of_batch(spark: SparkSession, vertex: str) -> list[list[str]]:
