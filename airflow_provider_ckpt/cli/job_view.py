@@ -66,6 +66,7 @@ def job_view(
         },
         "forgotten_files": list(state.forgotten_files),
         "event_time": event_time_view(state),
+        "malformed_rows": state.malformed_rows(),
         "splits": [
             {"source": one.source, "total": one.total, "done": one.done, "assigned": one.assigned, "left": one.left}
             for one in state.split_progress()

@@ -71,6 +71,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("completed", state.completed_count),
         ("aborted", state.aborted_count),
         ("finished", ", ".join(state.finished_operators()) or "none"),
+        ("malformed rows", ", ".join(f"{rows} in {uid}" for uid, rows in state.malformed_rows().items())),
         ("late rows", ", ".join(f"{rows} dropped by {uid}" for uid, rows in state.late_rows().items())),
         ("changed files", "; ".join(not_read_whole(state))),
         ("files given up", ", ".join(state.forgotten_files)),

@@ -153,7 +153,10 @@ class _Chaining:
             operators=uids,
             sources=sources,
             bounded_sources=tuple(uid for uid in sources if self._bounded[uid]),
-            sinks=tuple(uid for uid in self._consumers[output] if self._operators[uid].kind == "sink"),
+            sinks=(
+                *(uid for uid in self._consumers[output] if self._operators[uid].kind == "sink"),
+                *(uid for uid, one in self._operators.items() if one.quarantine and one.input_uids[0] in sources),
+            ),
             bounded=self._bounded[output],
             parallelism=parallelism,
             splits=self._operators[output].splits is not None,

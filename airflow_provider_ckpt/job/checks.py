@@ -18,6 +18,7 @@ from airflow_provider_ckpt.job.errors import (
 from airflow_provider_ckpt.job.operators import (
     Ends,
     LateRows,
+    OnMalformed,
     Operator,
     OutputMode,
     ReleasePolicy,
@@ -147,6 +148,11 @@ def read_idle_timeout(uid: str, location: str, value: Duration | None, *, bounde
             operator=uid, location=location, option="idle_timeout", value=value, expected=expected
         )
     return seconds
+
+
+def check_on_malformed(uid: str, location: str, value: object) -> None:
+    if value is not None:
+        _check_choice(uid, location, "on_malformed", value, get_args(OnMalformed))
 
 
 def check_allow_empty(uid: str, location: str, value: object, *, bounded: bool) -> None:

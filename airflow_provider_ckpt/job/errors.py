@@ -83,6 +83,24 @@ class BadOperatorOptionError(InvalidJobError):
     template = "{operator!r} ({location}): {option}={value!r} is not possible; expected {expected}."
 
 
+class NoQuarantineError(InvalidJobError):
+    """Data: operator, location."""
+
+    template = (
+        "source {operator!r} ({location}) says on_malformed='quarantine', and no sink is given its malformed rows. "
+        'Write job.quarantine("malformed", {operator}, FileSink("/lake/malformed"))'
+    )
+
+
+class NotQuarantinedError(InvalidJobError):
+    """Data: operator, location, input."""
+
+    template = (
+        "quarantine {operator!r} ({location}) is not possible for {input!r}: it takes the malformed rows of a source "
+        "with on_malformed='quarantine', which has no other quarantine"
+    )
+
+
 class NotASinkError(InvalidJobError):
     template = (
         "sink {operator!r} ({location}): {value} is no sink. Give a sink object, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn, overload
 
 from airflow_provider_ckpt.job import checks
@@ -21,6 +22,7 @@ from airflow_provider_ckpt.job.operators import (
     MAX_AHEAD,
     Ends,
     LateRows,
+    OnMalformed,
     Operator,
     OutputMode,
     ReleasePolicy,
@@ -136,6 +138,7 @@ class Job:
         temporary_files: TemporaryFiles = "skip",
         max_ahead: Duration | None = MAX_AHEAD,
         idle_timeout: Duration | None = None,
+        on_malformed: OnMalformed | None = None,
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -161,6 +164,7 @@ class Job:
         temporary_files: TemporaryFiles = "skip",
         max_ahead: Duration | None = MAX_AHEAD,
         idle_timeout: Duration | None = None,
+        on_malformed: OnMalformed | None = None,
         ends: Ends | None = None,
         allow_empty: bool = False,
         splits: Splits | None = None,
@@ -196,6 +200,9 @@ class Job:
         job, ``"wait"`` reads a file only when it has not changed for ten seconds, and reports later changes.
         ``temporary_files="read"``: also read files whose names end in ``.tmp``, ``.crdownload``, ``.part``,
         ``.filepart`` or ``.partial``. They are left out, unless the reader has a ``pathGlobFilter``.
+        ``on_malformed``: ``"fail"`` fails the job at the first row of a CSV or JSON file that does not fit the schema,
+        ``"count"`` reads its values as nulls and reports the number of such rows, ``"quarantine"`` gives such rows to
+        the sink of :meth:`quarantine`, and counts them. A bounded source fails by default, a live one counts.
 
         ``ends="available_now"``: of a bounded source that reads neither files nor Kafka, whose end cannot be frozen: at
         each start of its query it ends where the data end then (Spark's trigger of that name).
@@ -224,6 +231,7 @@ class Job:
             checks.check_late_rows(name, location, late_rows)
             checks.check_unfinished_files(name, location, unfinished_files)
             checks.check_temporary_files(name, location, temporary_files)
+            checks.check_on_malformed(name, location, on_malformed)
             checks.check_allow_empty(name, location, allow_empty, bounded=bounded)
             given = {
                 "watermark": watermark,
@@ -260,6 +268,7 @@ class Job:
                     temporary_files=temporary_files,
                     max_ahead=checks.read_max_ahead(name, location, max_ahead),
                     idle_timeout=checks.read_idle_timeout(name, location, idle_timeout, bounded=bounded),
+                    on_malformed=on_malformed,
                     ends=ends,
                     allow_empty=allow_empty,
                     splits=by_split,
@@ -352,6 +361,24 @@ class Job:
                 transaction=transaction,
             )
         )
+
+    def quarantine(
+        self,
+        uid: str,
+        source: Input,
+        sink: Any,
+        *,
+        release: ReleasePolicy = "every_checkpoint",
+        gate: Gate | None = None,
+        transaction: str | None = None,
+    ) -> Operator:
+        """Write the malformed rows of ``source`` (a handle or an uid) to ``sink``, exactly once.
+
+        The source says ``on_malformed="quarantine"``, and its output is without these rows. ``sink`` is given the
+        columns ``file``, ``row`` (its text) and ``reason``. The other arguments are those of :meth:`sink`.
+        """
+        given = self.sink(uid, source, sink, release=release, gate=gate, transaction=transaction)
+        return self._registry.add(replace(given, quarantine=True))
 
     @property
     def operators(self) -> Mapping[str, Operator]:

@@ -19,6 +19,7 @@ TemporaryFiles = Literal["skip", "read"]
 UnfinishedFiles = Literal["warn", "fail", "wait"]
 MAX_AHEAD = 86_400.0
 """Seconds."""
+OnMalformed = Literal["fail", "count", "quarantine"]
 
 UID = re.compile(r"[A-Za-z0-9_]{1,100}")
 LONGEST_UID = 100
@@ -98,6 +99,11 @@ class Operator:
     """Of a source: what happens to files with the name of a temporary file, such as ``x.tmp``."""
     unfinished_files: UnfinishedFiles | None = None
     """Of a source: what happens when a file changes after it was read. None: see :attr:`on_unfinished`."""
+    on_malformed: OnMalformed | None = None
+    """Of a source of CSV or JSON files: what happens at rows that do not fit the schema. None: a bounded source fails,
+    a live one counts them."""
+    quarantine: bool = False
+    """Of a sink: it is given the malformed rows of its input, which is a source."""
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
     """Of a sink: what is asked before a release."""

@@ -46,10 +46,11 @@ def _cycle(path: tuple[str, ...], start: str, operators: Operators) -> CyclicJob
 
 
 def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
-    """Uid -> uids of the operators and sinks that read it, in order of definition."""
+    """Uid -> uids of the operators and sinks that read its output, in order of definition. The sink of malformed rows
+    does not read it."""
     found: dict[str, list[str]] = {uid: [] for uid in operators}
     for operator in operators.values():
-        for uid in operator.input_uids:
+        for uid in () if operator.quarantine else operator.input_uids:
             found[uid].append(operator.uid)
     return {uid: tuple(uids) for uid, uids in found.items()}
 

@@ -10,6 +10,8 @@ from airflow_provider_ckpt.job.errors import (
     BadControllerError,
     EdgeNameTakenError,
     IncompleteJobError,
+    NoQuarantineError,
+    NotQuarantinedError,
     SinkAsInputError,
     UnboundedPersistError,
     UnknownInputError,
@@ -37,6 +39,7 @@ def check_job(name: str | None, operators: Operators) -> None:
     topological_order(operators)
     check_persisted(operators)
     check_used(operators)
+    check_quarantines(operators)
     check_edge_names(operators)
 
 
@@ -86,7 +89,8 @@ def check_persisted(operators: Operators) -> None:
 
 def check_used(operators: Operators) -> None:
     """Every operator leads to a sink, or is kept. Whether it does is found from those upwards."""
-    waiting = [operator.uid for operator in operators.values() if operator.kind == "sink" or operator.persist]
+    ends = [one for one in operators.values() if one.kind == "sink" or one.persist]
+    waiting = [one.uid for one in ends if not one.quarantine]
     used = set(waiting)
     while waiting:
         for uid in operators[waiting.pop()].input_uids:
@@ -94,8 +98,22 @@ def check_used(operators: Operators) -> None:
                 used.add(uid)
                 waiting.append(uid)
     for operator in operators.values():
-        if operator.uid not in used:
+        if operator.uid not in used and not operator.quarantine:
             raise UnusedOperatorError(operator=operator.uid, location=operator.location)
+
+
+def check_quarantines(operators: Operators) -> None:
+    """Each source with on_malformed="quarantine" has one sink for its malformed rows, and no other operator has one."""
+    taken: dict[str, str] = {}
+    for operator in operators.values():
+        if operator.quarantine:
+            (uid,) = operator.input_uids
+            if operators[uid].on_malformed != "quarantine" or uid in taken:
+                raise NotQuarantinedError(operator=operator.uid, location=operator.location, input=uid)
+            taken[uid] = operator.uid
+    for operator in operators.values():
+        if operator.on_malformed == "quarantine" and operator.uid not in taken:
+            raise NoQuarantineError(operator=operator.uid, location=operator.location)
 
 
 def check_edge_names(operators: Operators) -> None:

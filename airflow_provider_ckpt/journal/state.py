@@ -10,12 +10,13 @@ from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, Job
 from airflow_provider_ckpt.journal.kinds.reconfiguration import Reconfigurations
 from airflow_provider_ckpt.journal.sink_progress import SinkProgress
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
+from airflow_provider_ckpt.model.counts import added
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import UNRECORDED
 from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.source_times import SourceTimes, added
+from airflow_provider_ckpt.model.source_times import SourceTimes, combined
 from airflow_provider_ckpt.model.split import Ranges, size, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import Settings
@@ -197,7 +198,7 @@ class JobState(Reconfigurations):
         for subtask, snapshot in {} if done is None else sorted(done.subtasks.items()):
             if snapshot.times:
                 named = {producers.get(uid, uid): times for uid, times in snapshot.times.items()}
-                found[subtask.vertex] = added(found.get(subtask.vertex, {}), named)
+                found[subtask.vertex] = combined(found.get(subtask.vertex, {}), named)
         return found
 
     def unfit_rows(self, checkpoint: int | None = None) -> int:
@@ -217,6 +218,14 @@ class JobState(Reconfigurations):
         return {
             vertex: min(mark for uid, mark in known if uid == vertex) for vertex in sorted({uid for uid, _ in known})
         }
+
+    def malformed_rows(self, checkpoint: int | None = None) -> dict[str, int]:
+        """Return the rows that do not fit the schema of their source, by source, up to a remembered checkpoint.
+
+        The default is the last completed one. A source that had none is left out.
+        """
+        done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
+        return added(*(snapshot.malformed for snapshot in ({} if done is None else done.subtasks).values()))
 
     def _with_event_time(self) -> set[str]:
         recorded = None if self.plan is None else self.plan.definition
@@ -285,6 +294,7 @@ class JobState(Reconfigurations):
             finished=tuple(sorted(uid for uid, state in done.operators.items() if state == "finished")),
             sinks={uid: dict(counts) for uid, counts in release.sinks.items()} if release else {},
             late_rows=self.late_rows(number),
+            malformed_rows=self.malformed_rows(number),
         )
 
     def _not_completed(self, number: int) -> CheckpointView:

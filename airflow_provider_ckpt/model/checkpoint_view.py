@@ -29,6 +29,8 @@ class CheckpointView:
     """By uid what its release released: counts, such as ``files`` and ``rows``. Empty without a release of its own."""
     late_rows: Mapping[str, int] = field(default_factory=dict)
     """By vertex, the rows that its query has dropped as late since the job began."""
+    malformed_rows: Mapping[str, int] = field(default_factory=dict)
+    """By source, the rows since the job began that do not fit its schema."""
 
     @property
     def duration_ms(self) -> int | None:
@@ -51,4 +53,5 @@ class CheckpointView:
             "finished": list(self.finished),
             "sinks": {uid: dict(counts) for uid, counts in self.sinks.items()},
             "late_rows": dict(self.late_rows),
+            "malformed_rows": dict(self.malformed_rows),
         }

@@ -27,4 +27,6 @@ class Snapshot:
     """Rows that the query has dropped as late since its first micro-batch."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=LATER)
     """Input of a query with state -> what its rows have shown of event time since its first micro-batch."""
+    malformed: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+    """Source uid -> its rows since the first batch that do not fit its schema."""
     finished_on_restore: bool = False

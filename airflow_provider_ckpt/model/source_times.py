@@ -52,6 +52,6 @@ TimesByInput = Mapping[str, SourceTimes]
 """Source or edge uid -> what its rows have shown."""
 
 
-def added(before: TimesByInput, later: TimesByInput) -> dict[str, SourceTimes]:
+def combined(before: TimesByInput, later: TimesByInput) -> dict[str, SourceTimes]:
     """Return the times of all inputs after a micro-batch that has seen ``later``."""
     return {**before, **{uid: before.get(uid, SourceTimes()).then(times) for uid, times in later.items()}}

@@ -51,6 +51,18 @@ class TaskStateStore(Protocol):
 
 
 _CHANGES_WHILE_DEFERRED = ("checkpoint", "released", "finished_operators")
+_SUMMARY = (
+    "job_id",
+    "status",
+    "epoch",
+    "checkpoint",
+    "released",
+    "finished_operators",
+    "late_rows",
+    "unfit_rows",
+    "malformed_rows",
+    "changed_files",
+)
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,8 @@ class Pointer:
     """Files of sources that changed after they were read, since the job began."""
     unfit_rows: int = 0
     """With an event time that does not fit, since the job began, up to the last completed checkpoint."""
+    malformed_rows: int = 0
+    """Rows that do not fit the schema of their source, since the job began, up to the same checkpoint."""
     application_id: str | None = None
     spark_ui: str | None = None
     """Of the last driver's application, as it says."""
@@ -106,9 +120,7 @@ class Pointer:
 
     def summary(self) -> dict[str, Any]:
         """What the Airflow operator returns."""
-        counts = ("late_rows", "unfit_rows", "changed_files")
-        names = ("job_id", "status", "epoch", "checkpoint", "released", "finished_operators", *counts)
-        return {name: value for name, value in self.to_json().items() if name in names}
+        return {name: value for name, value in self.to_json().items() if name in _SUMMARY}
 
     @classmethod
     def from_json(cls, value: Any) -> Pointer | None:
@@ -150,6 +162,7 @@ class Pointer:
             late_rows=_or(data.get("late_rows"), self.late_rows),
             changed_files=_or(data.get("changed_files"), self.changed_files),
             unfit_rows=_or(data.get("unfit_rows"), self.unfit_rows),
+            malformed_rows=_or(data.get("malformed_rows"), self.malformed_rows),
             application_id=_or(data.get("application_id"), self.application_id),
             spark_ui=_or(data.get("spark_ui"), self.spark_ui),
             outputs=_or(data.get("outputs"), self.outputs),
@@ -169,6 +182,7 @@ class Pointer:
             late_rows=told["late_rows"],
             changed_files=told["changed_files"],
             unfit_rows=told["unfit_rows"],
+            malformed_rows=told["malformed_rows"],
         )
 
     def as_of(self, state: JobState) -> Pointer:
@@ -184,6 +198,7 @@ class Pointer:
             late_rows=sum(state.late_rows().values()),
             changed_files=state.changed_file_count(),
             unfit_rows=state.unfit_rows(),
+            malformed_rows=sum(state.malformed_rows().values()),
             recovery=() if state.reconciled is None else tuple(short_table(state.reconciled)),
         )
 

@@ -75,7 +75,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
       a retry finds the driver again instead of starting a second one. Refused everywhere else.
 
     Returns (XCom) ``{job_id, status, epoch, checkpoint, released, finished_operators, late_rows, unfit_rows,
-    changed_files}``.
+    malformed_rows, changed_files}``.
 
     Its own arguments are the options of a run, listed below and in docs/airflow.md, and these:
 

@@ -75,6 +75,7 @@ class LogState:
             watermark=batch.watermark,
             late_rows=batch.late_rows,
             times=batch.times,
+            malformed=batch.malformed,
             ended=batch.ended,
             finished=finished,
         )

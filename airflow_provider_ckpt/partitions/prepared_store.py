@@ -34,6 +34,8 @@ class Prepared:
     """Rows of the batch that the query has dropped as late."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict)
     """Input -> what the rows of the batch have shown of event time."""
+    malformed: Mapping[str, int] = field(default_factory=dict)
+    """Source uid -> its rows of the batch that do not fit its schema."""
 
 
 class PreparedStore:
@@ -58,6 +60,7 @@ class PreparedStore:
             **({} if prepared.rows is None else {"rows": prepared.rows}),
             **({"late_rows": prepared.late_rows} if prepared.late_rows else {}),
             **({"times": to_json(prepared.times)} if prepared.times else {}),
+            **({"malformed": dict(prepared.malformed)} if prepared.malformed else {}),
         )
         self._storage.replace(self._path(prepared.attempt), document)
 
@@ -79,6 +82,7 @@ class PreparedStore:
                 read_field({"rows": None, **body}, "rows", reader(int | None)),
                 read_field({"late_rows": 0, **body}, "late_rows", reader(int)),
                 read_field({"times": {}, **body}, "times", reader(Mapping[str, SourceTimes])),
+                read_field({"malformed": {}, **body}, "malformed", reader(Mapping[str, int])),
             )
         except MalformedDocumentError as error:
             raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error

@@ -78,6 +78,8 @@ class Batch:
     """Rows that the query has dropped as late since its first micro-batch, this one included."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=LATER)
     """Input of a query with state -> what its rows have shown of event time, this micro-batch included."""
+    malformed: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+    """Source uid -> its rows since the first batch, this one included, that do not fit its schema."""
     splits: tuple[str, ...] = field(default=(), metadata=LATER)
     """Two or more that this entry completes. Releases that read one by one refuse it by the name of the field."""
 

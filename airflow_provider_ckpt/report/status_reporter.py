@@ -64,6 +64,8 @@ class StatusReporter:
         """Rows with an unfit event time, as far as a line has reported them."""
         self._ahead: set[str] = set()
         """Vertices whose watermark was reported to be ahead of the clock."""
+        self._malformed_rows = 0
+        """Rows since the job began that do not fit the schema of their source, as far as a line has said it."""
         self._rows: int | None = 0
         """Released in this run. None: some sink does not count rows."""
 
@@ -80,12 +82,14 @@ class StatusReporter:
             data["late_rows"] = sum(state.late_rows().values())
             data["changed_files"] = state.changed_file_count()
             data["unfit_rows"] = state.unfit_rows()
+            data["malformed_rows"] = sum(state.malformed_rows().values())
         self._on_status(StatusLine(kind, shown, {**data, **more}))
 
     def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
         """``places``: where to look, for programs: ``spark_ui``, a URL, and ``outputs``, sink -> URI of its folder."""
         self._late_rows = sum(state.late_rows().values())
         self._unfit = unfit_rows(state)
+        self._malformed_rows = sum(state.malformed_rows().values())
         if not resumed:
             self.say(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state, **places)
             return
@@ -105,6 +109,8 @@ class StatusReporter:
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
         dropped += "".join(f"; {one}" for one in all_unfit_rows(unfit_rows(state)))
+        malformed = _malformed(state.malformed_rows())
+        dropped += f"; malformed rows since the job began: {malformed}" if malformed else ""
         short = not_read_whole(state)
         changed = f"; {'; '.join(short)}" if short else ""
         given_up = (
@@ -152,6 +158,7 @@ class StatusReporter:
         took = "" if done is None else f" ({_took(done)})"
         rows = [int(sink["rows"]) for sink in event.sinks.values() if "rows" in sink]
         late = self._late_since(state, event.checkpoint) + self._unfit_since(state, event.checkpoint)
+        late += self._malformed_since(state, event.checkpoint)
         held = "".join(f"; {one.shown(event.at)}" for one in held_windows(state, event.at))
         self._warn_of_clock(state, event.at)
         counts_all = len(rows) == len(event.sinks)
@@ -185,6 +192,13 @@ class StatusReporter:
                 self._ahead.add(vertex)
                 self.say(LineKind.WARNING, shown_ahead(vertex, watermark), state)
 
+    def _malformed_since(self, state: JobState, checkpoint: int) -> str:
+        """Return what the line about a release adds if malformed rows were read since the line before."""
+        rows = state.malformed_rows(checkpoint)
+        total = sum(rows.values())
+        new, self._malformed_rows = total - self._malformed_rows, max(self._malformed_rows, total)
+        return f"; {new} more rows were malformed (since the job began: {_malformed(rows)})" if new > 0 else ""
+
     def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
         """Only if other sinks stay behind: else the checkpoint is told as a whole, a moment later."""
         others, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
@@ -213,6 +227,10 @@ def _progress(state: JobState) -> str:
 
 def _counts(rows: Mapping[str, int]) -> str:
     return ", ".join(f"{count} by {vertex}" for vertex, count in rows.items())
+
+
+def _malformed(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} in {source}" for source, count in rows.items())
 
 
 def _took(done: CheckpointCompleted) -> str:

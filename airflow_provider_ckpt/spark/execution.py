@@ -55,6 +55,7 @@ from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.late_files import name_late_files, of_finished
 from airflow_provider_ckpt.spark.query.resumable import sinks_without_rows
 from airflow_provider_ckpt.spark.query.splits import lists_that_differ
+from airflow_provider_ckpt.spark.query.sub_folders import leaves_out
 from airflow_provider_ckpt.spark.reaching import SparkReach
 from airflow_provider_ckpt.spark.version_trials import JobVersion
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
@@ -281,6 +282,7 @@ class Execution:
         waits = {source.uid for source in prepared.job.sources if source.on_unfinished == "wait"}
         reads, job_id = prepared.bounded_reads(), self._options.job_id
         is_new = [uid for uid in reads if uid not in journal.state.frozen]
+        new = reads.keys() - journal.state.frozen.keys()
         frozen = freeze_sources(
             prepared.spark,
             self._storage,
@@ -293,6 +295,8 @@ class Execution:
             waits=waits,
         )
         self._warn(ends_at_once(self._plan, frozen), journal.state)
+        live = {uid: read for uid, read in self._plan.reads.items() if uid not in reads}
+        self._warn(leaves_out(prepared.spark, {**{uid: reads[uid] for uid in new}, **live}), journal.state)
         self._warn(leaves_out_temporary(prepared.spark, {uid: reads[uid] for uid in is_new}), journal.state)
         return without(frozen, journal.state.forgotten_files)
 

@@ -22,14 +22,16 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
+from airflow_provider_ckpt.spark.query.analysed_plan import analysed
 from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.spark.query.empty_sources import refuse_empty
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
-from airflow_provider_ckpt.spark.query.frozen import list_files
+from airflow_provider_ckpt.spark.query.frozen import frame_of_existing, list_files
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
 from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits, plan_splits_anew
+from airflow_provider_ckpt.spark.query.unfit_files import unfit_file
 from airflow_provider_ckpt.spark.session import build_session
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
@@ -118,7 +120,9 @@ def prepare(
         if changed != {**job.operators}:  # one of them is in another query now
             job = own.with_operators(changed)
             plan = _plan_anew(spark, job, options, GivenSplits(), decision)
-    _refuse_empty(spark, job, plan, () if anew is not None else decision.state.frozen)
+    frozen = () if anew is not None else decision.state.frozen
+    _refuse_empty(spark, job, plan, frozen)
+    _refuse_unfit(spark, job, plan, frozen)
     refuse_own_output(job, plan.reads, location)
     if anew and not decision.is_new:
         _refuse_taken(sinks, options.job_id, storage.uri)
@@ -139,6 +143,21 @@ def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
         is_checked = source.bounded and not source.allow_empty and source.uid not in frozen
         if is_checked and read is not None and read.is_file:
             refuse_empty(spark, source.uid, source.location, read, list_files(spark, read))
+
+
+def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
+    """Refuse bounded sources with a file that Spark would misread, except those whose ends are recorded (``frozen``).
+
+    Raises EmptyFileError, UnknownCompressionError.
+    """
+    for source in job.sources:
+        read = plan.reads.get(source.uid)
+        if not source.bounded or source.uid in frozen or read is None or not read.is_file:
+            continue
+        frame, subject = frame_of_existing(spark, read), f"source {source.uid!r} ({source.location})"
+        unfit = None if frame is None else unfit_file(spark, subject, analysed(frame))
+        if unfit is not None:
+            raise unfit
 
 
 def prepared_again(prepared: PreparedJob, decision: Decision) -> PreparedJob:

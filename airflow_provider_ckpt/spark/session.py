@@ -38,6 +38,10 @@ NEEDED = {
     # Spark guesses the type of a folder's column anew at each start, from the folders of that moment. So a new folder
     # would change the type, and the output of the job with it. Text always fits, and keeps a value such as 007
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # Spark drops rows by the query's conditions while it parses. So a malformed row would be found in one query and
+    # not in another
+    "spark.sql.csv.filterPushdown.enabled": "false",
+    "spark.sql.json.filterPushdown.enabled": "false",
 }
 STATE_STORE = {
     # the default store finds its files by the batch alone: after a rewind it takes up those of the batches that are

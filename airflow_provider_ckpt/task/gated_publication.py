@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.reports import Report
-from airflow_provider_ckpt.model.source_times import TimesByInput, added
+from airflow_provider_ckpt.model.source_times import TimesByInput, combined
 from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import BatchGapError
@@ -94,12 +94,14 @@ class GatedPublication(Publication):
         rows: int | None = None,
         late_rows: int = 0,
         times: TimesByInput = MappingProxyType({}),
+        malformed: Mapping[str, int] | None = None,
         follows: int | None = None,
     ) -> None:
         """Publish a micro-batch as far as ``offsets``, and act on the inputs before and after it. ``late_rows``: how
-        many rows of it the query has dropped as late. ``times``: what its rows have shown of event time. ``follows``:
-        the number of the batch that it comes behind, where that is not the number before: the state was cut anew in
-        between (R21). The caller holds the lock. Raises BatchGapError."""
+        many rows of it the query has dropped as late. ``times``: what its rows have shown of event time. ``malformed``:
+        by source, the rows that do not fit its schema. ``follows``: the number of the batch that it comes behind, where
+        that is not the number before: the state was cut anew in between (R21). The caller holds the lock. Raises
+        BatchGapError."""
         self._refuse_gap(batch_id, batch_id - 1 if follows is None else follows)
         self.inputs.advance(offsets)
         self.act_on_inputs()  # unaligned, a barrier that has arrived is put now, and not behind this batch
@@ -114,7 +116,8 @@ class GatedPublication(Publication):
                 ended=tuple(sorted(self.inputs.ended() | self.plan.without)),
                 rows=rows,
                 late_rows=self._late_rows() + late_rows,
-                times=added(self.times, times),
+                times=combined(self.times, times),
+                malformed=malformed or {},
             )
         )
         self.inputs.published()

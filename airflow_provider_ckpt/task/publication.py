@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
 from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined, Report
 from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.model.counts import added
 from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.partitions.records import Batch, EndMode
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -53,9 +55,9 @@ class Publication:
             return True
 
     def publish(self, batch: Batch) -> int:
-        """Append the entry that makes the batch count; returns its position."""
+        """Append the entry that makes the batch count; returns its position. ``batch.malformed``: rows of the batch."""
         with self.lock:
-            position = self.log.publish(batch)
+            position = self.log.publish(self._with_malformed_before(batch))
             self._notify()
             return position
 
@@ -68,6 +70,13 @@ class Publication:
         with self.lock:
             self.log.end_of_partition()
             self._notify()
+
+    def _with_malformed_before(self, batch: Batch) -> Batch:
+        """Return the batch with the malformed rows of the batches before it."""
+        last = self.log.state.last_batch
+        if last is None or not last.malformed:
+            return batch
+        return replace(batch, malformed=added(last.malformed, batch.malformed))
 
     def last_batch(self) -> int:
         """-1 if none was published."""

@@ -124,4 +124,5 @@ def _told(state: JobState) -> dict[str, Any]:
         "late_rows": sum(state.late_rows().values()),
         "changed_files": state.changed_file_count(),
         "unfit_rows": state.unfit_rows(),
+        "malformed_rows": sum(state.malformed_rows().values()),
     }

@@ -35,6 +35,8 @@ class ReleaseEvent:
     """Rows that the job's queries have dropped as late since it began."""
     unfit_rows: int
     """Rows with an event time that the job's queries cannot go by, since it began."""
+    malformed_rows: int
+    """Rows since the job began that do not fit the schema of their source."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -53,9 +55,11 @@ def release_events(state: JobState, after: int, sink: str | None = None) -> Iter
         if number > after and rows:
             done = state.checkpoints.get(number)
             kind = None if done is None else done.kind
-            late = sum(state.late_rows(number).values())
+            late, malformed = sum(state.late_rows(number).values()), sum(state.malformed_rows(number).values())
             unfit, watermark = state.unfit_rows(number), _shown(state, number)
-            yield ReleaseEvent(state.job_id, number, after, kind, release.at, watermark, rows, sinks, late, unfit)
+            yield ReleaseEvent(
+                state.job_id, number, after, kind, release.at, watermark, rows, sinks, late, unfit, malformed
+            )
             after = number
 
 

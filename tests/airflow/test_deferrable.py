@@ -479,6 +479,7 @@ def told(status: str) -> dict[str, Any]:
         "late_rows": 0,
         "changed_files": 0,
         "unfit_rows": 0,
+        "malformed_rows": 0,
     }
 
 

@@ -77,6 +77,7 @@ def test_the_journal_says_how_the_job_ended(
         "late_rows": 0,
         "changed_files": 0,
         "unfit_rows": 0,
+        "malformed_rows": 0,
     }
     assert ("no such column: shop" in verdict.message) == (outcome in ("failed", "retry"))
 

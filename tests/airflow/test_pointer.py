@@ -40,7 +40,7 @@ def test_the_lines_of_a_run_add_up() -> None:
         line("started", epoch=3, application_id="local-1", checkpoint=0, released=0, spark_ui="http://h:4040"),
         line("running", outputs={"lake": "s3://lake/orders"}),
         line("checkpoint", checkpoint=1),
-        line("checkpoint", checkpoint=2, finished_operators=["history"], late_rows=4, unfit_rows=5),
+        line("checkpoint", checkpoint=2, finished_operators=["history"], late_rows=4, unfit_rows=5, malformed_rows=2),
         line("released", checkpoint=2, released=1),
     ):
         pointer = pointer.after(said)
@@ -58,6 +58,7 @@ def test_the_lines_of_a_run_add_up() -> None:
         "late_rows": 4,
         "changed_files": 0,
         "unfit_rows": 5,
+        "malformed_rows": 2,
         "clear_number": None,
         "application_id": "local-1",
         "spark_ui": "http://h:4040",

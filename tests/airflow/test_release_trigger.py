@@ -136,6 +136,7 @@ def test_each_release_of_rows_is_told_once_and_says_what_is_new(root: Storage, j
         "sinks": {"out": {"rows": 3, "files": 1}, "copy": {"rows": 4, "files": 1}},
         "late_rows": 0,
         "unfit_rows": 0,
+        "malformed_rows": 0,
     }
 
 

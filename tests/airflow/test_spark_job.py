@@ -86,6 +86,7 @@ def test_a_job_that_finishes_is_submitted_as_the_driver_with_the_package_and_its
         "late_rows": 0,
         "changed_files": 0,
         "unfit_rows": 0,
+        "malformed_rows": 0,
     }
     (call,) = spark_submit.calls
     assert call.argv[call.argv.index("--options") - 1] == str(DRIVER)

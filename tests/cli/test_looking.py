@@ -169,9 +169,11 @@ def test_checkpoints_json_is_a_list(running: Journal, empty_root: str, capsys: p
         ("finished", []),
         ("sinks", {"lake": {"files": 3}}),
         ("late_rows", {}),
+        ("malformed_rows", {}),
     ]
     nothing = dict.fromkeys(("completed_at", "released_at", "duration_ms"))
-    of_all: dict[str, Any] = {"kind": "checkpoint", "finished": [], "sinks": {}, "late_rows": {}, **nothing}
+    of_all: dict[str, Any] = {"kind": "checkpoint", "finished": [], "sinks": {}, **nothing}
+    of_all |= {"late_rows": {}, "malformed_rows": {}}
     assert rows[1] == {
         **of_all,
         "checkpoint": 2,

@@ -73,6 +73,7 @@ def test_an_airflow_task_runs_a_bounded_job_and_returns_its_result(
         "late_rows": 0,
         "changed_files": 0,
         "unfit_rows": 0,
+        "malformed_rows": 0,
     }
 
 

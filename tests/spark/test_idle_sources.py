@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.model.source_times import SourceTimes, added
+from airflow_provider_ckpt.model.source_times import SourceTimes, combined
 from airflow_provider_ckpt.spark.task.idle_sources import IdleSources
 
 
@@ -74,7 +74,7 @@ def test_a_query_that_reads_a_source_with_an_end_is_left_alone() -> None:
 @pytest.mark.parametrize("later", [SourceTimes(newest=900, delay=10, last_row_at=3.0, ahead=1, without=2)])
 def test_counts_add_up_and_times_go_forward(later: SourceTimes) -> None:
     before = {"a": SourceTimes(newest=1_000, delay=10, last_row_at=2.0, ahead=1, before_1970=4), "b": SourceTimes()}
-    assert added(before, {"a": later}) == {
+    assert combined(before, {"a": later}) == {
         "a": SourceTimes(newest=1_000, delay=10, last_row_at=3.0, ahead=2, without=2, before_1970=4),
         "b": SourceTimes(),
     }

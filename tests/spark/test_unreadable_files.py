@@ -166,7 +166,7 @@ def test_a_malformed_row_is_not_shown_and_its_file_and_column_are(world: World, 
     failfast: Read = lambda reader, path: reader.schema(IDS).option("mode", "FAILFAST").json(path)  # noqa: E731
     run = world.run(reading(world, failfast), mode=mode)
     assert run.status == "FAILED"
-    assert "/in/1.json: the column id of a row does not fit the schema" in str(run.cause)
+    assert "/in/1.json: a row (read as null: id) does not fit the schema" in str(run.cause)
     assert "hunter2" not in str(run.cause)
 
 

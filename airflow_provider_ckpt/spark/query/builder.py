@@ -41,6 +41,7 @@ from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_level, refuse_limits, refuse_start
+from airflow_provider_ckpt.spark.query.malformed import MalformedRule
 from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
@@ -132,7 +133,8 @@ class SourceCalls:
         skips = operator.temporary_files == "skip"
         if not self.streaming:
             files = list(end.files) if isinstance(end, FrozenFiles) else None
-            return BatchReader(self.spark, lambda reads: files, offsets, skips_temporary=skips)
+            malformed = MalformedRule(operator, streaming=False)
+            return BatchReader(self.spark, lambda reads: files, offsets, skips_temporary=skips, malformed=malformed)
         limit = self.limit if operator.bounded else None
         bounded = operator.bounded
         reader = StreamReader(
@@ -143,6 +145,7 @@ class SourceCalls:
             bounded=bounded,
             holds_event_time=hold,
             skips_temporary=skips,
+            malformed=MalformedRule(operator, streaming=True),
         )
         reader.options(**operator.options.to_spark())
         if operator.options.decided:

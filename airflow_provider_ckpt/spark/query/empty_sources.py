@@ -13,9 +13,10 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.definition import selecting
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
-from airflow_provider_ckpt.spark.query.errors import NothingToReadError, PathNotFoundError
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError, OnlySubFoldersError, PathNotFoundError
 from airflow_provider_ckpt.spark.query.frozen import list_files, list_temporary, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.query.sub_folders import left_below
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _NO_SCHEMA = "UNABLE_TO_INFER_SCHEMA"
@@ -42,8 +43,11 @@ def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceRead
     ordered = sorted(map(unescaped_path, files))
     for path in reads.paths:
         if _holds_none(spark, reads, path, ordered):
-            nothing = nothing_in(reads.format, [path], {}) + _left_out(spark, replace(reads, paths=[path]))
-            raise NothingToReadError(uid=uid, location=location, nothing=nothing)
+            one_path = replace(reads, paths=[path])
+            nothing = nothing_in(reads.format, [path], {}) + _left_out(spark, one_path)
+            about = {"uid": uid, "location": location, "nothing": nothing}
+            left = left_below(spark, one_path)
+            raise NothingToReadError(**about) if left is None else OnlySubFoldersError(**about, left=str(left))
 
 
 def _left_out(spark: SparkSession, reads: SourceReads) -> str:

@@ -33,6 +33,16 @@ class NothingToReadError(TransientError):
     )
 
 
+class OnlySubFoldersError(NothingToReadError):
+    """The files of a bounded source are in the folders of its folder. Data: uid, location, nothing, left."""
+
+    template = (
+        "bounded source {uid!r} ({location}) has nothing to read: there is {nothing} itself, and there are {left}. "
+        "Spark reads the files of a folder, and not those of the folders in it. To read them, give the source the "
+        "option recursiveFileLookup=true, or name the folders in its path"
+    )
+
+
 class PathNotFoundError(TransientError):
     """Data: uid, location, path."""
 
@@ -72,6 +82,25 @@ class NewPartitionColumnError(InvalidInputError):
         "written. Give the source the option recursiveFileLookup=true, which takes no columns from the names of "
         "folders, and start the job with --resume-failed. Or run the job under another id, with the column in the "
         "schema of the source"
+    )
+
+
+class MalformedModeError(InvalidInputError):
+    """Data: uid, location, on_malformed, mode."""
+
+    template = (
+        "source {uid!r} ({location}) says on_malformed={on_malformed!r} and gives its reader the option mode={mode}, "
+        "which is another choice. Leave one of the two out"
+    )
+
+
+class MalformedColumnError(InvalidInputError):
+    """Data: uid, location, on_malformed, column."""
+
+    template = (
+        "source {uid!r} ({location}) says on_malformed={on_malformed!r}, and its schema has the column {column}, in "
+        "which Spark keeps malformed rows. Leave the column out of the schema, or leave on_malformed out and handle "
+        "the rows in the function of the source"
     )
 
 
@@ -305,6 +334,26 @@ class BesidePartitionsError(InvalidInputError):
         "source {uid!r} ({location}): {path} lies beside folders that are named column=value, and Spark reads only "
         "what lies in such folders. Its rows would be missing. Move it into one, or give the source the option "
         "recursiveFileLookup=true, which takes no columns of the folders' names."
+    )
+
+
+class EmptyFileError(TransientError):
+    """Data: subject, file, format."""
+
+    template = (
+        "{subject} cannot read {file}: it is empty, and a {format} file never is. Spark would leave it out without a "
+        "word. Nothing of it was released. Another try reads the file again. If it stays empty, put the right file "
+        "under its name: a {format} file without rows will do"
+    )
+
+
+class UnknownCompressionError(InvalidInputError):
+    """Data: subject, file, kind."""
+
+    template = (
+        "{subject} cannot read {file}: Spark does not know {kind}, and would read the bytes of the file as text. "
+        "Nothing of it was released. Unpack it, or compress it with gzip, under a name that Spark knows (.gz), and "
+        "move this file away"
     )
 
 

@@ -72,7 +72,7 @@ def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
     A single path that does not exist holds no file. Spark raises an AnalysisException if one of several does not exist.
     """
     try:
-        return tuple(sorted(unquote(uri) for uri in _frame(spark, reads).inputFiles()))
+        return tuple(sorted(unquote(uri) for uri in source_frame(spark, reads).inputFiles()))
     except AnalysisException as error:
         if spark_condition(error) == PATH_NOT_FOUND and len(reads.paths) == 1:
             return ()
@@ -82,7 +82,7 @@ def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
 def list_statuses(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
     """Return the files that a file source would read now, with their sizes and times. Raises as :func:`list_files`."""
     try:
-        plan: Any = _frame(spark, reads)._jdf.queryExecution().analyzed()
+        plan: Any = source_frame(spark, reads)._jdf.queryExecution().analyzed()
     except AnalysisException as error:
         if spark_condition(error) == PATH_NOT_FOUND and len(reads.paths) == 1:
             return []
@@ -101,7 +101,7 @@ def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
 
 def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
     """Raises BesidePartitionsError."""
-    plan: Any = _frame(spark, reads)._jdf.queryExecution().analyzed()
+    plan: Any = source_frame(spark, reads)._jdf.queryExecution().analyzed()
     index = index_of(plan.collectLeaves().head())
     if index is not None and (found := beside_partitions(index)) is not None:
         raise BesidePartitionsError(uid=uid, location=location, path=found)
@@ -137,7 +137,7 @@ def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
 def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
     """The URIs of the files that are there now; none if no name among them holds a character of the kind."""
     try:
-        found: Any = _frame(spark, reads)._jdf.inputFiles()
+        found: Any = source_frame(spark, reads)._jdf.inputFiles()
     except AnalysisException as error:
         if spark_condition(error) == PATH_NOT_FOUND:  # a folder, or what a pattern stands for, may come later
             return []
@@ -149,7 +149,18 @@ def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
     return list(found)
 
 
-def _frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
+def frame_of_existing(spark: SparkSession, reads: SourceReads) -> DataFrame | None:
+    """Return the frame that a file source would read now; None if a path of it does not exist."""
+    try:
+        return source_frame(spark, reads)
+    except AnalysisException as error:
+        if spark_condition(error) == PATH_NOT_FOUND:
+            return None
+        raise
+
+
+def source_frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
+    """Return what a file source would read now."""
     reader = spark.read.format(reads.format).options(**reads.options, **reads.name_filter())
     if reads.schema is not None:
         reader = reader.schema(reads.schema)

@@ -43,6 +43,7 @@ from airflow_provider_ckpt.spark.query.errors import (
 )
 from airflow_provider_ckpt.spark.query.event_time import hold_event_time, unordered_inputs
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
+from airflow_provider_ckpt.spark.query.malformed import QUARANTINE
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
 from airflow_provider_ckpt.spark.query.unions import Unions
@@ -305,6 +306,8 @@ class _Planner:
         not_null = frozenset(one["name"] for one in fields if not one["nullable"])
         for uid in vertex.sinks:
             given = SinkInput(uid, columns, output_mode, vertex.bounded, not_null)
+            if self._job.operators[uid].quarantine:
+                given = SinkInput(uid, tuple((one.name, "string") for one in QUARANTINE), "append", vertex.bounded)
             self._job.operators[uid].sink.check_input(given)
             self.sink_inputs[uid] = given
 

@@ -5,6 +5,7 @@ A batch and a streaming reader take the same calls, so one source function serve
 
 from __future__ import annotations
 
+import inspect
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from airflow_provider_ckpt.spark.query.event_time import hold_event_time
 from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD, SELECTING
+from airflow_provider_ckpt.spark.query.malformed import MalformedRule, load_treated
 from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name, other_names
 
 FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
@@ -82,6 +84,15 @@ def ignores_header(form: str, options: Mapping[str, str]) -> bool:
     return form.lower() == "csv" and given.get("header") == "true" and "enforceschema" not in given
 
 
+def _schema_of(schema: StructType | str) -> StructType:
+    """Return the schema that a user gave to a reader. Spark has taken it."""
+    if isinstance(schema, StructType):
+        return schema
+    parsed = StructType.fromDDL(schema)
+    assert isinstance(parsed, StructType), schema
+    return parsed
+
+
 def _absolute(spark: SparkSession, path: str) -> str:
     """A relative path as Spark resolves it, from the working directory of the driver or of its default file system: by
     its text alone another folder would pass for the one that was read before."""
@@ -102,10 +113,18 @@ class _Recording:
     """The frozen end of a bounded Kafka source: it is read instead of what the options say."""
     _path: Any = None
     """Given as an option. Spark takes one option or one argument: what reads the files again gives them as one."""
+    _malformed: MalformedRule | None = None
+    _schema: StructType | None = None
+    """The schema that the user gave; None: Spark infers it."""
 
     def format(self, source: str) -> Any:
         self.reads.format = source
         return super().format(source)  # type: ignore[misc]
+
+    def schema(self, schema: StructType | str) -> Any:
+        given = super().schema(schema)  # type: ignore[misc]
+        self._schema = _schema_of(schema)
+        return given
 
     def option(self, key: str, value: Any) -> Any:
         if key.lower() == "path":
@@ -131,7 +150,7 @@ class _Recording:
         if format is not None:
             self.format(format)
         if schema is not None:
-            self.schema(schema)  # type: ignore[attr-defined]
+            self.schema(schema)
         self.options(**options)
         if path is None:
             path = self._path
@@ -151,7 +170,17 @@ class _Recording:
         return {key: value for key, value in self.reads.options.items() if key.lower() in HELD}
 
     def _load(self, path: Any) -> DataFrame:
+        rule, reads = self._malformed, self.reads
+        treatment = None if rule is None else rule.treatment(self._spark, reads.format, reads.options, self._schema)
+        return load_treated(treatment, self._schema, lambda: self._read(path), self._give)
+
+    def _read(self, path: Any) -> DataFrame:
         return super().load(path) if path is not None else super().load()  # type: ignore[misc,no-any-return]
+
+    def _give(self, schema: StructType, options: Mapping[str, str]) -> None:
+        super().schema(schema)  # type: ignore[misc]
+        for key, value in options.items():
+            super().option(key, value)  # type: ignore[misc]
 
     def _record(self, path: Any) -> None:
         self.reads.loads += 1
@@ -203,8 +232,10 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         bounded: bool = False,
         holds_event_time: bool = False,
         skips_temporary: bool = True,
+        malformed: MalformedRule | None = None,
     ) -> None:
         DataStreamReader.__init__(self, spark)
+        self._malformed = malformed
         self.reads = SourceReads(skips_temporary=skips_temporary)
         self._limit, self._offsets, self._bounded = limit, offsets, bounded
         self._holds_event_time = holds_event_time
@@ -263,8 +294,10 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         offsets: FrozenOffsets | None = None,
         *,
         skips_temporary: bool = True,
+        malformed: MalformedRule | None = None,
     ) -> None:
         DataFrameReader.__init__(self, spark)
+        self._malformed = malformed
         self.reads = SourceReads(skips_temporary=skips_temporary)
         self._frozen, self._offsets = frozen, offsets
         self.before_load = lambda: None
@@ -305,15 +338,23 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
 
 
 class SplitReader(DataFrameReader):
-    """The reader of a source with splits: Spark's own, except that the header of a CSV file is compared."""
+    """The reader of a source with splits. It is Spark's own, but it compares the header of CSV files, and treats
+    malformed rows."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, malformed: MalformedRule | None = None) -> None:
         DataFrameReader.__init__(self, spark)
+        self._malformed = malformed
         self._format, self._given = "", dict[str, str]()
+        self._schema: StructType | None = None
 
     def format(self, source: str) -> SplitReader:
         self._format = source
         super().format(source)
+        return self
+
+    def schema(self, schema: StructType | str) -> SplitReader:
+        super().schema(schema)
+        self._schema = _schema_of(schema)
         return self
 
     def option(self, key: str, value: Any) -> SplitReader:
@@ -327,14 +368,36 @@ class SplitReader(DataFrameReader):
         return self
 
     def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
-        self._compare_header(format or self._format, options)
-        return super().load(path, format, schema, **options)
+        if format is not None:
+            self.format(format)
+        if schema is not None:
+            self.schema(schema)
+        self.options(**options)
+        if ignores_header(self._format, self._given):
+            super().option("enforceSchema", False)
+        rule, spark = self._malformed, self._spark
+        treatment = None if rule is None else rule.treatment(spark, self._format, self._given, self._schema)
+        return load_treated(treatment, self._schema, lambda: super(SplitReader, self).load(path), self._give)
 
     def csv(self, path: Any, *positional: Any, **options: Any) -> DataFrame:
-        self._compare_header("csv", options)
-        return super().csv(path, *positional, **options)
+        if not isinstance(path, (str, list)):
+            return super().csv(path, *positional, **options)
+        return self._file("csv", DataFrameReader.csv, path, positional, options)
 
-    def _compare_header(self, form: str, options: Mapping[str, Any]) -> None:
-        named = {key: str(value) for key, value in options.items() if value is not None}
-        if ignores_header(form, {**self._given, **named}):
-            super().option("enforceSchema", False)
+    def json(self, path: Any, *positional: Any, **options: Any) -> DataFrame:
+        if not isinstance(path, (str, list)):
+            return super().json(path, *positional, **options)
+        return self._file("json", DataFrameReader.json, path, positional, options)
+
+    def _file(
+        self, form: str, method: Callable[..., Any], path: Any, positional: Sequence[Any], options: Mapping[str, Any]
+    ) -> DataFrame:
+        """Return the frame of one of Spark's methods, whose arguments but for the schema are options."""
+        given = inspect.signature(method).bind(self, path, *positional, **options).arguments
+        named = {key: value for key, value in given.items() if key not in ("self", "path") and value is not None}
+        return self.load(path, form, **named)
+
+    def _give(self, schema: StructType, options: Mapping[str, str]) -> None:
+        super().schema(schema)
+        for key, value in options.items():
+            super().option(key, value)

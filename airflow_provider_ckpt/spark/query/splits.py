@@ -27,6 +27,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     NotADataFrameError,
     SplitSchemaError,
 )
+from airflow_provider_ckpt.spark.query.malformed import MalformedRule
 from airflow_provider_ckpt.spark.query.reader import SplitReader
 from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.storage.layout import job_path
@@ -153,7 +154,8 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
     assert operator.splits is not None, operator
     values = copy.deepcopy([one.value for one in splits])  # what the function takes out of it is there the next time
     try:
-        frame = operator(SplitReader(spark), values if operator.splits.batched else values[0])
+        reader = SplitReader(spark, MalformedRule(operator, streaming=False))
+        frame = operator(reader, values if operator.splits.batched else values[0])
     except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise

@@ -17,16 +17,20 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of, statuses
 from airflow_provider_ckpt.spark.query.file_looks import SETTLED, await_settled, statuses_now
+from airflow_provider_ckpt.spark.query.orc_columns import unfit_orc_column
+from airflow_provider_ckpt.spark.query.unfit_files import unfit_file
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.errors import (
     ColonNameError,
     FilesSettledError,
     GlobNameError,
     LeftOutError,
+    OrcColumnTypeError,
     PlannedFilesGoneError,
     QueryFailedError,
 )
 from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path, shown_path
+from airflow_provider_ckpt.storage.redaction import redact_uri
 from airflow_provider_ckpt.task.read_files import key_of
 
 
@@ -64,6 +68,18 @@ def refuse_other_files(
         del found[place]
         of_source[uid] = read.pop(place)
     return of_source
+
+
+def refuse_unfit_files(spark: SparkSession, vertex: str, plan: Any) -> None:
+    """Refuse a file that Spark would misread. ``plan``: what reads it, analysed.
+
+    Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError.
+    """
+    if (unfit := unfit_file(spark, f"the query of vertex {vertex!r}", plan)) is not None:
+        raise unfit
+    if (column := unfit_orc_column(spark, plan)) is not None:
+        about = {"column": column.column, "expected": column.expected, "actual": column.actual}
+        raise OrcColumnTypeError(vertex=vertex, file=redact_uri(column.file), **about)
 
 
 def refuse_unsettled(

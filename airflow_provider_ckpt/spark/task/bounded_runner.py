@@ -90,4 +90,13 @@ def batch_of(
 ) -> Batch:
     """The entry of what was staged. It has no offsets: it was read as a whole."""
     handles = {uid: dict(handle) for uid, handle in prepared.handles.items()}
-    return Batch(prepared.batch_id, {}, inputs or {}, prepared.files, handles, ended=ended, rows=prepared.rows)
+    return Batch(
+        prepared.batch_id,
+        {},
+        inputs or {},
+        prepared.files,
+        handles,
+        ended=ended,
+        rows=prepared.rows,
+        malformed=prepared.malformed,
+    )

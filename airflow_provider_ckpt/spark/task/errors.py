@@ -118,6 +118,17 @@ def unfit_event_time(vertex: str, source: str, times: SourceTimes) -> UnfitEvent
     return UnfitEventTimeError(vertex=vertex, source=source, rows=rows)
 
 
+class ComputationFailedError(TerminalError):
+    """A value cannot be computed in ANSI mode, such as a cast of a text that is no number. Spark's message shows the
+    value, so it is left out. Data: vertex, problem, files."""
+
+    template = (
+        "the query of vertex {vertex!r} failed{files}: {problem}. Nothing of the batch was released. Another try would "
+        "fail at the same value. Correct the function (try_cast, try_divide and the like give null) or the file, and "
+        "start the job with --resume-failed"
+    )
+
+
 class FileColumnTypeError(TerminalError):
     """A Parquet file holds a column in a type that its source does not read. Data: vertex, file, column, expected,
     actual."""
@@ -126,6 +137,17 @@ class FileColumnTypeError(TerminalError):
         "the query of vertex {vertex!r} cannot read {file}: column {column} is {actual} in the file (Parquet's name), "
         "and is read as {expected}. Nothing of the batch was released. Write the file anew with the type that is read, "
         "under its name, and go on with --resume-failed; or run the job under another id, with a schema for both"
+    )
+
+
+class OrcColumnTypeError(TerminalError):
+    """Data: vertex, file, column, expected, actual."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot read {file}: column {column} is {actual} in the file, and is read as "
+        "{expected}. Spark would make nulls of values that do not fit. Nothing of the batch was released. Write the "
+        "file anew with the type that is read, under its name, and go on with --resume-failed; or run the job under "
+        "another id, with a schema for both"
     )
 
 
@@ -140,13 +162,24 @@ class FileColumnsTwiceError(TerminalError):
 
 
 class MalformedRowError(TerminalError):
-    """A row does not fit the schema, and its reader has mode=FAILFAST. The row is not shown. Data: vertex, file,
+    """As :class:`UnfitRowError`, if the file cannot be read once more, or is of another format. Data: vertex, file,
     where."""
 
     template = (
-        "the query of vertex {vertex!r} cannot read {file}: {where} does not fit the schema, and the source has the "
-        "option mode=FAILFAST. Nothing of the batch was released. Correct the file under its name, and start the job "
-        "with --resume-failed"
+        "the query of vertex {vertex!r} cannot read {file}: {where} does not fit the schema, and the source fails at "
+        "such rows (on_malformed='fail', or the reader's mode=FAILFAST). Nothing of the batch was released. Correct "
+        "the file under its name, and start the job with --resume-failed"
+    )
+
+
+class UnfitRowError(TerminalError):
+    """A row does not fit the schema, and its source fails at such rows. The row is not shown. Data: vertex, file,
+    where."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot read {file}: {where} does not fit the schema. Nothing of the batch was "
+        "released. Correct the file under its name, or give the source on_malformed='count', which reads such values "
+        "as nulls and counts the rows. Then start the job with --resume-failed"
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.task.causes import jvm_text
 from airflow_provider_ckpt.spark.task.errors import (
+    ComputationFailedError,
     CsvHeaderError,
     FileColumnsTwiceError,
     FileColumnTypeError,
@@ -32,7 +34,12 @@ _START_UNFIT = re.compile(
     # of offsets the same is said in a batch, whose range is ours
     r"|Partitions specified for Kafka (?P<by_time>timestamp based) start offsets don't match what are assigned"
 )
-
+_COMPUTATION = re.compile(
+    r"\[(?P<condition>CAST_INVALID_INPUT|CAST_OVERFLOW|ARITHMETIC_OVERFLOW|DIVIDE_BY_ZERO|CANNOT_PARSE_TIMESTAMP|"
+    r"NUMERIC_VALUE_OUT_OF_RANGE)(?:\.\w+)?\] "
+)
+_CAST = re.compile(r'of the type "(?P<actual>[\w(), <>:]+)" cannot be cast to "(?P<wanted>[\w(), <>:]+)"')
+_CALLED = re.compile(r"was called from\s+(?P<where>\S+:\d+)")
 
 _READING = r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?P<file>.+?)\.\s.*?"
 _TWICE = re.compile(
@@ -53,8 +60,13 @@ _HEADER_LENGTH = re.compile(
 )
 
 
-def hopeless(vertex: str, error: BaseException) -> CkptError | None:
-    """``error``: as it came out of Spark. None for everything that may pass: an I/O error, say, or one unknown here."""
+def hopeless(vertex: str, error: BaseException, files: Sequence[str] = ()) -> CkptError | None:
+    """Return the error for a failure that every try would end in; None for one that may pass, and for an unknown one.
+
+    Args:
+        error: as it came out of Spark.
+        files: what the batch reads, normal paths.
+    """
     text = jvm_text(error)
     gone = _ROWS_GONE.search(text)
     if gone is not None:
@@ -64,7 +76,32 @@ def hopeless(vertex: str, error: BaseException) -> CkptError | None:
     if unfit is not None:
         key = "startingOffsetsByTimestamp" if unfit["by_time"] else "startingOffsets"
         return KafkaStartUnfitError(vertex=vertex, key=key)
-    return _unfit_file(vertex, text) or unfit_folders(f"the query of vertex {vertex!r}", text)
+    unfit_folder = unfit_folders(f"the query of vertex {vertex!r}", text)
+    return _unfit_file(vertex, text) or unfit_folder or _failed_computation(vertex, text, files)
+
+
+def _failed_computation(vertex: str, text: str, files: Sequence[str]) -> CkptError | None:
+    found = _COMPUTATION.search(text)
+    if found is None:
+        return None
+    types, called = _CAST.search(text), _CALLED.search(text)
+    cast = "" if types is None else f": a value of type {types['actual']} cannot be cast to {types['wanted']}"
+    where = "" if called is None else f", at {called['where']}"
+    problem = f"{found['condition']}{cast}{where}"
+    return ComputationFailedError(vertex=vertex, problem=problem, files=_in_files(files))
+
+
+def _in_files(files: Sequence[str]) -> str:
+    if not files:
+        return ""
+    more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+    return f" in the batch that reads /{redact_uri(files[0])}{more}"
+
+
+def malformed_file(error: BaseException) -> str | None:
+    """Return the URI of the file in which Spark found a malformed row, with its secrets; None for another failure."""
+    found = _MALFORMED.search(jvm_text(error))
+    return None if found is None else found["file"]
 
 
 def _unfit_file(vertex: str, text: str) -> CkptError | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -20,6 +20,7 @@ from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.answers import checked_handle_of
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
 from airflow_provider_ckpt.spark.task.attempt_leftovers import delete_leftovers
+from airflow_provider_ckpt.spark.task.malformed_rows import MalformedRows
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.sink_wait import SinkWait
@@ -59,11 +60,15 @@ class Outputs:
         *,
         wait: Callable[[str, Callable[[], bool]], SinkWait] = SinkWait.none,
         is_stateful: bool = False,
+        quarantines: Mapping[str, str] | None = None,
     ) -> None:
+        """``quarantines``: source -> the one of ``sinks`` that is given its malformed rows, and nothing else."""
         self._spark = spark
         self._storage = storage
         self._attempt = attempt
         self._sinks = sinks
+        self._quarantines = quarantines or {}
+        self._main = [uid for uid in sinks if uid not in self._quarantines.values()]
         self._partition = partition
         self._scratch = scratch
         self._wait, self._is_stateful = wait, is_stateful
@@ -85,15 +90,29 @@ class Outputs:
             frame, count = counted(frame)
             files = self._write(frame, copy)
             rows = count() if files else None
-        elif len(self._sinks) != 1:
+        elif len(self._main) != 1:
             copy = f"{self._scratch}/{self._attempt}-{batch_id}-{nonce}"
             self._write(frame, copy)
         source = frame if copy is None else self._read(copy, frame)
         again = copy is not None or not self._is_stateful
-        handles = {uid: self._staged(uid, source, batch_id, again, is_over) for uid in self._sinks}
+        handles = {uid: self._staged(uid, source, batch_id, again, is_over) for uid in self._main}
         if copy is not None and not files:  # no entry is going to name anything in it
             self._storage.delete_tree(copy)
         return Prepared(self._attempt, batch_id, files, handles, rows)
+
+    def stage_malformed(
+        self, prepared: Prepared, malformed: MalformedRows, is_over: Callable[[], bool] = lambda: False
+    ) -> Prepared:
+        """Return what :meth:`stage` returned with the malformed rows of the batch, counted and in quarantine.
+
+        Raises SinkAnswerError, and what a sink fails with.
+        """
+        handles = {
+            uid: self._staged(uid, malformed.of(source), prepared.batch_id, True, is_over)
+            for source, uid in self._quarantines.items()
+            if malformed.counts.get(source)
+        }
+        return replace(prepared, malformed=malformed.counts, handles={**prepared.handles, **handles})
 
     def _staged(self, uid: str, source: DataFrame, batch_id: int, again: bool, is_over: Callable[[], bool]) -> Handle:
         sink, wait = self._sinks[uid], self._wait(uid, is_over)

@@ -29,17 +29,21 @@ from airflow_provider_ckpt.partitions.errors import PreparedLostError
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
+from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.batch_files import (
     files_of_batch,
     largest_of_batch,
     refuse_other_files,
+    refuse_unfit_files,
     refuse_unreadable_names,
     refuse_unsettled,
 )
 from airflow_provider_ckpt.spark.task.errors import LateRowsError, unfit_event_time
 from airflow_provider_ckpt.spark.task.late_rows import late_rows_of_batch
+from airflow_provider_ckpt.spark.task.malformed_rows import malformed_of_batch
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.source_times import source_times_of_batch
+from airflow_provider_ckpt.spark.task.unfit_rows import unfit_content
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
@@ -87,6 +91,8 @@ class Publisher:
         self.read_files = ReadFiles()
         self._reading: tuple[int, Mapping[str, Sequence[FileStatus]]] = -1, {}
         """A batch, and the files of sources that it reads."""
+        self.being_read: tuple[str, ...] = ()
+        """Normal paths of the files that the batch reads which is staged now, or was staged last."""
 
     @property
     def lock(self) -> threading.RLock:
@@ -127,13 +133,28 @@ class Publisher:
         """Stage the batch and prepare it; the one before it is published. Spark's thread, without the lock: it takes as
         long as the batch does. Raises FencedError or LogFencedError before Spark can commit it (R8)."""
         self._check_planned(batch_id, is_over)
-        prepared = self._outputs.stage(frame, batch_id, is_over)
+        prepared = self._staged(frame, batch_id, is_over)
         if self._stateful:
             prepared = replace(prepared, times=self._times(), late_rows=self._late_rows())
+        if self.vertex.sources:
+            malformed = malformed_of_batch(self._context.run.spark, self.vertex.uid)
+            prepared = self._outputs.stage_malformed(prepared, malformed, is_over)
         self._prepared.write(prepared)
         with self.lock:
             self._pending = prepared
         self._context.check_fenced()
+
+    def _staged(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool]) -> Prepared:
+        try:
+            return self._outputs.stage(frame, batch_id, is_over)
+        except Exception as error:
+            if is_over() or not self.vertex.sources:
+                raise
+            spark, vertex = self._context.run.spark, self.vertex.uid
+            unfit = unfit_content(spark, vertex, execution_of_batch(spark, vertex).logical(), error)
+            if unfit is None:
+                raise
+            raise unfit from None
 
     def publish_committed(self) -> bool:
         """Append the entry of the prepared batch if Spark has committed it; returns whether it was. Any thread."""
@@ -150,6 +171,7 @@ class Publisher:
                 rows=prepared.rows,
                 late_rows=prepared.late_rows,
                 times=prepared.times,
+                malformed=prepared.malformed,
                 follows=self._follows(prepared.batch_id),
             )
             self._pending = None
@@ -191,6 +213,8 @@ class Publisher:
         if uris:
             refuse_unreadable_names(uris)
             planned = {uid: [*map(normal_path, files)] for uid, files in uris.items()}
+            self.being_read = tuple(file for uid in sorted(planned) for file in planned[uid])
+            self._refuse_unfit_files()
             there = files_of_batch(self._context.run.spark, self.vertex.uid)
             read = refuse_other_files(self.vertex.uid, uris, there)
             self.inputs.refuse_damaged(planned)
@@ -202,6 +226,12 @@ class Publisher:
             size = largest_of_batch(self._context.run.spark, self.vertex.uid) if files else 0
             with self.lock:
                 self._taken = {batch_id - 1: self._taken.get(batch_id - 1, (0, 0)), batch_id: (files, size)}
+
+    def _refuse_unfit_files(self) -> None:
+        """Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError."""
+        spark, vertex = self._context.run.spark, self.vertex.uid
+        if self.vertex.sources:
+            refuse_unfit_files(spark, vertex, execution_of_batch(spark, vertex).logical())
 
     def taken(self, batch_id: int) -> tuple[int, int]:
         """Files and bytes of the input that gave most of them to a batch, of the last two; 0 if nobody measures."""

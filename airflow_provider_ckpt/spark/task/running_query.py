@@ -6,7 +6,7 @@ import copy
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -34,11 +34,14 @@ _INTERRUPTED = "java.lang.InterruptedException"
 """Spark logs no stack traces of a query that is stopped if its batch fails with a message that begins so."""
 
 
-def query_failed(vertex: str, error: BaseException) -> BaseException:
-    """``error`` as one that says what went wrong first; the whole of it is its ``__cause__``."""
+def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -> BaseException:
+    """Return ``error`` as one that says first what went wrong; the whole of it is its ``__cause__``.
+
+    ``files``: what the batch reads, normal paths.
+    """
     if isinstance(error, CkptError):
         return error
-    failed = hopeless(vertex, error) or _may_pass(vertex, find_cause(error))
+    failed = hopeless(vertex, error, files) or _may_pass(vertex, find_cause(error))
     failed.__cause__ = error
     return failed
 
@@ -227,7 +230,8 @@ class RunningQuery:
     def _told(self, error: BaseException, inside: BaseException | None) -> BaseException:
         if isinstance(inside, CkptError):
             return _another(inside)  # raised again, it would hold who raises it
-        return query_failed(self._publisher.vertex.uid, error if inside is None else inside)
+        failure = error if inside is None else inside
+        return query_failed(self._publisher.vertex.uid, failure, self._publisher.being_read)
 
     def _launch(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
         context, publisher = self._context, self._publisher

@@ -276,6 +276,8 @@ class StreamingRunnerFactory:
         context, subtask, attempt = of_attempt.run, of_attempt.subtask, of_attempt.attempt
         vertex = context.graph.vertex(subtask.vertex)
         sinks = {uid: self._sinks[uid] for uid in vertex.sinks}
+        operators = context.job.operators
+        quarantines = {operators[uid].input_uids[0]: uid for uid in vertex.sinks if operators[uid].quarantine}
         return Outputs(
             context.spark,
             context.storage,
@@ -285,4 +287,5 @@ class StreamingRunnerFactory:
             f"{subtask_path(context.job_id, subtask.vertex, subtask.number)}/scratch",
             wait=of_attempt.wait,
             is_stateful=is_stateful,
+            quarantines=quarantines,
         )

@@ -1,0 +1,180 @@
+"""Rows of CSV and JSON files that do not fit the schema of their source.
+
+Spark reads such a row as nulls, and reports nothing. So each reader asks for Spark's column of malformed rows, under a
+name of its own, and the user's function never sees it. The source's ``on_malformed`` decides about the rows.
+
+Whether a row is malformed must not depend on the query. Spark converts only the columns that a query uses, and may drop
+rows by the query's conditions first. So every expression here names all columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from airflow_provider_ckpt.job.operators import OnMalformed, Operator
+from airflow_provider_ckpt.spark.query.errors import MalformedColumnError, MalformedModeError
+
+PARSED = frozenset({"csv", "json"})
+"""Formats whose readers know malformed rows."""
+COUNTED = "__ckpt_counted_"
+"""Prefix of the column of a source that counts its malformed rows. The uid follows."""
+QUARANTINE = StructType().add("file", StringType()).add("row", StringType()).add("reason", StringType())
+"""Columns of the sink of a quarantine."""
+METRIC = "ckpt_malformed_rows_"
+"""Prefix of the metric of a micro-batch. The uid follows."""
+_FAILING = "__ckpt_malformed"
+_MODES: Mapping[str, OnMalformed] = {"FAILFAST": "fail", "DROPMALFORMED": "count"}
+"""Spark's option ``mode`` -> the ``on_malformed`` that it stands for."""
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """How a reader treats malformed rows.
+
+    Attributes:
+        sparks: Spark's name of its column, which an inferred schema may hold.
+        column: the name of the column here.
+        metric: the name under which a streaming query counts the rows; None: it does not count them.
+        drops: malformed rows are left out.
+    """
+
+    on_malformed: OnMalformed
+    sparks: str
+    column: str
+    metric: str | None
+    drops: bool
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        return {
+            "columnNameOfCorruptRecord": self.column,
+            "mode": "FAILFAST" if self.on_malformed == "fail" else "PERMISSIVE",
+        }
+
+    def schema(self, schema: StructType) -> StructType:
+        """Return the schema to read with."""
+        kept = [field for field in schema.fields if field.name.lower() != self.sparks.lower()]
+        return StructType([*kept, StructField(self.column, StringType())])
+
+    def treated(self, frame: DataFrame) -> DataFrame:
+        """Return the frame that the user's function is given. ``frame`` was read with the schema and the options."""
+        row, names = F.col(quoted(self.column)), [name for name in frame.columns if name != self.column]
+        columns = [F.col(quoted(name)) for name in names]
+        if self.on_malformed == "fail":  # the condition is always true, and has Spark parse all columns
+            frame = frame.where(F.when(row.isNull(), F.lit(True)).otherwise(as_json(names).isNotNull()))
+        if self.metric is not None:
+            frame = frame.observe(self.metric, F.count(_malformed(row, names)).alias("rows"))
+        if self.drops:
+            frame = frame.where(_malformed(row, names).isNull())
+        return frame.select(*columns)
+
+
+@dataclass(frozen=True)
+class MalformedRule:
+    """The choice of a source about malformed rows. ``streaming``: its reader is a streaming one."""
+
+    operator: Operator
+    streaming: bool
+
+    def treatment(
+        self, spark: SparkSession, form: str, options: Mapping[str, str], schema: StructType | None
+    ) -> Treatment | None:
+        """Return the treatment for a reader; None if Spark is left to itself.
+
+        Args:
+            form: the format that is read.
+            options: those that the user gave to the reader.
+            schema: the schema that the user gave to the reader; None: Spark infers it.
+
+        Raises MalformedColumnError, MalformedModeError.
+        """
+        given = {key.lower(): value for key, value in options.items()}
+        if form.lower() not in PARSED or "singlevariantcolumn" in given:
+            return None
+        sparks = given.get("columnnameofcorruptrecord") or str(spark.conf.get("spark.sql.columnNameOfCorruptRecord"))
+        if schema is not None and sparks.lower() in map(str.lower, schema.names):
+            self._refuse_own_column(sparks)
+            return None
+        mode = given.get("mode", "").strip().upper()
+        chosen = self._chosen(mode)
+        counts, uid = chosen != "fail", self.operator.uid
+        metric = f"{METRIC}{uid}" if counts and self.streaming else None
+        column = f"{COUNTED}{uid}" if counts else _FAILING
+        drops = mode == "DROPMALFORMED" or chosen == "quarantine"
+        return Treatment(chosen, sparks, column, metric, drops)
+
+    def _refuse_own_column(self, column: str) -> None:
+        given = self.operator.on_malformed
+        if given is not None:
+            about = {"uid": self.operator.uid, "location": self.operator.location}
+            raise MalformedColumnError(**about, on_malformed=given, column=column)
+
+    def _chosen(self, mode: str) -> OnMalformed:
+        given, by_mode = self.operator.on_malformed, _MODES.get(mode)
+        if given is not None and by_mode is not None and by_mode != given:
+            about = {"uid": self.operator.uid, "location": self.operator.location}
+            raise MalformedModeError(**about, on_malformed=given, mode=mode)
+        return given or by_mode or ("fail" if self.operator.bounded else "count")
+
+
+def load_treated(
+    treatment: Treatment | None,
+    schema: StructType | None,
+    read: Callable[[], DataFrame],
+    give: Callable[[StructType, Mapping[str, str]], None],
+) -> DataFrame:
+    """Return the frame of a reader.
+
+    Args:
+        schema: the schema that the user gave to the reader; None: Spark infers it.
+        read: loads the frame.
+        give: gives Spark's reader another schema, and options.
+    """
+    if treatment is None:
+        return read()
+    give(treatment.schema(read().schema if schema is None else schema), treatment.options)
+    return treatment.treated(read())
+
+
+def malformed_only(frame: DataFrame, column: str) -> DataFrame:
+    """Return the malformed rows of a frame that has Spark's column of them."""
+    names = [name for name in frame.columns if name != column]
+    return frame.where(_malformed(F.col(quoted(column)), names).isNotNull())
+
+
+def quarantined(frame: DataFrame, column: str) -> DataFrame:
+    """Return the rows for a quarantine. ``frame`` has Spark's column of malformed rows."""
+    names, file = [name for name in frame.columns if name != column], frame.metadataColumn("_metadata")["file_path"]
+    reason = F.concat(F.lit("read as null: "), F.array_join(null_columns(names), ", "))
+    why = F.when(F.size(null_columns(names)) > 0, reason).otherwise(F.lit("too many values"))
+    rows = malformed_only(frame, column).withColumn("__ckpt_file", file)
+    return rows.select(
+        F.col("__ckpt_file").alias("file"), F.col(quoted(column)).alias("row"), why.cast("string").alias("reason")
+    )
+
+
+def null_columns(names: list[str]) -> Column:
+    """Return the names of the columns that are null."""
+    read = F.coalesce(F.json_object_keys(as_json(names)), F.array().cast("array<string>"))
+    return F.array_except(F.array(*map(F.lit, names)), read)
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark's expressions take it."""
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
+
+
+def _malformed(row: Column, names: list[str]) -> Column:
+    """Return an expression that is null unless the row is malformed, and that needs all columns."""
+    return F.when(row.isNotNull(), as_json(names))
+
+
+def as_json(names: list[str]) -> Column:
+    """Return the columns that are not null, as a JSON object."""
+    return F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "true"})

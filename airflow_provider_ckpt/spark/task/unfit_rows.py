@@ -1,0 +1,114 @@
+"""The content of a file at which Spark failed: a malformed row, or a column of another type.
+
+Spark's own message has few details, so the file is read once more, alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DecimalType, StringType, StructType
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.query.analysed_plan import each
+from airflow_provider_ckpt.spark.query.file_index import index_of
+from airflow_provider_ckpt.spark.query.malformed import malformed_only, null_columns
+from airflow_provider_ckpt.spark.task.causes import jvm_text
+from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, UnfitRowError
+from airflow_provider_ckpt.spark.task.hopeless import malformed_file
+from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+log = logging.getLogger(__name__)
+
+_COLUMN = "__ckpt_row"
+_OWN = "__ckpt_"
+_SHOWN = 80
+"""Characters of a malformed row that the driver's log shows."""
+_NAMED = 5
+"""Columns of a malformed row that are named."""
+_GLOB = re.compile(r"[{}\[\]*?\\]")
+_UNREADABLE = "java.lang.UnsupportedOperationException: org.apache.parquet.column.values."
+_UNSIGNED = DecimalType(20, 0)
+"""How Spark reads an unsigned number of 64 bits."""
+
+
+def unfit_content(spark: SparkSession, vertex: str, plan: Any, error: BaseException) -> CkptError | None:
+    """Return the error for the content of a file at which Spark failed; None if the failure is another one.
+
+    The malformed row is logged, because it must not reach the journal.
+
+    Args:
+        plan: the plan that failed, analysed.
+        error: as it came out of Spark.
+    """
+    if isinstance(error, CkptError):
+        return None
+    malformed = malformed_file(error)
+    try:
+        if malformed is not None:
+            return next(_unfit_row(spark, vertex, plan, malformed), None)
+        if _UNREADABLE in jvm_text(error):
+            return next(_unfit_column(spark, vertex, plan), None)
+        return None
+    except PySparkException as again:  # the failure itself is told then
+        log.warning("the file that Spark failed at cannot be read again (%s)", type(again).__name__)
+        return None
+
+
+def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterator[UnfitRowError]:
+    reading = [one for one, files in _relations(plan) if normal_path(file) in map(normal_path, files)]
+    for relation in reading:
+        frame = _with_malformed(spark, relation, file)
+        names = [name for name in frame.columns if name != _COLUMN]
+        nulls = F.slice(null_columns(names), 1, _NAMED)
+        for row, columns in malformed_only(frame, _COLUMN).select(F.substring(_COLUMN, 1, _SHOWN), nulls).take(1):
+            shown = redact_uri(file)
+            log.error("the row that does not fit the schema, in %s, begins with %s", shown, ascii(row))
+            where = f"a row (read as null: {', '.join(columns)})" if columns else "a row with too many values"
+            yield UnfitRowError(vertex=vertex, file=shown, where=where)
+
+
+def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[FileColumnTypeError]:
+    """Spark reads an unsigned number as a decimal. At any other type it fails, and names neither file nor column."""
+    for relation, files in _relations(plan):
+        wanted = [one for one in _schema(relation).fields if not isinstance(one.dataType, DecimalType)]
+        for file in files if str(relation.fileFormat().toString()) == "Parquet" else ():
+            there = {one.name.lower(): one.dataType for one in spark.read.parquet(_path(file)).schema.fields}
+            for field in wanted:
+                if there.get(field.name.lower()) == _UNSIGNED:
+                    about = {"column": field.name, "expected": field.dataType.simpleString(), "actual": "UINT64"}
+                    yield FileColumnTypeError(vertex=vertex, file=redact_uri(file), **about)
+
+
+def _relations(plan: Any) -> Iterator[tuple[Any, list[str]]]:
+    """Yield each relation of files with their URIs."""
+    for leaf in each(plan.collectLeaves()):
+        index = index_of(leaf)
+        if index is not None:
+            yield leaf.relation(), [str(uri) for uri in index.inputFiles()]
+
+
+def _with_malformed(spark: SparkSession, relation: Any, file: str) -> DataFrame:
+    given = {str(one._1()): str(one._2()) for one in each(relation.options().toSeq())}
+    options = {key: value for key, value in given.items() if key.lower() not in ("path", "paths")}
+    reader = spark.read.format(str(relation.fileFormat().toString()).lower()).options(**options)
+    fields = [field for field in _schema(relation).fields if not field.name.startswith(_OWN)]
+    reader = reader.schema(StructType(fields).add(_COLUMN, StringType()))
+    return reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", _COLUMN).load(_path(file))
+
+
+def _schema(relation: Any) -> StructType:
+    return StructType.fromJson(json.loads(relation.dataSchema().json()))
+
+
+def _path(uri: str) -> str:
+    return _GLOB.sub(r"\\\g<0>", unquote(uri))
