@@ -43,7 +43,7 @@ from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refu
 from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
-from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
+from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, with_like_fields, without_ended
 from airflow_provider_ckpt.spark.query.unlisted_files import refuse_unlisted
 
 EdgeFrame = Callable[[str, bool], DataFrame]
@@ -313,7 +313,10 @@ class QueryBuilder:
     def _unite(self, uid: str, parameter: str, frames: Mapping[str, DataFrame]) -> DataFrame:
         known = self._known.get((uid, parameter))
         is_whole = len(frames) == len(self._operators[uid].inputs[parameter])
-        united = unite(list(frames.values()) if is_whole or known is None else without_ended(frames, known))
+        if is_whole or known is None:
+            united = unite(with_like_fields(self._operators[uid], frames))
+        else:
+            united = unite(without_ended(frames, known))
         inputs = {one: frame.schema for one, frame in frames.items()}
         self.unions[uid, parameter] = Union(united.schema, inputs)
         return united

@@ -120,6 +120,15 @@ class InputNotReadError(InvalidInputError):
     )
 
 
+class UnlikeFieldsError(InvalidInputError):
+    """Data: uid, location, input, first, column, problem."""
+
+    template = (
+        "the inputs of {uid!r} ({location}) cannot be united: column {column!r} of {input!r} holds {problem}, which is "
+        "what {first!r} has there. Give the structs of all inputs the same fields; their order does not matter"
+    )
+
+
 class WatermarkOverUnionError(InvalidInputError):
     template = (
         "the watermark in {uid!r} ({location}) is set behind the union of a bounded and a live source: the live one "
