@@ -266,7 +266,8 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
     subtask.commit(0)
     subtask.folder.plan_final_batch(0, 0)
     ran: list[str] = []
-    runner = subtask.runner(lambda: SimpleNamespace(watermark=None, stateful=False, reads={"live": NOTHING}))
+    built = SimpleNamespace(watermark=None, stateful=False, final=False, reads={"live": NOTHING})
+    runner = subtask.runner(lambda: built)
 
     def run_planned(built: object) -> None:
         ran.append("the final batch")

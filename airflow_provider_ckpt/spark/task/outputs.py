@@ -95,6 +95,11 @@ class Outputs:
             self._storage.delete_tree(copy)
         return Prepared(self._attempt, batch_id, files, handles, rows)
 
+    def keep_state_of(self, frame: DataFrame, batch_id: int) -> Prepared:
+        """Consume the frame for the state of its query alone: nothing of it is published."""
+        frame.write.format("noop").mode("overwrite").save()
+        return Prepared(self._attempt, batch_id, (), {}, None)
+
     def _staged(self, uid: str, source: DataFrame, batch_id: int, again: bool, is_over: Callable[[], bool]) -> Handle:
         sink, wait = self._sinks[uid], self._wait(uid, is_over)
 

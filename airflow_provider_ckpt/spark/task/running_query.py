@@ -72,6 +72,8 @@ class RunningQuery:
         self._published = threading.Condition(publisher.lock)
         self._end = QueryEnd()
         self._query: StreamingQuery | None = None
+        self._only_final = False
+        """Of the query that runs only the last batch is published."""
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
         """The query before, if a batch of it failed, and with what: the driver's loop may be about to ask."""
 
@@ -89,7 +91,7 @@ class RunningQuery:
         try:
             self._publisher.check_fenced()
             self.publish_committed()
-            self._publisher.stage(frame, batch_id, lambda: self._end.is_interrupted)
+            self._publisher.stage(frame, batch_id, lambda: self._end.is_interrupted, only_final=self._only_final)
         except BaseException as error:
             self._end.batch_failed(error)
             if isinstance(error, OvertakenError):
@@ -200,6 +202,8 @@ class RunningQuery:
         failure = self._end.failure
         self._failed = (None, None) if failure is None else (self._query, failure)
         self._end.begin()
+        self._only_final = built.final
+        output_mode = "complete" if built.final and publisher.folder.is_final() else built.output_mode
         state_partitions = context.state_partitions_of(uid, settings) if built.stateful else None
         is_consumer = not set(publisher.vertex.sources) - plan.without
         folders = [path for read in built.reads.values() for path in read.paths]
@@ -208,7 +212,7 @@ class RunningQuery:
         with starting(context.spark, state_partitions, is_consumer=is_consumer, folders=folders):
             query = (
                 built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
-                .outputMode(built.output_mode)
+                .outputMode(output_mode)
                 .option("checkpointLocation", publisher.folder.location)
                 .foreachBatch(BatchFunction(self.foreach_batch))
                 .trigger(**trigger)
