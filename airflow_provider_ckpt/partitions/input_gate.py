@@ -10,6 +10,8 @@ order to act (:meth:`InputGate.poll`). It does no I/O and keeps no clock.
 3. Aligned: an input that shows barrier *n* is held back until every other input shows it too (an
    ended input counts, once) and everything fed was read (R24); after the timeout the gate goes unaligned.
 4. Barriers of older epochs, and ids at or below the last snapshot, are passed (R10).
+5. An input whose rows replace earlier ones is fed one batch at a time: read together, two versions of a row would
+   have no order.
 """
 
 from __future__ import annotations
@@ -59,11 +61,19 @@ class _Input:
 
 
 class InputGate:
-    """``aligned_timeout`` in seconds; None waits for ever. ``epoch`` is the running coordinator's."""
+    """``aligned_timeout`` in seconds; None waits for ever. ``epoch`` is the running coordinator's. ``one_by_one``: the
+    edges that are fed one batch at a time."""
 
     def __init__(
-        self, edges: Iterable[str], *, epoch: int, aligned: bool = False, aligned_timeout: float | None = None
+        self,
+        edges: Iterable[str],
+        *,
+        epoch: int,
+        aligned: bool = False,
+        aligned_timeout: float | None = None,
+        one_by_one: Collection[str] = (),
     ) -> None:
+        self._one_by_one = frozenset(one_by_one)
         self._inputs = {edge: _Input() for edge in edges}
         self._epoch = epoch
         self._aligned = aligned
@@ -89,7 +99,7 @@ class InputGate:
         while True:
             before = len(actions)
             for edge, state in self._inputs.items():
-                self._advance(edge, state, actions)
+                self._advance(edge, state, actions, has_unread=unread.get(edge, False))
             if self._subsume():
                 continue
             fed = {action.edge for action in actions if isinstance(action, Feed)}
@@ -101,22 +111,32 @@ class InputGate:
             if len(actions) == before:
                 return actions
 
-    def _advance(self, edge: str, state: _Input, actions: list[GateAction]) -> None:
+    def _advance(self, edge: str, state: _Input, actions: list[GateAction], *, has_unread: bool) -> None:
         start = state.passed
+        has_unread |= any(isinstance(one, Feed) and one.edge == edge for one in actions)
         while state.queue:
             position, record = state.queue[0]
             if isinstance(record, Barrier) and self._is_new(record):
                 state.held_by = record.checkpoint
+                break
+            if edge in self._one_by_one and has_unread and isinstance(record, Batch) and record.files:
+                state.held_by = None if self._aligned else self._next_barrier(state)
                 break
             state.queue.popleft()
             state.held_by = None
             state.passed = position + 1
             if isinstance(record, Batch) and record.files:
                 actions.append(Feed(edge, position, record))
+                has_unread = True
             if isinstance(record, EndOfPartition):
                 state.ended = True
         if state.passed != start:
             actions.append(Passed(edge, state.passed, state.ended))
+
+    def _next_barrier(self, state: _Input) -> int | None:
+        """Return the checkpoint of a barrier behind batches that wait: unaligned, its snapshot is due at once."""
+        barriers = (record for _, record in state.queue if isinstance(record, Barrier) and self._is_new(record))
+        return next((barrier.checkpoint for barrier in barriers), None)
 
     def _is_new(self, barrier: Barrier) -> bool:
         passed = max(self._snapshotted, self._subsumed)

@@ -72,4 +72,5 @@ def make_streaming_factory(
         aligned_timeout=ALIGNED_TIMEOUT,
         whole=plan.has_event_time(),
         stateful=plan.stateful(),
+        changing=plan.changing,
     )

@@ -237,3 +237,31 @@ def test_texts_that_spark_takes_for_null_in_a_folder_s_name_are_in_a_partition_o
     for number, value in enumerate(values):
         asked = IsNull(term=Reference("city")) if value is None else EqualTo(term=Reference("city"), value=value)  # type: ignore[arg-type]
         assert [row["id"] for row in warehouse.table().scan(asked).to_arrow().to_pylist()] == [number]
+
+
+TURNED = """
+    select {id}L as id, named_struct('street', 'Corso', 'city', 'Rome') as at,
+      map('k', named_struct('street', 'Corso', 'city', 'Rome')) as by, array(named_struct('b', 2L, 'a', 1L)) as list
+"""
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_fields_inside_columns_go_by_name(spark: SparkSession, tmp_path: Path, kind: str, mode: str) -> None:
+    """The table was made from rows whose structs have their fields in another order."""
+    given: dict[str, Any] = {"mode": mode, **({"key": ["id"]} if mode == "upsert" else {})}
+    warehouse = Warehouse(tmp_path) if kind == "iceberg" else None
+    bound = DeltaSink(str(tmp_path / "t"), **given).bind(CONTEXT) if warehouse is None else warehouse.bind(**given)
+    first = spark.sql(
+        "select 0L as id, named_struct('city', 'Oslo', 'street', 'Gate') as at, "
+        "map('k', named_struct('city', 'Oslo', 'street', 'Gate')) as by, array(named_struct('a', 3L, 'b', 4L)) as list"
+    )
+    bound.release([stage(bound, first, 1)], 1)
+    bound.release([stage(bound, spark.sql(TURNED.format(id=1)), 2)], 2)
+    bound.release([stage(bound, spark.sql(TURNED.format(id=0 if mode == "upsert" else 2)), 3)], 3)
+    table = DeltaTable(tmp_path / "t").to_pyarrow_table() if warehouse is None else warehouse.table().scan().to_arrow()
+    rows = {row["id"]: row for row in table.to_pylist()}
+    rome = {"city": "Rome", "street": "Corso"}
+    assert len(rows) == (2 if mode == "upsert" else 3)
+    for row in [row for one, row in rows.items() if one or mode == "upsert"]:
+        assert (row["at"], dict(row["by"]), row["list"]) == (rome, {"k": rome}, [{"a": 1, "b": 2}])

@@ -281,3 +281,43 @@ def test_in_any_schedule_nothing_is_fed_past_a_barrier_that_was_not_snapshotted(
             schedule.settle()
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
+
+
+# ---- one batch at a time
+
+
+def one_by_one(*edges: str, aligned: bool = False) -> InputGate:
+    return InputGate(edges or ("a",), epoch=EPOCH, aligned=aligned, aligned_timeout=5.0, one_by_one=["a"])
+
+
+def test_rows_that_replace_earlier_ones_are_fed_one_batch_at_a_time() -> None:
+    one = one_by_one("a", "b")
+    offer(one, "a", batch(0), batch(1, files=0), batch(2), batch(3))
+    offer(one, "b", batch(0), batch(1))
+    assert done(one.poll(0.0, QUIET)) == ["a0", "b0", "b1"]
+    assert done(one.poll(1.0, {"a": True, "b": False})) == []
+    assert done(one.poll(2.0, QUIET)) == ["a2"]
+    assert done(one.poll(3.0, QUIET)) == ["a3"]
+
+
+def test_what_an_attempt_before_has_fed_is_read_first() -> None:
+    one = one_by_one()
+    offer(one, "a", batch(0))
+    assert done(one.poll(0.0, {"a": True})) == []
+
+
+def test_a_barrier_does_not_wait_for_batches_that_wait() -> None:
+    one = one_by_one()
+    offer(one, "a", batch(0), batch(1), barrier(1), batch(2), barrier(2))
+    assert done(one.poll(0.0, QUIET)) == ["a0", "!1", "!2"]
+    assert done(one.poll(1.0, QUIET)) == ["a1"]
+    assert done(one.poll(2.0, QUIET)) == ["a3"]
+
+
+def test_aligned_a_barrier_waits_for_them() -> None:
+    one = one_by_one("a", "b", aligned=True)
+    offer(one, "a", batch(0), batch(1), barrier(1))
+    offer(one, "b", barrier(1))
+    assert done(one.poll(0.0, QUIET)) == ["a0"]
+    assert done(one.poll(1.0, QUIET)) == ["a1"]
+    assert done(one.poll(2.0, QUIET)) == ["!1"]

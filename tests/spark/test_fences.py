@@ -268,7 +268,8 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
     subtask.folder.plan_final_batch(0, 0)
     ran: list[str] = []
     reads = {"live": SourceReads("rate")}
-    runner = subtask.runner(lambda: SimpleNamespace(watermark=None, stateful=False, reads=reads))
+    built = SimpleNamespace(watermark=None, stateful=False, final=False, reads=reads)
+    runner = subtask.runner(lambda: built)
 
     def run_planned(built: object) -> None:
         ran.append("the final batch")

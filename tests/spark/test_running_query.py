@@ -41,7 +41,7 @@ class Interrupted:
     def publish_committed(self) -> bool:
         return False
 
-    def stage(self, frame: object, batch_id: int, is_over: Callable[[], bool]) -> None:
+    def stage(self, frame: object, batch_id: int, is_over: Callable[[], bool], *, only_final: bool) -> None:
         raise ValueError("org.apache.spark.SparkException: Job aborted " + "at somewhere " * 5000)
 
 
@@ -127,7 +127,7 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
         return SimpleNamespace(id=2)
 
     frame = SimpleNamespace(writeStream=Spark(start))
-    built: Any = SimpleNamespace(frame=frame, output_mode="append", stateful=False, reads={})
+    built: Any = SimpleNamespace(frame=frame, output_mode="append", stateful=False, final=False, reads={})
     query._launch(built, {"once": True})
     assert type(query.failure(ended)) is CkptError  # and after its start
     assert type(query.cause(RuntimeError())) is QueryFailedError  # nothing is known of the new one

@@ -30,14 +30,17 @@ from airflow_provider_ckpt.spark.query.errors import (
     FunctionFailedForNowError,
     InputNotReadError,
     InputReadTwiceError,
+    InternalFilesError,
     NotADataFrameError,
     NotAStreamError,
     OneSourceError,
     UnfitWatermarkError,
 )
 from airflow_provider_ckpt.spark.query.event_time import EventTimeGuard
+from airflow_provider_ckpt.spark.query.final_answer import changes_rows, final_answer_mode
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, refuse_single_files, refuse_unreadable_names
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.query.internal_files import internal_files_named
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_level, refuse_limits, refuse_start
@@ -45,7 +48,8 @@ from airflow_provider_ckpt.spark.query.malformed import MalformedRule
 from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
-from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
+from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, with_like_fields, without_ended
+from airflow_provider_ckpt.spark.query.united_event_times import with_event_time_of_others
 from airflow_provider_ckpt.spark.query.unlisted_files import refuse_unlisted
 
 EdgeFrame = Callable[[str, bool], DataFrame]
@@ -61,6 +65,10 @@ class BuiltQuery:
     watermark: bool
     stateful: bool
     joins_streams: bool = False
+    final: bool = False
+    """Only its last micro-batch is published, in output mode "complete" (:mod:`.final_answer`)."""
+    changes_rows: bool = False
+    """A row that it publishes may replace an earlier one."""
 
     @property
     def schema(self) -> StructType:
@@ -210,7 +218,8 @@ def _activate(arguments: Iterable[object]) -> None:
 
 class QueryBuilder:
     """Builds the frame of one vertex. ``edge_frame`` reads an input edge; ``calls`` a source. ``known``: the unions as
-    they were before any input was left out. ``unordered``: bounded inputs whose rows come in no order of event time."""
+    they were before any input was left out. ``unordered``: bounded inputs whose rows come in no order of event time.
+    ``is_read``: others read what the vertex publishes."""
 
     def __init__(
         self,
@@ -221,8 +230,11 @@ class QueryBuilder:
         edge_frame: EdgeFrame,
         known: Unions | None = None,
         unordered: frozenset[str] = frozenset(),
+        *,
+        is_read: bool = False,
     ) -> None:
         self._operators = operators
+        self._is_read = is_read
         self._unordered = unordered
         self._follows_event_time = any(operators[uid].watermark is not None for uid in vertex.operators)
         """As far as the operators tell; a function that sets a watermark shows in the frame."""
@@ -248,14 +260,30 @@ class QueryBuilder:
             self._follows_event_time = True
             if hold and self._to_hold(without):
                 output = self._output(without, hold)
+        self._refuse_internal_files(output)
+        mode = self._output_mode()
+        ends = self._calls.streaming and self._vertex.bounded
+        final = final_answer_mode(output, mode, is_read=self._is_read) if ends else None
         return BuiltQuery(
             frame=output,
-            output_mode=self._output_mode(),
+            output_mode=final or mode,
             reads=dict(self._calls.reads),
             watermark=has_watermark(output),
             stateful=is_stateful(output),
             joins_streams=self._calls.streaming and joins_streams(output),
+            final=final is not None,
+            changes_rows=self._calls.streaming and final is None and changes_rows(output, mode),
         )
+
+    def _refuse_internal_files(self, output: DataFrame) -> None:
+        producers = {edge: producer for (_, producer), edge in self._edges.items()}
+        found = internal_files_named(output, {uid: self.inputs[uid] for uid in producers if uid in self.inputs})
+        if found is not None:
+            edge, what = found
+            operator = self._operators[self._vertex.uid]
+            raise InternalFilesError(
+                uid=operator.uid, location=operator.location, what=what, producer=producers[edge]
+            )  # fmt: skip
 
     def _output(self, without: frozenset[str], hold: bool) -> DataFrame:
         self._without, self._built, self.inputs, self.unions = without, {}, {}, {}
@@ -331,10 +359,27 @@ class QueryBuilder:
     def _unite(self, uid: str, parameter: str, frames: Mapping[str, DataFrame]) -> DataFrame:
         known = self._known.get((uid, parameter))
         is_whole = len(frames) == len(self._operators[uid].inputs[parameter])
-        united = unite(list(frames.values()) if is_whole or known is None else without_ended(frames, known))
+        if self._calls.streaming:
+            frames = with_event_time_of_others(frames, lambda one: self._may_get_event_time(uid, one))
+        if is_whole or known is None:
+            united = unite(with_like_fields(self._operators[uid], frames))
+        else:
+            united = unite(without_ended(frames, known))
         inputs = {one: frame.schema for one, frame in frames.items()}
         self.unions[uid, parameter] = Union(united.schema, inputs)
         return united
+
+    def _may_get_event_time(self, consumer: str, uid: str) -> bool:
+        """Return whether an input is one that holds event time: whatever its watermark, no row of it is late."""
+        leaves = self._leaves(consumer, uid)
+        return len(leaves) == 1 and leaves <= self._to_hold(self._without)
+
+    def _leaves(self, consumer: str, uid: str) -> frozenset[str]:
+        """Return the sources and edges that an input of an operator is made of."""
+        if uid not in self._vertex.operators:
+            return frozenset({self._edges[consumer, uid]})
+        inputs = self._operators[uid].input_uids
+        return frozenset().union(*(self._leaves(uid, one) for one in inputs)) if inputs else frozenset({uid})
 
     def _output_mode(self) -> str:
         modes = [self._operators[uid].output_mode for uid in self._vertex.operators]

@@ -149,6 +149,57 @@ class InputNotReadError(InvalidInputError):
     )
 
 
+class UnlikeFieldsError(InvalidInputError):
+    """Data: uid, location, input, first, column, problem."""
+
+    template = (
+        "the inputs of {uid!r} ({location}) cannot be united: column {column!r} of {input!r} holds {problem}, which is "
+        "what {first!r} has there. Give the structs of all inputs the same fields; their order does not matter"
+    )
+
+
+class UnlikeEventTimesError(InvalidInputError):
+    """Data: uid, location, column, having, lacking."""
+
+    template = (
+        "{uid!r} ({location}) keeps state by the event time of column {column!r}, which {having} has and {lacking} has "
+        "not: rows would be late by the rows of another source, and the end of a source would change the query. "
+        "Declare a watermark for {lacking}, too: @job.source(watermark=({column!r}, delay)). If it gives the rows of "
+        "several sources, unite those sources here"
+    )
+
+
+class LeftOutInputError(InvalidInputError):
+    """Data: vertex, location, inputs, problem."""
+
+    template = (
+        "the query of {vertex!r} ({location}) could not run on when {inputs} has ended and is left out: {problem}. "
+        "Give all inputs of the union the same columns and the same watermark, and have the function build the same "
+        "query without {inputs}"
+    )
+
+
+class ChangingRowsError(InvalidInputError):
+    """Data: uid, location, producer, mode."""
+
+    template = (
+        "{uid!r} ({location}) keeps state over the rows of {producer!r}, which change (output_mode {mode!r}): it would "
+        "take each change of a row for another row, and its totals would be too high. Work on the inputs of "
+        "{producer!r} instead, or have {producer!r} give each row once: a window over event time in output_mode "
+        "'append', or bounded inputs, of which only the final answer is passed on"
+    )
+
+
+class InternalFilesError(InvalidInputError):
+    """Data: uid, location, what, producer."""
+
+    template = (
+        "{what} in the query of {uid!r} ({location}) would name internal files: the rows of {producer!r} come through "
+        "a result partition. Take it in the function of the source, as a column "
+        "(rows.withColumn('file', F.input_file_name())), and read that column here"
+    )
+
+
 class WatermarkOverUnionError(InvalidInputError):
     template = (
         "the watermark in {uid!r} ({location}) is set behind the union of a bounded and a live source: the live one "

@@ -34,6 +34,7 @@ from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, 
 from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain, with_watermark
 from airflow_provider_ckpt.spark.query.errors import (
+    ChangingRowsError,
     HeldWatermarkError,
     IdleTimeoutError,
     UnsupportedQueryError,
@@ -43,6 +44,7 @@ from airflow_provider_ckpt.spark.query.errors import (
 )
 from airflow_provider_ckpt.spark.query.event_time import hold_event_time, unordered_inputs
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
+from airflow_provider_ckpt.spark.query.left_out import check_left_out, check_like_event_times
 from airflow_provider_ckpt.spark.query.malformed import QUARANTINE
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
@@ -71,6 +73,8 @@ class JobPlan:
     splits: PlannedSplits = field(default_factory=PlannedSplits)
     sink_inputs: Mapping[str, SinkInput] = field(default_factory=dict)
     """Sink uid -> what it is going to be given; of those whose query is not over."""
+    changing: frozenset[str] = frozenset()
+    """Vertices whose output rows may replace earlier ones."""
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
@@ -121,7 +125,8 @@ def plan_job(
     changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
     definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
     schemas, unions, inputs = planner.schemas, planner.unions, planner.sink_inputs
-    return JobPlan(graph, mode, schemas, calls.reads, definition, changeable, unions, splits, inputs)
+    changing = frozenset(planner.changing)
+    return JobPlan(graph, mode, schemas, calls.reads, definition, changeable, unions, splits, inputs, changing)
 
 
 def _mode(options: RunOptions, done: Done) -> Mode:
@@ -209,12 +214,15 @@ class _Planner:
         self.sink_inputs: dict[str, SinkInput] = {}
         self._mixed: set[str] = set()
         """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
+        self.changing: dict[str, str] = {}
+        """Vertex whose output rows may replace earlier ones -> the output mode that they come of."""
 
     def plan(self, vertex: JobVertex) -> None:
         if vertex.uid in self._done.schemas:
             self.schemas[vertex.uid] = self._done.schemas[vertex.uid]
             if vertex.splits or self._unites(vertex):
                 self._mixed.add(vertex.uid)
+            self._follow_changes_of_ended(vertex)
             return
         if vertex.splits:
             self._plan_splits(vertex)
@@ -227,12 +235,18 @@ class _Planner:
         known = self._done.unions.get(vertex.uid)
         operators, inputs = self._job.operators, self._graph.inputs(vertex.uid)
         unordered = unordered_inputs(operators, self._graph, vertex)
-        builder = QueryBuilder(operators, vertex, inputs, self._calls, placeholder, known, unordered)
+        is_read = self._graph.publishes(vertex.uid)
+
+        def builder_of(unions: Unions | None) -> QueryBuilder:
+            return QueryBuilder(operators, vertex, inputs, self._calls, placeholder, unions, unordered, is_read=is_read)
+
+        builder = builder_of(known)
         dropped = self._done.dropped.get(vertex.uid, frozenset())
         built = builder.build(dropped)
+        if self._calls.streaming:
+            check_like_event_times(operators[vertex.uid], built, edges)
         self._check_supported(vertex, built)
-        edges_in = self._graph.inputs(vertex.uid)
-        bounded = {edge.uid for edge in edges_in if self._graph.vertex(edge.producer).bounded}
+        bounded = {edge.uid for edge in inputs if self._graph.vertex(edge.producer).bounded}
         bounded = (bounded | set(vertex.bounded_sources)) - dropped
         if self._calls.streaming and not vertex.bounded and bounded:
             self._check_event_time(vertex, builder, built, bounded, dropped)
@@ -240,6 +254,9 @@ class _Planner:
             self._follow_event_time(vertex, builder, built, dropped)
         if self._calls.streaming and built.stateful:
             self._check_idle_timeouts(vertex)
+            self._follow_changes(vertex, built, dropped)
+            without = builder_of({**(known or {}), **builder.unions})
+            check_left_out(operators[vertex.uid], without, built, bounded, dropped, edges)
         # Files carry no watermark. One that is worked out anew from rows of several sources would go with the
         # fastest, and make those of the others late.
         self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
@@ -257,7 +274,7 @@ class _Planner:
             lags=built.joins_streams,
             kept=_kept(vertex.uid, built) if built.stateful and self._calls.streaming else (),
         )
-        self._check_sinks(vertex, built.frame, built.output_mode if self._calls.streaming else "append")
+        self._check_sinks(vertex, built.frame, self.changing.get(vertex.uid, "append"))
 
     def _plan_splits(self, vertex: JobVertex) -> None:
         """By the first split: every one has the same columns. Rows of several lie side by side in no order."""
@@ -296,6 +313,34 @@ class _Planner:
         if self._unites(vertex) or joins_streams(built.frame):
             self._mixed.add(vertex.uid)
 
+    def _follow_changes(self, vertex: JobVertex, built: BuiltQuery, dropped: frozenset[str]) -> None:
+        """Refuse state over rows that change. Spark does so within one query.
+
+        Raises ChangingRowsError.
+        """
+        edges = [edge for edge in self._graph.inputs(vertex.uid) if edge.uid not in dropped]
+        changing = [edge.producer for edge in edges if edge.producer in self.changing]
+        if changing and built.stateful:
+            raise ChangingRowsError(
+                uid=vertex.uid,
+                location=self._job.operators[vertex.uid].location,
+                producer=changing[0],
+                mode=self.changing[changing[0]],
+            )
+        if built.changes_rows:
+            self.changing[vertex.uid] = built.output_mode
+        elif changing:
+            self.changing[vertex.uid] = self.changing[changing[0]]
+
+    def _follow_changes_of_ended(self, vertex: JobVertex) -> None:
+        """Its query is not planned again, but its consumers may still have rows to read."""
+        modes: list[str] = [self._job.operators[uid].output_mode for uid in vertex.operators]
+        producers = [edge.producer for edge in self._graph.inputs(vertex.uid)]
+        modes += [self.changing[uid] for uid in producers if uid in self.changing]
+        changing = next((mode for mode in modes if mode != "append"), None)
+        if changing is not None and not vertex.bounded:
+            self.changing[vertex.uid] = changing
+
     def _unites(self, vertex: JobVertex) -> bool:
         edges = self._graph.inputs(vertex.uid)
         return len(vertex.sources) + len(edges) > 1 or any(edge.producer in self._mixed for edge in edges)
@@ -318,27 +363,37 @@ class _Planner:
             cause, how = batch_refusal(built.frame), "in batch mode"
         if cause is None:
             return
-        hint = ""
+        hint = self._advice(vertex) if "watermark" in cause.lower() else ""
+        location = self._job.operators[vertex.uid].location
+        raise UnsupportedQueryError(vertex=vertex.uid, location=location, how=how, cause=cause.rstrip("."), hint=hint)
+
+    def _advice(self, vertex: JobVertex) -> str:
+        """Return what helps a query that Spark refuses for want of a watermark."""
+        read_by = next((edge.consumer for edge in self._graph.outputs(vertex.uid)), None)
         mixed = [edge.producer for edge in self._graph.inputs(vertex.uid) if edge.producer in self._mixed]
         by_split = [uid for uid in mixed if self._graph.vertex(uid).splits]
-        if "watermark" in cause.lower() and by_split:
-            hint = (
+        if by_split:
+            mode = "" if read_by else "output_mode 'complete' or 'update', or "
+            return (
                 f"; the splits of {by_split[0]!r} are read in no order of event time, so it has no watermark: choose "
-                "output_mode 'complete' or 'update', or batch mode, where results are final without one"
+                f"{mode}batch mode, where results are final without one"
             )
-        elif "watermark" in cause.lower() and mixed:
-            hint = (
+        if mixed:
+            return (
                 f"; {mixed[0]!r} unites or joins several sources in a query of its own, and event time is not carried "
                 "out of that: work on the sources themselves, or let the two share a query (no chain=False, no sink "
                 "or second consumer between them)"
             )
-        elif "watermark" in cause.lower():
-            hint = (
-                "; give the sources a watermark and group by a window or a column with it (by F.window(...) itself, "
-                "not by its start), or choose another output_mode"
-            )
-        location = self._job.operators[vertex.uid].location
-        raise UnsupportedQueryError(vertex=vertex.uid, location=location, how=how, cause=cause.rstrip("."), hint=hint)
+        own = (
+            "; give the sources a watermark and group by a window or a column with it (by F.window(...) itself, "
+            "not by its start)"
+        )
+        if read_by is None:
+            return f"{own}, or choose another output_mode"
+        return (
+            f"{own}. Another output_mode does not help: {read_by!r} reads the rows, and would take each change of a "
+            "row for another row"
+        )
 
     def _check_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
@@ -363,6 +418,6 @@ class _Planner:
 
     def _placeholder(self, edge: str, schema: StructType, hold: bool) -> DataFrame:
         if not self._calls.streaming:
-            return self._spark.createDataFrame([], plain(schema))
+            return self._spark.read.schema(plain(schema)).parquet(f"file://{self._nothing}")
         frame = self._spark.readStream.name(edge).schema(plain(schema)).parquet(f"file://{self._nothing}")
         return with_watermark(hold_event_time(frame) if hold else frame, schema)

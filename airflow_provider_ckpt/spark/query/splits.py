@@ -28,6 +28,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     SplitSchemaError,
 )
 from airflow_provider_ckpt.spark.query.malformed import MalformedRule
+from airflow_provider_ckpt.spark.query.nested_fields import in_order_of, unlike_fields
 from airflow_provider_ckpt.spark.query.reader import SplitReader
 from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.storage.layout import job_path
@@ -177,11 +178,14 @@ def named(splits: Sequence[Split]) -> str:
 
 
 def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: StructType) -> DataFrame:
-    """The frame with its columns in the order of the plan. Raises SplitSchemaError: all splits of a source have the
-    same columns, of the same types."""
-    named = {one.name: one for one in frame.schema.fields}
-    same = len(named) == len(frame.schema.fields) and named.keys() == {one.name for one in planned.fields}
-    if not same or any(shape(named[one.name].jsonValue()) != shape(one.jsonValue()) for one in planned.fields):
+    """Return the frame with its columns in the order of the plan, and the fields inside them.
+
+    Raises SplitSchemaError: all splits of a source have the same columns, of the same types.
+    """
+    if shape(frame.schema.jsonValue()) == shape(planned.jsonValue()):
+        return frame
+    ordered = _ordered(frame, planned)
+    if ordered is None or shape(ordered.schema.jsonValue()) != shape(planned.jsonValue()):
         raise SplitSchemaError(
             uid=operator.uid,
             location=operator.location,
@@ -189,9 +193,20 @@ def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: Stru
             found=frame.schema.simpleString(),
             planned=planned.simpleString(),
         )
-    if frame.schema.names == planned.names:
-        return frame
-    return frame.select(*(F.col(_quoted(name)) for name in planned.names))
+    return ordered
+
+
+def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
+    """Return the frame with its columns, and the fields inside them, in the order of the plan; None: it has others."""
+    if unlike_fields(frame.schema, planned, str) is not None:
+        return None
+    kinds = {one.name: one.dataType for one in frame.schema.fields}
+    return frame.select(
+        *(
+            in_order_of(F.col(_quoted(one.name)), kinds[one.name], one.dataType, str).alias(one.name)
+            for one in planned.fields
+        )
+    )
 
 
 def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:

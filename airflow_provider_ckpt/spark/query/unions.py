@@ -16,9 +16,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
+from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.definition import UnionDefinition
 from airflow_provider_ckpt.spark.query.edge_schema import plain
-from airflow_provider_ckpt.spark.query.errors import SchemaChangedError
+from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnlikeFieldsError
+from airflow_provider_ckpt.spark.query.nested_fields import (
+    in_order_of,
+    is_in_another_order,
+    spelling_of,
+    unlike_fields,
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,32 @@ def unite(frames: list[DataFrame]) -> DataFrame:
     return united
 
 
+def with_like_fields(operator: Operator, frames: Mapping[str, DataFrame]) -> list[DataFrame]:
+    """Return the inputs of a union, the fields inside their columns in the order of the first input.
+
+    Raises UnlikeFieldsError: Spark would unite structs with other fields by position, or give a cause without names.
+    """
+    (first, schema), *_ = ((uid, frame.schema) for uid, frame in frames.items())
+    return [frame if uid == first else _like(operator, uid, frame, first, schema) for uid, frame in frames.items()]
+
+
+def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: StructType) -> DataFrame:
+    wanted, spelling = _by_name(frame, schema), spelling_of(frame.sparkSession)
+    columns, is_same = [], True
+    for name, have in _by_name(frame, frame.schema).items():
+        want = wanted.get(name, have)  # a column that only one of them has is Spark's to refuse
+        problem = unlike_fields(have.dataType, want.dataType, spelling)
+        if problem is not None:
+            about = {"uid": operator.uid, "location": operator.location, "first": first}
+            raise UnlikeFieldsError(input=uid, column=have.name, problem=problem, **about)
+        column = F.col(_quoted(have.name))
+        if is_in_another_order(have.dataType, want.dataType, spelling):
+            column = in_order_of(column, have.dataType, want.dataType, spelling).alias(have.name)
+            is_same = False
+        columns.append(column)
+    return frame if is_same or len(columns) < len(frame.schema.fields) else frame.select(*columns)
+
+
 def without_ended(frames: Mapping[str, DataFrame], known: Union) -> list[DataFrame]:
     """The inputs that are left, each as it was in the whole union. Raises SchemaChangedError."""
     return [_as_before(uid, frame, known.schema, known.inputs.get(uid)) for uid, frame in frames.items()]
@@ -74,7 +107,7 @@ def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType |
 
     A column that needs no cast is a plain reference, which keeps its event time.
     """
-    named, wanted = _by_name(frame, frame.schema), _by_name(frame, united)
+    named, wanted, spelling = _by_name(frame, frame.schema), _by_name(frame, united), spelling_of(frame.sparkSession)
     if wanted.keys() - named.keys() or len(named) < len(frame.schema.fields):
         before, after = (own or united).simpleString(), frame.schema.simpleString()
         raise SchemaChangedError(vertex=uid, before=before, after=after)
@@ -84,6 +117,10 @@ def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType |
         have, known = named.pop(name), before_of.get(name)
         column = F.col(_quoted(have.name))
         if not same_type(have.dataType, want.dataType) and known and same_type(have.dataType, known.dataType):
+            if unlike_fields(have.dataType, want.dataType, spelling) is not None:
+                before, after = united.simpleString(), frame.schema.simpleString()
+                raise SchemaChangedError(vertex=uid, before=before, after=after)
+            column = in_order_of(column, have.dataType, want.dataType, spelling)  # a cast goes by position
             column, is_same = column.cast(want.dataType).alias(want.name), False
         elif have.name != want.name:
             column, is_same = column.alias(want.name), False
@@ -95,8 +132,8 @@ def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType |
 
 def _by_name(frame: DataFrame, schema: StructType) -> dict[str, StructField]:
     """As Spark's ``unionByName`` finds columns."""
-    exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    return {one.name if exact else one.name.lower(): one for one in schema.fields}
+    spelling = spelling_of(frame.sparkSession)
+    return {spelling(one.name): one for one in schema.fields}
 
 
 def _quoted(name: str) -> str:

@@ -114,6 +114,11 @@ class Outputs:
         }
         return replace(prepared, malformed=malformed.counts, handles={**prepared.handles, **handles})
 
+    def keep_state_of(self, frame: DataFrame, batch_id: int) -> Prepared:
+        """Consume the frame for the state of its query alone: nothing of it is published."""
+        frame.write.format("noop").mode("overwrite").save()
+        return Prepared(self._attempt, batch_id, (), {}, None)
+
     def _staged(self, uid: str, source: DataFrame, batch_id: int, again: bool, is_over: Callable[[], bool]) -> Handle:
         sink, wait = self._sinks[uid], self._wait(uid, is_over)
 

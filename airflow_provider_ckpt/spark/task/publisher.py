@@ -25,6 +25,7 @@ from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 from airflow_provider_ckpt.partitions.errors import PreparedLostError
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
@@ -129,11 +130,15 @@ class Publisher:
         """Before a batch is looked at. Raises FencedError or LogFencedError (R8)."""
         self._context.check_fenced()
 
-    def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool]) -> None:
+    def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool], *, only_final: bool = False) -> None:
         """Stage the batch and prepare it; the one before it is published. Spark's thread, without the lock: it takes as
-        long as the batch does. Raises FencedError or LogFencedError before Spark can commit it (R8)."""
+        long as the batch does. ``only_final``: of the query only the last batch is published. Raises FencedError or
+        LogFencedError before Spark can commit it (R8)."""
         self._check_planned(batch_id, is_over)
-        prepared = self._staged(frame, batch_id, is_over)
+        if only_final and self.folder.planned_watermark(batch_id) != MAX_WATERMARK:
+            prepared = self._outputs.keep_state_of(frame, batch_id)
+        else:
+            prepared = self._staged(frame, batch_id, is_over)
         if self._stateful:
             prepared = replace(prepared, times=self._times(), late_rows=self._late_rows())
         if self.vertex.sources:

@@ -43,9 +43,11 @@ class QueryBoundary:
             self._folder.forget_planned()  # every source is read to its end: the plan can hold late files only
 
     def _fire_windows(self, built: BuiltQuery) -> None:
-        """Flink's MAX_WATERMARK: Spark has no such thing, ``availableNow`` leaves the last windows in state."""
+        """Flink's MAX_WATERMARK: Spark has no such thing, ``availableNow`` leaves the last windows in state. The same
+        batch outputs the final answer of a query that publishes nothing else."""
         commit = self._folder.newest_commit()
-        if commit is None or not (built.watermark and built.stateful) or self._folder.is_final():
+        has_last_rows = built.final or (built.watermark and built.stateful)
+        if commit is None or not has_last_rows or self._folder.is_final():
             return
         self._folder.plan_final_batch(commit, int(time.time() * 1000))
         self._run_planned()

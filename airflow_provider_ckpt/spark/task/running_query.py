@@ -80,6 +80,8 @@ class RunningQuery:
         self._state_rows = 0
         self._begins_again = False
         """A batch waits to be stopped, and to begin again."""
+        self._only_final = False
+        """Of the query that runs only the last batch is published."""
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
         """The query before, if a batch of it failed, and with what: the driver's loop may be about to ask."""
 
@@ -97,7 +99,7 @@ class RunningQuery:
         try:
             self._publisher.check_fenced()
             self.publish_committed()
-            self._publisher.stage(frame, batch_id, lambda: self._end.is_interrupted)
+            self._publisher.stage(frame, batch_id, lambda: self._end.is_interrupted, only_final=self._only_final)
         except FilesSettledError:
             self._begins_again = True
             self._sleep_until_stopped()
@@ -245,6 +247,8 @@ class RunningQuery:
         failure = self._end.failure
         self._failed = (None, None) if failure is None else (self._query, failure)
         self._end.begin()
+        self._only_final = built.final
+        output_mode = "complete" if built.final and publisher.folder.is_final() else built.output_mode
         state_partitions = context.state_partitions_of(uid, settings) if built.stateful else None
         is_consumer = not set(publisher.vertex.sources) - plan.without
         folders = [path for read in built.reads.values() for path in read.paths]
@@ -253,7 +257,7 @@ class RunningQuery:
         with starting(context.spark, state_partitions, is_consumer=is_consumer, folders=folders):
             query = (
                 built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
-                .outputMode(built.output_mode)
+                .outputMode(output_mode)
                 .option("checkpointLocation", publisher.folder.location)
                 .foreachBatch(BatchFunction(self.foreach_batch))
                 .trigger(**trigger)

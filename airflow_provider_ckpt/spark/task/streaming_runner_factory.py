@@ -64,7 +64,8 @@ class StreamingRunnerFactory:
     """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds. ``whole``: what a
     batch of a producer gave is read in one batch, however large it is. Its files are in no order of event time (Spark
     packs what it reads by size): read in several, the first ones would make rows of the others late (R13).
-    ``stateful``: vertices whose queries keep state. ``logs``: by subtask, always those of the current attempts that are
+    ``stateful``: vertices whose queries keep state. ``changing``: vertices whose rows replace earlier ones; each of
+    their batches is read as a whole, and alone. ``logs``: by subtask, always those of the current attempts that are
     written here; ``log_of``: of any subtask, to be read."""
 
     def __init__(
@@ -81,7 +82,9 @@ class StreamingRunnerFactory:
         aligned_timeout: float | None,
         whole: bool = False,
         stateful: Collection[str] = (),
+        changing: Collection[str] = (),
     ) -> None:
+        self._changing = frozenset(changing)
         self._whole, self._stateful = whole, stateful
         self._context, self._logs, self._sinks = context, logs, sinks
         self._log_of = log_of
@@ -226,7 +229,13 @@ class StreamingRunnerFactory:
     def _inputs(
         self, vertex: JobVertex, edges: Mapping[str, EdgeInput], plan: VertexPlan, folder: SparkFolder
     ) -> Inputs:
-        gate = InputGate(edges, epoch=self._context.epoch, aligned=self._aligned, aligned_timeout=self._aligned_timeout)
+        gate = InputGate(
+            edges,
+            epoch=self._context.epoch,
+            aligned=self._aligned,
+            aligned_timeout=self._aligned_timeout,
+            one_by_one=[key for key, edge in edges.items() if edge.edge.producer in self._changing],
+        )
         bounded = {
             uid: bounded_input(self._frozen[uid])
             for uid in vertex.bounded_sources
@@ -254,7 +263,7 @@ class StreamingRunnerFactory:
             reader = context.spark.readStream.name(uid).schema(plain(schema))
             # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
             options: dict[str, Any] = {"recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
-            if not self._whole:
+            if not self._whole and producer not in self._changing:
                 limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
                 options |= limits.to_spark() or {"maxBytesPerTrigger": str(limit)}
             frame = reader.options(**options).parquet(location)
@@ -264,7 +273,8 @@ class StreamingRunnerFactory:
 
         edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
         unordered = unordered_inputs(operators, context.graph, vertex)
-        return QueryBuilder(operators, vertex, edges_in, calls, edge_frame, known, unordered)
+        is_read = context.graph.publishes(vertex.uid)
+        return QueryBuilder(operators, vertex, edges_in, calls, edge_frame, known, unordered, is_read=is_read)
 
     def _target(self, subtask: SubtaskId) -> PartitionTarget | None:
         graph, vertex = self._context.graph, self._context.graph.vertex(subtask.vertex)

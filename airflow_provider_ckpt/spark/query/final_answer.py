@@ -1,0 +1,39 @@
+"""The final answer of an aggregate whose inputs end.
+
+Without windows that close, an aggregate outputs a group again whenever a micro-batch changes it. A query that reads
+this output takes each change for a new row. When all inputs end, only the last result of each group counts.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, refusal, stateful_nodes
+
+_ROWS_ONCE = frozenset(
+    {"Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "LocalLimit", "Join"}
+)  # fmt: skip
+"""Operators that output a row once, in each output mode."""
+
+
+def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> str | None:
+    """Return the output mode in which a bounded query runs until its final answer. That one is output in mode
+    "complete". None: the query publishes each micro-batch.
+
+    A query in mode "append" has a final answer if Spark could run it in no other way, any other one if others read it.
+
+    Args:
+        is_read: by other queries, or by other jobs.
+    """
+    if not any(node.nodeName() == "Aggregate" for node in stateful_nodes(frame)):
+        return None
+    is_wanted = is_read if output_mode != "append" else refusal(frame, "append") is not None
+    if not is_wanted or refusal(frame, "complete") is not None:
+        return None
+    # "update" reads only the groups that a micro-batch changes, but forgets windows behind the watermark
+    return "complete" if has_watermark(frame) or refusal(frame, "update") is not None else "update"
+
+
+def changes_rows(frame: DataFrame, output_mode: str) -> bool:
+    """Return whether the query outputs a row that replaces an earlier one."""
+    return output_mode != "append" and any(node.nodeName() not in _ROWS_ONCE for node in stateful_nodes(frame))

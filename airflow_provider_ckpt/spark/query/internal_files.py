@@ -1,0 +1,56 @@
+"""Names of internal files: what ``input_file_name()`` and ``_metadata`` give behind a result partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from airflow_provider_ckpt.spark.query.analysed_plan import analysed, children_of, each, leaf_ids, nodes_from
+
+_FUNCTIONS = {
+    "InputFileName": "input_file_name()",
+    "InputFileBlockStart": "input_file_block_start()",
+    "InputFileBlockLength": "input_file_block_length()",
+}
+_METADATA_COLUMN = "__metadata_col"
+"""Spark's mark of a column that a source gives on demand."""
+
+
+def internal_files_named(frame: DataFrame, edges: Mapping[str, DataFrame]) -> tuple[str, str] | None:
+    """Return an edge and the expression that would name files of it; None: there is none.
+
+    Args:
+        edges: edge uid -> the frame that reads it, part of ``frame``.
+    """
+    ids = {uid: leaf_ids(edge) for uid, edge in edges.items()}
+    if not ids:
+        return None
+    for node in nodes_from(analysed(frame)):
+        what = _asked(node)
+        if what is None:
+            continue
+        below = {int(one.exprId().id()) for leaf in nodes_from(node) if not children_of(leaf) for one in _output(leaf)}
+        edge = next((uid for uid, its in ids.items() if its & below), None)
+        if edge is not None:
+            return edge, what
+    return None
+
+
+def _asked(node: Any) -> str | None:
+    if not children_of(node):
+        is_asked = any(one.metadata().contains(_METADATA_COLUMN) for one in _output(node))
+        return "_metadata" if is_asked else None
+    expressions = (each_one for one in each(node.expressions()) for each_one in _parts(one))
+    return next((_FUNCTIONS[name] for one in expressions if (name := str(one.nodeName())) in _FUNCTIONS), None)
+
+
+def _output(node: Any) -> Iterator[Any]:
+    return each(node.output())
+
+
+def _parts(expression: Any) -> Iterator[Any]:
+    yield expression
+    for child in each(expression.children()):
+        yield from _parts(child)

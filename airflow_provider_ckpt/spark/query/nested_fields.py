@@ -1,0 +1,80 @@
+"""Fields inside columns, matched by name: of structs, also within arrays, maps and other structs.
+
+Spark casts a struct by position, and unites maps of structs by position. A struct whose fields come in another order
+would then hold the values of other fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+Spelling = Callable[[str], str]
+"""Name of a field -> the text by which the session compares it."""
+
+
+def spelling_of(spark: SparkSession) -> Spelling:
+    return str if spark.conf.get("spark.sql.caseSensitive") == "true" else str.lower
+
+
+def unlike_fields(have: DataType, want: DataType, spelling: Spelling) -> str | None:
+    """Return a phrase for the first struct whose fields have other names than in ``want``, None if there is none.
+
+    Types are not compared.
+    """
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        mine, its = (sorted(map(spelling, one.names)) for one in (have, want))
+        if mine != its or len(set(mine)) < len(mine):
+            return f"a struct of {_listed(have.names)} instead of {_listed(want.names)}"
+    return next((problem for a, b in _inside(have, want, spelling) if (problem := unlike_fields(a, b, spelling))), None)
+
+
+def is_in_another_order(have: DataType, want: DataType, spelling: Spelling) -> bool:
+    """Return whether fields of a struct stand in another order than in ``want``, which has the same fields."""
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        mine, its = ([*map(spelling, one.names)] for one in (have, want))
+        if mine != its:
+            return True
+    return any(is_in_another_order(a, b, spelling) for a, b in _inside(have, want, spelling))
+
+
+def in_order_of(column: Column, have: DataType, want: DataType, spelling: Spelling) -> Column:
+    """Return the column with all fields in the order of ``want``. A null stays null, and types stay as they are."""
+    if not is_in_another_order(have, want, spelling):
+        return column
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        mine = {spelling(one.name): one for one in have.fields}
+        pairs = [(mine[spelling(one.name)], one) for one in want.fields]
+        fields = [
+            in_order_of(column.getField(a.name), a.dataType, b.dataType, spelling).alias(b.name) for a, b in pairs
+        ]
+        return F.when(column.isNotNull(), F.struct(*fields))
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        kinds = have.elementType, want.elementType
+        return F.transform(column, lambda element: in_order_of(element, *kinds, spelling))
+    assert isinstance(have, MapType)
+    assert isinstance(want, MapType)
+    keys, values = (have.keyType, want.keyType), (have.valueType, want.valueType)
+    if is_in_another_order(*keys, spelling):
+        column = F.transform_keys(column, lambda key, value: in_order_of(key, *keys, spelling))
+    if is_in_another_order(*values, spelling):
+        column = F.transform_values(column, lambda key, value: in_order_of(value, *values, spelling))
+    return column
+
+
+def _inside(have: DataType, want: DataType, spelling: Spelling) -> list[tuple[DataType, DataType]]:
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        its = {spelling(one.name): one.dataType for one in want.fields}
+        return [(one.dataType, its[key]) for one in have.fields if (key := spelling(one.name)) in its]
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        return [(have.elementType, want.elementType)]
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        return [(have.keyType, want.keyType), (have.valueType, want.valueType)]
+    return []
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "no fields"

@@ -1,0 +1,121 @@
+"""Event time of several inputs in one query: all inputs of a union have it, or none has.
+
+Spark takes the event time of a union from its first input. So the order of the inputs would decide whether windows
+close, and the end of an input would change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType, TimestampType
+
+from airflow_provider_ckpt.spark.query.analysed_plan import (
+    analysed,
+    children_of,
+    each,
+    nodes_from,
+    stateful_nodes,
+    streams_below,
+)
+
+_MARK = "spark.watermarkDelayMs"
+"""Spark's mark of a column that has a watermark: the delay in milliseconds."""
+_WITHOUT_KEYS = frozenset({"GlobalLimit", "LocalLimit"})
+
+
+@dataclass(frozen=True)
+class UnlikeEventTimes:
+    """A union in which some inputs have event time in a column and others have none. Inputs are named as streams."""
+
+    column: str
+    having: tuple[str, ...]
+    lacking: tuple[str, ...]
+
+
+def with_event_time_of_others(
+    frames: Mapping[str, DataFrame], may_get: Callable[[str], bool]
+) -> Mapping[str, DataFrame]:
+    """Return the inputs of a union, those without event time with that of the others if ``may_get`` allows it.
+
+    The others must agree on one column and one delay, and the input must have the column as TIMESTAMP.
+    """
+    marks = {uid: _marks(frame.schema) for uid, frame in frames.items()}
+    found = {one for one in marks.values() if one}
+    if len(found) != 1 or all(marks.values()):
+        return frames
+    (given,) = found
+    if len(given) != 1:
+        return frames
+    ((column, delay),) = given
+    return {
+        uid: frame.withWatermark(column, f"{delay} milliseconds")
+        if not marks[uid] and _has_time(frame, column) and may_get(uid)
+        else frame
+        for uid, frame in frames.items()
+    }
+
+
+def _marks(schema: StructType) -> tuple[tuple[str, int], ...]:
+    fields = [(one.name, (one.metadata or {}).get(_MARK)) for one in schema.fields]
+    return tuple((name, int(delay)) for name, delay in fields if delay is not None)
+
+
+def _has_time(frame: DataFrame, column: str) -> bool:
+    return any(one.name == column and isinstance(one.dataType, TimestampType) for one in frame.schema.fields)
+
+
+def unlike_event_times(frame: DataFrame) -> UnlikeEventTimes | None:
+    """Return the first union of the plan whose inputs differ in event time; None: there is none."""
+    for node in nodes_from(analysed(frame)):
+        if node.nodeName() == "Union" and node.isStreaming():
+            children = children_of(node)
+            for columns in zip(*(each(child.output()) for child in children), strict=True):
+                marked = [_is_marked(one) for one in columns]
+                if any(marked) and not all(marked):
+                    having, lacking = (
+                        sorted({uid for child, one in zip(children, marked, strict=True) if one is wanted
+                                for uid in streams_below(child)})
+                        for wanted in (True, False)
+                    )  # fmt: skip
+                    name = str(columns[marked.index(True)].name())
+                    return UnlikeEventTimes(name, tuple(having), tuple(lacking))
+    return None
+
+
+def uses_event_time(frame: DataFrame) -> tuple[bool, ...]:
+    """Return, for each stateful operator from the output downwards, whether its result follows event time."""
+    return tuple(any(map(_is_marked, _decisive(node))) for node in stateful_nodes(frame))
+
+
+def _decisive(node: Any) -> Iterator[Any]:
+    """Yield the columns whose event time changes what the operator keeps and outputs."""
+    kind = node.nodeName()
+    if kind == "Aggregate":
+        for key in each(node.groupingExpressions()):
+            yield from each(key.references().toSeq())
+    elif kind == "Deduplicate":
+        yield from each(node.keys())
+    elif kind == "Join":
+        if node.condition().isDefined():
+            yield from each(node.condition().get().references().toSeq())
+    elif kind not in _WITHOUT_KEYS and _may_time_out(node):
+        for child in children_of(node):
+            yield from each(child.output())
+
+
+def _may_time_out(node: Any) -> bool:
+    """Return False for a stateful function without timers of event time: Spark drops no late row before it."""
+    for member in ("timeout", "timeMode"):
+        with suppress(Py4JError):
+            return "EventTime" in str(getattr(node, member)().toString())
+    return True
+
+
+def _is_marked(column: Any) -> bool:
+    return bool(column.metadata().contains(_MARK))
