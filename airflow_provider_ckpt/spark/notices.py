@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
@@ -39,6 +40,16 @@ def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenEnd]) -> Iterator[str
         read = plan.reads[uid]
         nothing = nothing_in(read.format, read.paths, selecting(read.options))
         yield f"bounded source {uid} ends at once: there is {nothing}"
+
+
+def looks_up_files(plan: JobPlan, at: float) -> Iterator[str]:
+    """Name the tables of files whose later changes a query does not see. ``at``: time of the plan."""
+    time = datetime.fromtimestamp(at, timezone.utc).isoformat(" ", "seconds")
+    for uid, folders in plan.lookups.items():
+        yield (
+            f"the query of {uid} looks up files in {', '.join(folders)}, listed at {time}. It reads files that change "
+            "later only after its next start: `ckpt upgrade JOB` starts all queries of a running job again"
+        )
 
 
 def keeps_state_partitions(

@@ -42,6 +42,7 @@ from airflow_provider_ckpt.spark.query.errors import (
 )
 from airflow_provider_ckpt.spark.query.event_time import hold_event_time, unordered_inputs
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
+from airflow_provider_ckpt.spark.query.lookup_tables import lookup_tables
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
 from airflow_provider_ckpt.spark.query.unions import Unions
@@ -69,6 +70,8 @@ class JobPlan:
     splits: PlannedSplits = field(default_factory=PlannedSplits)
     sink_inputs: Mapping[str, SinkInput] = field(default_factory=dict)
     """Sink uid -> what it is going to be given; of those whose query is not over."""
+    lookups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Vertex of a streaming job -> folders of files that its query looks up, listed when the query starts."""
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
@@ -118,8 +121,8 @@ def plan_job(
             planner.plan(vertex)
     changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
     definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
-    schemas, unions, inputs = planner.schemas, planner.unions, planner.sink_inputs
-    return JobPlan(graph, mode, schemas, calls.reads, definition, changeable, unions, splits, inputs)
+    schemas, unions, inputs, lookups = planner.schemas, planner.unions, planner.sink_inputs, planner.lookups
+    return JobPlan(graph, mode, schemas, calls.reads, definition, changeable, unions, splits, inputs, lookups)
 
 
 def _mode(options: RunOptions, done: Done) -> Mode:
@@ -207,6 +210,7 @@ class _Planner:
         self.sink_inputs: dict[str, SinkInput] = {}
         self._mixed: set[str] = set()
         """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
+        self.lookups: dict[str, tuple[str, ...]] = {}
 
     def plan(self, vertex: JobVertex) -> None:
         if vertex.uid in self._done.schemas:
@@ -236,6 +240,8 @@ class _Planner:
             self._check_event_time(vertex, builder, built, bounded, dropped)
         if self._calls.streaming:
             self._follow_event_time(vertex, builder, built, dropped)
+            if tables := lookup_tables(built.frame):
+                self.lookups[vertex.uid] = tables
         # Files carry no watermark. One that is worked out anew from rows of several sources would go with the
         # fastest, and make those of the others late.
         self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
