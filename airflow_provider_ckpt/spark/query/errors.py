@@ -76,7 +76,9 @@ class NewPartitionColumnError(InvalidInputError):
 
 
 class NotADataFrameError(InvalidInputError):
-    template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame"
+    """Data: uid, location, got, hint."""
+
+    template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame of Spark{hint}"
 
 
 class UnfitWatermarkError(InvalidInputError):
