@@ -31,6 +31,7 @@ from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
 from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits, plan_splits_anew
 from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.shipped_modules import ship_modules
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.storage.writable import refuse_unwritable
@@ -107,6 +108,7 @@ def prepare(
     sinks = checked_sinks(job, options, storage, location, decision) if checked is None else checked
     job.runs_under(location)
     spark = build_session(options.job_id, options.conf, storage.uri)
+    ship_modules(spark.sparkContext, job.own_modules)
     logic = LogicLoader(options.params, location)
     check(logic)
     own, declared = job, job.operators

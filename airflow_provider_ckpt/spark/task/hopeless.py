@@ -15,6 +15,7 @@ from airflow_provider_ckpt.spark.task.errors import (
     KafkaStartUnfitError,
     MalformedRowError,
 )
+from airflow_provider_ckpt.spark.task.executor_code import lacks_code
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _COLUMN_TYPE = re.compile(
@@ -64,6 +65,9 @@ def hopeless(vertex: str, error: BaseException) -> CkptError | None:
     if unfit is not None:
         key = "startingOffsetsByTimestamp" if unfit["by_time"] else "startingOffsets"
         return KafkaStartUnfitError(vertex=vertex, key=key)
+    lacking = lacks_code(vertex, error)
+    if lacking is not None:
+        return lacking
     return _unfit_file(vertex, text) or unfit_folders(f"the query of vertex {vertex!r}", text)
 
 
