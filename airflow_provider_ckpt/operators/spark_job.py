@@ -138,6 +138,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         on_clear: Literal["resume", "restart"] = "resume",
         retained_checkpoints: int = RunOptions.retained_checkpoints,
         allow_non_restored_state: bool = RunOptions.allow_non_restored_state,
+        new_settings: bool = RunOptions.new_settings,
         batch_recovery: bool = RunOptions.batch_recovery,
         options: Mapping[str, str] | None = None,
         stop_grace: Duration = 4.0,

@@ -242,6 +242,7 @@ class Execution:
                 *gets_no_rows(idle),
                 *looks_up_files(plan, time.time()),
                 *given,
+                *prepared.kept.notices(),
                 *parts,
                 *edited,
             ],

@@ -32,6 +32,7 @@ NO_RECOVERY = {
     "snapshot_min_pause": 180.0,
     "spare_driver": False,
     "sink_timeout": 300.0,
+    "new_settings": False,
 }
 NO_RESTARTS = {"restart_attempts": 0, "restart_delay": 1.0, **NO_RECOVERY}
 NEEDED: dict[str, Any] = {"job": "orders.py:job", "root": "/ckpt", "job_id": "orders"}

@@ -83,7 +83,8 @@ class FileColumnsTwiceError(TerminalError):
     template = (
         "the query of vertex {vertex!r} cannot read {file}: it has columns with one name, {columns}. Nothing of the "
         "batch was released. Write the file anew under its name, with different columns, and start the job with "
-        "--resume-failed. If the names differ in case only, spark.sql.caseSensitive=true reads them apart"
+        "--resume-failed. If the names differ in case only, spark.sql.caseSensitive=true with --new-settings reads "
+        "them apart"
     )
 
 
