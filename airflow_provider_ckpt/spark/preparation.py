@@ -110,10 +110,10 @@ def prepare(
     sinks = checked_sinks(job, options, storage, location, decision) if checked is None else checked
     job.runs_under(location)
     spark = build_session(options.job_id, options.conf, storage.uri)
-    ship_modules(spark.sparkContext, job.own_modules)
-    kept = keep_settings(spark, options.conf, _recorded_settings(options, decision))
     logic = LogicLoader(options.params, location)
     check(logic)
+    ship_modules(spark.sparkContext, job.own_modules)
+    kept = keep_settings(spark, options.conf, _recorded_settings(options, decision))
     own, declared = job, job.operators
     job = own.with_operators(_as_changed(own, options, location, decision, decision.graph, logic))
     plan, refused = _plan(spark, job, options, storage, decision)
