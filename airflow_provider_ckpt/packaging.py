@@ -1,4 +1,4 @@
-"""This package as one zip for ``spark-submit --py-files``, so that nothing is installed on the cluster."""
+"""Zip archives of Python code for executors: this package, so that nothing is installed there, and modules of a job."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import stat
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -20,9 +21,18 @@ def package_zip(folder: Path | None = None) -> Path:
     ``folder`` is where it is kept; by default a folder of this user in the system's temporary folder
     that nobody else can write to (the zip is code that the next submission runs).
     """
-    folder = folder or _private_folder()
-    members = _members()
-    target = folder / f"airflow_provider_ckpt-{_digest(members)}.zip"
+    return write_zip(folder or _private_folder(), "airflow_provider_ckpt", _members())
+
+
+def write_zip(folder: Path, name: str, members: Sequence[tuple[str, bytes]]) -> Path:
+    """Write ``<name>-<content hash>.zip`` unless it exists, and return its path.
+
+    Args:
+        folder: where it is kept.
+        name: the first part of its name.
+        members: path in the archive, and content. A path that ends in a slash is a folder.
+    """
+    target = folder / f"{name}-{_digest(members)}.zip"
     if target.exists():
         # A cleaner of old temporary files goes by this date; executors may ask for the zip much later.
         os.utime(target)
@@ -42,7 +52,7 @@ def _members() -> list[tuple[str, bytes]]:
     return [(name, path.read_bytes()) for name, path in names]
 
 
-def _digest(members: list[tuple[str, bytes]]) -> str:
+def _digest(members: Sequence[tuple[str, bytes]]) -> str:
     digest = hashlib.sha256()
     for name, content in members:
         digest.update(f"{len(name)}:{name}{len(content)}:".encode())
@@ -50,7 +60,7 @@ def _digest(members: list[tuple[str, bytes]]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _write(target: Path, members: list[tuple[str, bytes]]) -> None:
+def _write(target: Path, members: Sequence[tuple[str, bytes]]) -> None:
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".zip")
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -46,6 +46,7 @@ from airflow_provider_ckpt.job.splits import split_source
 from airflow_provider_ckpt.job.units import Duration, Size
 from airflow_provider_ckpt.job.validation import check_controlled, check_job
 from airflow_provider_ckpt.model.job_code import JobCode
+from airflow_provider_ckpt.model.own_modules import OwnModules
 from airflow_provider_ckpt.storage.location import Location
 
 Function = Callable[..., Any]
@@ -73,6 +74,8 @@ class Job:
         self._root: Location | None = None
         self.code: JobCode | None = None
         """What a driver has read of the file that defines the job; None: nobody has, or there is no source."""
+        self.own_modules: OwnModules | None = None
+        """Modules that Python workers need. None: the functions go to them with all that they use."""
 
     @overload
     def param(self, name: str) -> str: ...
@@ -113,7 +116,7 @@ class Job:
     def __getstate__(self) -> dict[str, Any]:
         """What executors are sent of a job that a function names: the root's options may hold secrets, and controllers
         are the driver's."""
-        return {**self.__dict__, "_root": None, "controllers": ()}
+        return {**self.__dict__, "_root": None, "controllers": (), "own_modules": None}
 
     def was_given(self, params: Params) -> bool:
         """Whether the job was made while ``params`` were those of the run; for the loading of its file."""

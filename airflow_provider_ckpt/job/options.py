@@ -224,6 +224,14 @@ class RunOptions:
         default=False,
         metadata=about(kinds.FLAG, "go on although some state belongs to operators that the job no longer has"),
     )
+    new_settings: bool = field(
+        default=False,
+        metadata=about(
+            kinds.FLAG,
+            "from this run on use the Spark settings that change values, and the time zones, of this run; without it "
+            "those of the first run",
+        ),
+    )
     resume_failed: bool = field(
         default=False,
         metadata=about(kinds.FLAG, "go on with a job that failed for good, after its cause was mended", argument=None),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from airflow_provider_ckpt.errors import CkptError
 
 _OF_THE_CODE = (
@@ -18,8 +20,26 @@ _OF_THE_CODE = (
     TypeError,
     ValueError,
 )
-_OF_SPARK = frozenset({"AnalysisException", "IllegalArgumentException", "ParseException"})
+_OF_SPARK = frozenset(
+    {
+        "AnalysisException",
+        "ArithmeticException",
+        "ArrayIndexOutOfBoundsException",
+        "DateTimeException",
+        "IllegalArgumentException",
+        "NumberFormatException",
+        "ParseException",
+        "SparkNoSuchElementException",
+        "SparkUpgradeException",
+        "UnsupportedOperationException",
+    }
+)
 """By name: this layer knows no Spark."""
+_MISSING_IN_JVM = re.compile(
+    r"\[DATA_SOURCE_NOT_FOUND\]|java\.lang\.(ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError)"
+    r"|java\.sql\.SQLException: No suitable driver|does not exist in the JVM"
+)
+"""What the bridge to the JVM says of code or a library that is not there."""
 PATH_NOT_FOUND = "PATH_NOT_FOUND"
 """Spark's condition for a missing folder. A later try may find the folder."""
 
@@ -34,6 +54,8 @@ def may_pass(error: BaseException) -> bool:
         return True
     if any(_is_of_spark(one) for one in type(error).__mro__):
         return spark_condition(error) == PATH_NOT_FOUND
+    if type(error).__module__.startswith("py4j."):
+        return _MISSING_IN_JVM.search(str(error)) is None
     return not isinstance(error, _OF_THE_CODE)
 
 

@@ -90,6 +90,8 @@ class JobDefinition:
     """Of the last run (``job.params``); no secrets."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=LATER)
     """Operator -> the operators whose rows it is given, in order. Empty in a journal that does not say."""
+    session: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=LATER)
+    """Spark's settings and time zones that change values: those of the first run. Later runs use them."""
 
     def keeping(self, before: JobDefinition) -> JobDefinition:
         """With what ``before`` knows of sources and vertices that are over: their functions were not called."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_ckpt.sinks.blank_lines import BlankLines, is_blank
+from airflow_provider_ckpt.sinks.session_settings import writing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,6 +29,8 @@ class FileWriter:
     format: Format
     partition_by: Sequence[str]
     options: Mapping[str, Any] = field(repr=False)
+    settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Settings of Spark, and the values that will do, as in :func:`.session_settings.writing`."""
 
     def write(self, frame: DataFrame, uri: str) -> None:
         """Write to a new folder, given as Hadoop spells its URI."""
@@ -35,7 +38,8 @@ class FileWriter:
         writer = writer.options(**self.options).options(**_WRITER_OPTIONS)
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
-        writer.save(uri)
+        with writing(frame.sparkSession, self.settings):
+            writer.save(uri)
 
     def unfit_options(self, frame: DataFrame, uri: str) -> list[str]:
         """After a failure: those that Spark's writer does not take, whatever the rows are. Tried without rows, in

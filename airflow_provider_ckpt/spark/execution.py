@@ -45,6 +45,7 @@ from airflow_provider_ckpt.spark.notices import (
     gets_no_rows,
     keeps_state_partitions,
     leaves_out_temporary,
+    looks_up_files,
     not_as_given,
     resumes_with_edited_code,
 )
@@ -249,7 +250,16 @@ class Execution:
         parts = keeps_state_partitions(plan, prepared.spark, options.conf, journal.state.settings)
         timers = discards_timers(options, plan)
         self._warn(
-            [*finished_without_a_file(journal.state), *gets_no_rows(idle), *given, *parts, *edited, *timers],
+            [
+                *finished_without_a_file(journal.state),
+                *gets_no_rows(idle),
+                *looks_up_files(plan, time.time()),
+                *given,
+                *prepared.kept.notices(),
+                *parts,
+                *edited,
+                *timers,
+            ],
             journal.state,
         )
         if prepared.anew is not None:

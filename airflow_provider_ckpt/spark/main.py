@@ -30,6 +30,7 @@ from airflow_provider_ckpt.job.errors import JobImportError, JobReferenceError, 
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import LoadedJob, load
 from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
+from airflow_provider_ckpt.job.own_modules import own_modules
 from airflow_provider_ckpt.job.users_traceback import users_traceback
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
@@ -119,6 +120,7 @@ def _started(options: RunOptions, location: Location, on_status: OnStatus, work:
 def _run(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
     loaded = load_with_spark(options.job, options.job_id, options.conf, options.params)
     loaded.job.code = code_of(loaded, options.job)
+    loaded.job.own_modules = own_modules(loaded, options.job)
     ship_functions(loaded)
     loaded.job.validate()
     check_job_id(options.job_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
@@ -51,6 +52,16 @@ def discards_timers(options: RunOptions, plan: JobPlan) -> Iterator[str]:
     for uid, vertex in plan.definition.vertices.items():
         if any(one.has_timers for one in vertex.kept):
             yield f"this run is to drain the job, which discards state of {uid} that waits for processing time then"
+
+
+def looks_up_files(plan: JobPlan, at: float) -> Iterator[str]:
+    """Name the tables of files whose later changes a query does not see. ``at``: time of the plan."""
+    time = datetime.fromtimestamp(at, timezone.utc).isoformat(" ", "seconds")
+    for uid, folders in plan.lookups.items():
+        yield (
+            f"the query of {uid} looks up files in {', '.join(folders)}, listed at {time}. It reads files that change "
+            "later only after its next start: `ckpt upgrade JOB` starts all queries of a running job again"
+        )
 
 
 def keeps_state_partitions(

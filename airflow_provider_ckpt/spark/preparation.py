@@ -21,6 +21,7 @@ from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
+from airflow_provider_ckpt.spark.kept_settings import KeptSettings, keep_settings
 from airflow_provider_ckpt.spark.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed
 from airflow_provider_ckpt.spark.query.done import Done
@@ -33,6 +34,7 @@ from airflow_provider_ckpt.spark.query.resumable import check_resumable
 from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits, plan_splits_anew
 from airflow_provider_ckpt.spark.query.unfit_files import unfit_file
 from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.shipped_modules import ship_modules
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.storage.writable import refuse_unwritable
@@ -54,6 +56,7 @@ class PreparedJob:
     sinks: Mapping[str, BoundSink]
     logic: LogicLoader
     declared: Mapping[str, Operator]
+    kept: KeptSettings
     anew: str | None = None
     refused: CkptError | None = None
 
@@ -111,6 +114,8 @@ def prepare(
     spark = build_session(options.job_id, options.conf, storage.uri)
     logic = LogicLoader(options.params, location)
     check(logic)
+    ship_modules(spark.sparkContext, job.own_modules)
+    kept = keep_settings(spark, options.conf, _recorded_settings(options, decision))
     own, declared = job, job.operators
     job = own.with_operators(_as_changed(own, options, location, decision, decision.graph, logic))
     plan, refused = _plan(spark, job, options, storage, decision)
@@ -128,7 +133,16 @@ def prepare(
         _refuse_taken(sinks, options.job_id, storage.uri)
     for uid, given in plan.sink_inputs.items():
         sinks[uid].check_rows(given)
-    return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, anew, refused)
+    plan = replace(plan, definition=replace(plan.definition, session=kept.values))
+    return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, kept, anew, refused)
+
+
+def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, str]:
+    """Return the settings that this run must use; empty if it begins the job, or was given --new-settings."""
+    definition = decision.state.definition
+    if definition is None or decision.begins_anew is not None or options.new_settings:
+        return {}
+    return definition.session
 
 
 def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:

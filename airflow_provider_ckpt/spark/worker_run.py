@@ -261,7 +261,7 @@ def prepare_again(
     if dict(options.params) != dict(state.definition.params):  # before Spark starts: the likeliest one to be forgotten
         raise OtherPlanError(job_id=options.job_id, what="the parameters", deployment=state.deployment)
     check_code(job, options.job, state, subtasks)
-    as_it_goes_on = replace(options, restore=RunOptions.restore)
+    as_it_goes_on = replace(options, restore=RunOptions.restore, new_settings=False)
     reach_root(job, options, storage, location)
     check = functools.partial(check_logic, state=state, subtasks=subtasks)
     prepared = prepare(job, as_it_goes_on, storage, location, decide(storage, as_it_goes_on, state), check)

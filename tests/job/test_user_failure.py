@@ -7,7 +7,15 @@ import urllib.error
 
 import py4j.protocol
 import pytest
-from pyspark.errors import AnalysisException, PySparkTypeError, SparkRuntimeException
+from pyspark.errors import (
+    AnalysisException,
+    DateTimeException,
+    NumberFormatException,
+    PySparkTypeError,
+    SparkNoSuchElementException,
+    SparkRuntimeException,
+    UnsupportedOperationException,
+)
 
 from airflow_provider_ckpt.job.user_failure import may_pass
 
@@ -50,6 +58,14 @@ def test_what_may_pass_is_tried_again(error: Exception) -> None:
         json.JSONDecodeError("no", "", 0),
         AnalysisException("no"),
         PySparkTypeError("no"),
+        py4j.protocol.Py4JError("java.lang.Integer.nosuch does not exist in the JVM"),
+        py4j.protocol.Py4JError("calling o1.load.\n: java.lang.ClassNotFoundException: org.apache.Driver\n\tat java"),
+        py4j.protocol.Py4JError("calling o1.load.\n: [DATA_SOURCE_NOT_FOUND] Failed to find the data source: nosuch."),
+        py4j.protocol.Py4JError("calling o1.load.\n: java.sql.SQLException: No suitable driver\n\tat java"),
+        UnsupportedOperationException("no"),
+        SparkNoSuchElementException("no"),
+        NumberFormatException("no"),
+        DateTimeException("no"),
     ],
     ids=lambda one: type(one).__name__,
 )

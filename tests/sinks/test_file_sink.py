@@ -5,6 +5,7 @@ import traceback
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -325,6 +326,7 @@ def test_a_staged_place_without_any_file_is_refused(tmp_path: Path) -> None:
     class WrittenElsewhere:
         """Frame whose files the driver cannot see."""
 
+        sparkSession = SimpleNamespace(_jsparkSession=SimpleNamespace(sessionUUID=lambda: "of no session"))
         write = property(lambda self: self)
         format = mode = options = save = lambda self, *_, **__: self
 

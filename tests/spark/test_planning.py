@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -260,7 +262,12 @@ def source(world: World, function: Callable[[Any], Any], *, bounded_one: bool = 
 
 
 def test_a_function_that_gives_no_dataframe_is_named(spark: SparkSession, world: World) -> None:
-    for given, name in ((None, "NoneType"), ([1], "list")):
+    table = (pyarrow.table({"id": [1]}), r"pyarrow\.Table; .* of Spark, such as spark\.createDataFrame\(table\)$")
+    frame = (
+        importlib.import_module("pandas").DataFrame({"id": [1]}),
+        r"returned pandas\.DataFrame; it must return a DataFrame of Spark",
+    )
+    for given, name in ((None, "NoneType"), ([1], "list"), table, frame):
 
         def function(read: Any, given: object = given) -> object:
             return given

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
 from airflow_provider_ckpt.spark.task import outputs
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -20,6 +21,10 @@ class Frame:
     """A frame of one row with the methods that its writer calls."""
 
     schema: Any = None
+    sparkSession = SimpleNamespace(
+        conf=SimpleNamespace(get=lambda key: LOSSLESS[key][0]),
+        _jsparkSession=SimpleNamespace(sessionUUID=lambda: "of no session"),
+    )
 
     @property
     def write(self) -> Frame:
@@ -38,7 +43,7 @@ def test_r17_partition_data_are_synced_before_anything_names_them(
     monkeypatch.setattr(outputs, "counted", lambda frame: (frame, lambda: 1))  # Spark counts
     storage = WrappedStorage(open_storage(tmp_path))
     reader = SimpleNamespace(schema=lambda schema: SimpleNamespace(parquet=lambda uri: None))
-    spark: Any = SimpleNamespace(read=reader)
+    spark: Any = SimpleNamespace(read=SimpleNamespace(options=lambda **options: reader))
     frame: Any = Frame()
     target = PartitionTarget("p", "p/a__v/data")
     prepared = Outputs(spark, storage, AttemptId(1, 0, "x"), {}, target, "scratch").stage(frame, 7)

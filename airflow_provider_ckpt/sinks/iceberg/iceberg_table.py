@@ -259,8 +259,6 @@ def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
     ``DataFrame.to`` is not enough: in the files a column keeps an id that the frame has from elsewhere.
     """
-    # Spark's default; of the session, as the writer has no option for it
-    frame.sparkSession.conf.set("spark.sql.parquet.fieldId.write.enabled", "true")
     fields = frame.schema.fromJson(spark_schema_with_ids(columns)).fields
     return frame.select(
         *(frame[quoted(one.name)].cast(one.dataType).alias(one.name, metadata=one.metadata) for one in fields)

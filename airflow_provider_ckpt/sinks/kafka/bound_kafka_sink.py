@@ -15,6 +15,7 @@ from airflow_provider_ckpt.sinks.kafka.rows import TopicLimits
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.kafka.transactions import Transactions
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
+from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
@@ -107,7 +108,7 @@ class BoundKafkaSink(BoundSink):
             self._limits = self._check_topic()
         limits = self._limits
         try:
-            FileWriter("parquet", (), {}).write(limits.checked(frame), self._storage.spark_uri(place))
+            FileWriter("parquet", (), {}, LOSSLESS).write(limits.checked(frame), self._storage.spark_uri(place))
         except Exception as error:
             refused = limits.refused(error, self._context.uid, request.id)
             if refused is None:

@@ -19,12 +19,15 @@ from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
 from airflow_provider_ckpt.sinks.lake.roll_forward import TRIES, Position, RollForward
 from airflow_provider_ckpt.sinks.lake.settings import LakeSettings
 from airflow_provider_ckpt.sinks.lake.table import LakeTable, Snapshot
+from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_TABLE_FILES = {**LOSSLESS, "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS",)}
+"""Tables do not take INT96, which is Spark's default."""
 _COUNTED_NULLS = {"parquet.statistics.truncate.length": "64"}
 """Of a text of some KB Spark's writer leaves out all statistics, also how many are null. Cut ones are for an upsert
 alone, of which no file gets into the table."""
@@ -114,10 +117,8 @@ class BoundLakeSink(BoundSink):
         self._begin(there, snapshot)
         place = there.files.place(request.id)
         shaped, folders = self._table.shaped(frame, snapshot)
-        writer = FileWriter("parquet", folders, self._writer_options)
+        writer = FileWriter("parquet", folders, self._writer_options, _TABLE_FILES)
         counted, told = (shaped, None) if writer.shows_row_count else request.counted(shaped)
-        # Spark's default is a type that tables do not take; of the session, as the writer has no option for it.
-        frame.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         with named_folders(folders, self._context, request.id):
             writer.write(counted, there.storage.spark_uri(place))
         files = self._written(there, request, columns, snapshot)

@@ -52,6 +52,12 @@ from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, with_
 from airflow_provider_ckpt.spark.query.united_event_times import with_event_time_of_others
 from airflow_provider_ckpt.spark.query.unlisted_files import refuse_unlisted
 
+_HINTS = {
+    "pandas.DataFrame": ", such as spark.createDataFrame(frame)",
+    "polars.DataFrame": ", such as spark.createDataFrame(frame.to_arrow())",
+    "pyarrow.Table": ", such as spark.createDataFrame(table)",
+    "pyspark.pandas.DataFrame": ", such as frame.to_spark()",
+}
 EdgeFrame = Callable[[str, bool], DataFrame]
 """Edge uid -> the frame that reads it. The flag: whether it holds event time (:func:`.hold_event_time`)."""
 
@@ -203,8 +209,17 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
         kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError
         raise kind(uid=operator.uid, location=operator.location, cause=f"{type(error).__name__}: {error}") from error
     if not isinstance(result, DataFrame):
-        raise NotADataFrameError(uid=operator.uid, location=operator.location, got=type(result).__name__)
+        raise no_dataframe(operator, result)
     return result
+
+
+def no_dataframe(operator: Operator, result: object) -> NotADataFrameError:
+    """Return the error for a function that gave ``result``. It names the package of the type: pandas has DataFrames,
+    too."""
+    kind = type(result)
+    package = "pyspark.pandas" if kind.__module__.startswith("pyspark.pandas") else kind.__module__.partition(".")[0]
+    got = kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
+    return NotADataFrameError(uid=operator.uid, location=operator.location, got=got, hint=_HINTS.get(got, ""))
 
 
 def _activate(arguments: Iterable[object]) -> None:

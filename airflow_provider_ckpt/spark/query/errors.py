@@ -105,7 +105,9 @@ class MalformedColumnError(InvalidInputError):
 
 
 class NotADataFrameError(InvalidInputError):
-    template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame"
+    """Data: uid, location, got, hint."""
+
+    template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame of Spark{hint}"
 
 
 class UnfitWatermarkError(InvalidInputError):

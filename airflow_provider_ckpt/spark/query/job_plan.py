@@ -45,6 +45,7 @@ from airflow_provider_ckpt.spark.query.errors import (
 from airflow_provider_ckpt.spark.query.event_time import hold_event_time, unordered_inputs
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.left_out import check_left_out, check_like_event_times
+from airflow_provider_ckpt.spark.query.lookup_tables import lookup_tables
 from airflow_provider_ckpt.spark.query.malformed import QUARANTINE
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
@@ -75,6 +76,8 @@ class JobPlan:
     """Sink uid -> what it is going to be given; of those whose query is not over."""
     changing: frozenset[str] = frozenset()
     """Vertices whose output rows may replace earlier ones."""
+    lookups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Vertex of a streaming job -> folders of files that its query looks up, listed when the query starts."""
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
@@ -124,9 +127,9 @@ def plan_job(
             planner.plan(vertex)
     changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
     definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
-    schemas, unions, inputs = planner.schemas, planner.unions, planner.sink_inputs
+    schemas, unions, inputs, lookups = planner.schemas, planner.unions, planner.sink_inputs, planner.lookups
     changing = frozenset(planner.changing)
-    return JobPlan(graph, mode, schemas, calls.reads, definition, changeable, unions, splits, inputs, changing)
+    return JobPlan(graph, mode, schemas, calls.reads, definition, changeable, unions, splits, inputs, changing, lookups)
 
 
 def _mode(options: RunOptions, done: Done) -> Mode:
@@ -216,6 +219,7 @@ class _Planner:
         """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
         self.changing: dict[str, str] = {}
         """Vertex whose output rows may replace earlier ones -> the output mode that they come of."""
+        self.lookups: dict[str, tuple[str, ...]] = {}
 
     def plan(self, vertex: JobVertex) -> None:
         if vertex.uid in self._done.schemas:
@@ -257,6 +261,8 @@ class _Planner:
             self._follow_changes(vertex, built, dropped)
             without = builder_of({**(known or {}), **builder.unions})
             check_left_out(operators[vertex.uid], without, built, bounded, dropped, edges)
+            if tables := lookup_tables(built.frame):
+                self.lookups[vertex.uid] = tables
         # Files carry no watermark. One that is worked out anew from rows of several sources would go with the
         # fastest, and make those of the others late.
         self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema

@@ -20,11 +20,11 @@ from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, subta
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.query.active_session import activate
+from airflow_provider_ckpt.spark.query.builder import no_dataframe
 from airflow_provider_ckpt.spark.query.errors import (
     FunctionFailedError,
     FunctionFailedForNowError,
     NotABatchError,
-    NotADataFrameError,
     SplitSchemaError,
 )
 from airflow_provider_ckpt.spark.query.malformed import MalformedRule
@@ -164,7 +164,7 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
         kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError
         raise kind(uid=operator.uid, location=operator.location, cause=cause) from error
     if not isinstance(frame, DataFrame):
-        raise NotADataFrameError(uid=operator.uid, location=operator.location, got=type(frame).__name__)
+        raise no_dataframe(operator, frame)
     if frame.isStreaming:
         raise NotABatchError(uid=operator.uid, location=operator.location)
     return frame

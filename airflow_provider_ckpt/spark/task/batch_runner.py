@@ -24,6 +24,7 @@ from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed
 from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.query.edge_schema import plain
+from airflow_provider_ckpt.spark.query.exchange_files import read_files
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.batch_files import refuse_unfit_files
@@ -168,4 +169,4 @@ class BatchRunner(BoundedRunner):
         schema = plain(self._schemas[of_edge[0].edge.producer])
         if not paths:
             return context.spark.createDataFrame([], schema)
-        return context.spark.read.schema(schema).parquet(*paths)
+        return read_files(context.spark, schema, *paths)

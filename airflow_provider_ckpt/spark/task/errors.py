@@ -157,7 +157,8 @@ class FileColumnsTwiceError(TerminalError):
     template = (
         "the query of vertex {vertex!r} cannot read {file}: it has columns with one name, {columns}. Nothing of the "
         "batch was released. Write the file anew under its name, with different columns, and start the job with "
-        "--resume-failed. If the names differ in case only, spark.sql.caseSensitive=true reads them apart"
+        "--resume-failed. If the names differ in case only, spark.sql.caseSensitive=true with --new-settings reads "
+        "them apart"
     )
 
 
@@ -191,6 +192,28 @@ class CsvHeaderError(TerminalError):
         "Nothing of the batch was released. Write the file anew under its name, with the columns of the schema in "
         "their order, and start the job with --resume-failed. If the order is right and only the names differ, give "
         "the source the option enforceSchema=true, which ignores the header"
+    )
+
+
+class ExecutorModuleError(TerminalError):
+    """A function of the job needs a module, and a Python worker cannot import it. Data: vertex, module."""
+
+    template = (
+        "the query of vertex {vertex!r} failed in a Python worker, which has no module {module!r}, or another version "
+        "of it. Nothing of the batch was released. Modules from the folder or package of the job's file are sent to "
+        "executors if an import statement names them. For any other module, install it where the executors run, or "
+        "send it: py_files in Airflow, --conf spark.submit.pyFiles=FILE.zip for `ckpt run`. Then start the job with "
+        "--resume-failed"
+    )
+
+
+class ExecutorPythonError(TerminalError):
+    """The Python of the executors cannot run the job's functions. Data: vertex, problem."""
+
+    template = (
+        "the query of vertex {vertex!r} failed in a Python worker: {problem}. Nothing of the batch was released. "
+        "Choose a Python for the executors with --conf spark.pyspark.python=PATH, of the driver's minor version and "
+        "with pyspark and pyarrow. Then start the job with --resume-failed"
     )
 
 

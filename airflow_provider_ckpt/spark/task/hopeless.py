@@ -17,6 +17,7 @@ from airflow_provider_ckpt.spark.task.errors import (
     KafkaStartUnfitError,
     MalformedRowError,
 )
+from airflow_provider_ckpt.spark.task.executor_code import lacks_code
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _COLUMN_TYPE = re.compile(
@@ -76,6 +77,9 @@ def hopeless(vertex: str, error: BaseException, files: Sequence[str] = ()) -> Ck
     if unfit is not None:
         key = "startingOffsetsByTimestamp" if unfit["by_time"] else "startingOffsets"
         return KafkaStartUnfitError(vertex=vertex, key=key)
+    lacking = lacks_code(vertex, error)
+    if lacking is not None:
+        return lacking
     unfit_folder = unfit_folders(f"the query of vertex {vertex!r}", text)
     return _unfit_file(vertex, text) or unfit_folder or _failed_computation(vertex, text, files)
 

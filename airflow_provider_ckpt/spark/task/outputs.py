@@ -19,6 +19,7 @@ from airflow_provider_ckpt.partitions.prepared_store import Prepared
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.sinks.answers import checked_handle_of
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+from airflow_provider_ckpt.spark.query.exchange_files import read_files, write_files
 from airflow_provider_ckpt.spark.task.attempt_leftovers import delete_leftovers
 from airflow_provider_ckpt.spark.task.malformed_rows import MalformedRows
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
@@ -26,10 +27,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.sink_wait import SinkWait
 
 _FOOTER_CHECK = 64 * 1024
-_EXCHANGE_OPTIONS = {
-    # read once or twice and deleted: building dictionaries costs more than it saves (numbers: a quarter of the write)
-    "parquet.enable.dictionary": "false",
-}
 
 
 @dataclass(frozen=True)
@@ -135,11 +132,11 @@ class Outputs:
         delete_leftovers(self._storage, log, folders, self._sinks)
 
     def _read(self, path: str, frame: DataFrame) -> DataFrame:
-        return self._spark.read.schema(frame.schema).parquet(self._storage.spark_uri(path))
+        return read_files(self._spark, frame.schema, self._storage.spark_uri(path))
 
     def _write(self, frame: DataFrame, path: str) -> tuple[PartitionFile, ...]:
         is_kept = self._partition is not None and self._partition.persist
-        frame.write.options(**{} if is_kept else _EXCHANGE_OPTIONS).parquet(self._storage.spark_uri(path))
+        write_files(frame, self._storage.spark_uri(path), is_kept=is_kept)
         if self._partition is None:
             return ()
         self._storage.sync(path)  # before the record of the batch names them

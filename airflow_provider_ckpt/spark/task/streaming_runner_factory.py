@@ -32,6 +32,7 @@ from airflow_provider_ckpt.spark.query.event_time import (
     max_ahead_of,
     unordered_inputs,
 )
+from airflow_provider_ckpt.spark.query.exchange_files import READ
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
@@ -262,7 +263,7 @@ class StreamingRunnerFactory:
             schema = self._schemas[producer]
             reader = context.spark.readStream.name(uid).schema(plain(schema))
             # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
-            options: dict[str, Any] = {"recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
+            options: dict[str, Any] = {**READ, "recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
             if not self._whole and producer not in self._changing:
                 limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
                 options |= limits.to_spark() or {"maxBytesPerTrigger": str(limit)}

@@ -1,4 +1,4 @@
-"""The class archive that drivers start with: whose it is, and that it is whole. It is of no rule of the protocol."""
+"""What drivers start with: the class archive, and the modules for executors. It is of no rule of the protocol."""
 
 from __future__ import annotations
 
@@ -11,6 +11,24 @@ _BEFORE_SPARK = "tests/spark/test_checks_before_spark.py"
 _TRACES = "tests/report/test_trace_file.py"
 
 LAUNCHING = (
+    Mutant(
+        "modules-that-nobody-imports",
+        "-",
+        "own_modules:_is_own",
+        "    return not any(",
+        "    return True or not any(",
+        ("tests/job/test_own_modules.py::test_an_installed_package_and_a_compiled_module_do_not_count",),
+        "installed packages are sent to each executor",
+    ),
+    Mutant(
+        "missing-module-tried-again",
+        "-",
+        "lacks_code",
+        "    for pattern in (_NO_MODULE, _NO_NAME, _OLD_MODULE):",
+        "    for pattern in ():",
+        ("tests/spark/test_executor_code.py",),
+        "a job that lacks a module on its executors restarts for ever",
+    ),
     Mutant(
         "archive-of-anybody",
         "-",

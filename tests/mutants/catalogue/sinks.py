@@ -16,6 +16,15 @@ _GARBAGE = (
 
 SINKS = (
     Mutant(
+        "write-with-the-settings-of-another",
+        "-",
+        "session_settings:_enter",
+        "        if not wanted and (allowed or not mode.before):",
+        "        if not wanted:",
+        ("tests/sinks/test_session_settings.py::test_a_write_of_the_users_waits_for_one_with_other_settings",),
+        "a file sink's timestamps have the type that a table beside it needs",
+    ),
+    Mutant(
         "manifest-replaces",
         "R9",
         "NumberedLog.append",

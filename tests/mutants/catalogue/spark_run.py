@@ -904,6 +904,15 @@ _RESTORE = (
         "a source is left out although the restored checkpoint has not read it to its end",
     ),
     Mutant(
+        "settings-of-a-later-run",
+        "-",
+        "_recorded_settings",
+        "    return definition.session\n",
+        "    return {}\n",
+        ("tests/spark/test_kept_settings.py",),
+        "a retry with another time zone or another Spark gives its rows other values, and exits with 0",
+    ),
+    Mutant(
         "stop-after-counts-before-a-batch",
         "-",
         "JobMaster._note_counting",

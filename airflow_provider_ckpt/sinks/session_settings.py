@@ -1,0 +1,89 @@
+"""Settings of a Spark session that hold for one write, where Spark's writers have no option.
+
+A session of a batch job writes several folders at once. A write waits while others have settings that do not fit it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOSSLESS = {
+    "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS", "INT96"),
+    "spark.sql.parquet.datetimeRebaseModeInWrite": ("CORRECTED",),
+    "spark.sql.parquet.int96RebaseModeInWrite": ("CORRECTED",),
+    "spark.sql.parquet.writeLegacyFormat": ("false",),
+    "spark.sql.parquet.fieldId.write.enabled": ("true",),
+}
+"""Parquet files that give back what was written: setting -> the values that do, the preferred one first."""
+_MODES: dict[str, _Mode] = {}
+_CHANGED = threading.Condition()
+
+
+@dataclass
+class _Mode:
+    """The writes of a session that run now. ``before``: what to set when the last of them ends."""
+
+    before: Mapping[str, str]
+    writes: int = 1
+
+
+@contextmanager
+def writing(session: SparkSession, allowed: Mapping[str, tuple[str, ...]]) -> Iterator[None]:
+    """Run a write with settings of the session.
+
+    Args:
+        session: of the frame that is written.
+        allowed: setting -> values that will do, the preferred one first. Empty for the user's own settings.
+    """
+    key = _identity(session)
+    with _CHANGED:
+        _enter(session, key, allowed)
+    try:
+        yield
+    finally:
+        with _CHANGED:
+            _leave(session, key)
+
+
+def _enter(session: SparkSession, key: str, allowed: Mapping[str, tuple[str, ...]]) -> None:
+    while True:
+        given = {name: str(session.conf.get(name)) for name in allowed}
+        wanted = {name: values[0] for name, values in allowed.items() if given[name].upper() not in _upper(values)}
+        mode = _MODES.get(key)
+        if mode is None:
+            for name, value in wanted.items():
+                session.conf.set(name, value)
+            _MODES[key] = _Mode({name: given[name] for name in wanted})
+            return
+        if not wanted and (allowed or not mode.before):
+            mode.writes += 1
+            return
+        _CHANGED.wait()
+
+
+def _leave(session: SparkSession, key: str) -> None:
+    mode = _MODES[key]
+    mode.writes -= 1
+    if mode.writes:
+        return
+    del _MODES[key]
+    try:
+        for name, value in mode.before.items():
+            session.conf.set(name, value)
+    finally:
+        _CHANGED.notify_all()
+
+
+def _upper(values: tuple[str, ...]) -> set[str]:
+    return {value.upper() for value in values}
+
+
+def _identity(session: Any) -> str:
+    return str(session._jsparkSession.sessionUUID())

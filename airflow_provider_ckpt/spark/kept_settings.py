@@ -1,0 +1,166 @@
+"""Settings of Spark and time zones that change values: each run of a job uses those of its first run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+PYTHON_ZONE = "TZ"
+"""Stands for the time zone of Python: of the driver, and of the workers that run the job's functions."""
+JVM_ZONE = "user.timezone"
+"""Stands for the time zone of the driver's JVM."""
+SETTINGS = (
+    "spark.sql.ansi.doubleQuotedIdentifiers",
+    "spark.sql.ansi.enabled",
+    "spark.sql.avro.datetimeRebaseModeInRead",
+    "spark.sql.avro.datetimeRebaseModeInWrite",
+    "spark.sql.caseSensitive",
+    "spark.sql.charAsVarchar",
+    "spark.sql.chunkBase64String.enabled",
+    "spark.sql.columnNameOfCorruptRecord",
+    "spark.sql.csv.parser.columnPruning.enabled",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.execution.pandas.convertToArrowArraySafely",
+    "spark.sql.execution.pandas.inferPandasDictAsMap",
+    "spark.sql.execution.pandas.structHandlingMode",
+    "spark.sql.execution.pyspark.binaryAsBytes",
+    "spark.sql.execution.pythonUDF.arrow.enabled",
+    "spark.sql.execution.pythonUDTF.arrow.enabled",
+    "spark.sql.function.concatBinaryAsString",
+    "spark.sql.function.eltOutputAsString",
+    "spark.sql.groupByAliases",
+    "spark.sql.groupByOrdinal",
+    "spark.sql.json.enableExactStringParsing",
+    "spark.sql.json.enablePartialResults",
+    "spark.sql.jsonGenerator.ignoreNullFields",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.parquet.binaryAsString",
+    "spark.sql.parquet.datetimeRebaseModeInRead",
+    "spark.sql.parquet.datetimeRebaseModeInWrite",
+    "spark.sql.parquet.fieldId.read.enabled",
+    "spark.sql.parquet.fieldId.read.ignoreMissing",
+    "spark.sql.parquet.inferTimestampNTZ.enabled",
+    "spark.sql.parquet.int96AsTimestamp",
+    "spark.sql.parquet.int96RebaseModeInRead",
+    "spark.sql.parquet.int96RebaseModeInWrite",
+    "spark.sql.parquet.int96TimestampConversion",
+    "spark.sql.parquet.outputTimestampType",
+    "spark.sql.parser.escapedStringLiterals",
+    "spark.sql.parser.quotedRegexColumnNames",
+    "spark.sql.pyspark.inferNestedDictAsStruct.enabled",
+    "spark.sql.readSideCharPadding",
+    "spark.sql.retainGroupColumns",
+    "spark.sql.session.timeZone",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.timestampType",
+    "spark.sql.variant.allowDuplicateKeys",
+)
+"""Settings by which expressions, readers, Python functions and files give other values. Spark has no others of the kind
+that a user may set: collation and the order of nulls are written in expressions."""
+PREFIXES = ("spark.sql.legacy.",)
+"""A setting with such a name is kept if the first run has it. A later run cannot add one."""
+_OF_WORKERS = "spark.executorEnv.TZ"
+
+
+@dataclass(frozen=True)
+class KeptSettings:
+    """The settings of a run that change values.
+
+    Attributes:
+        values: those in use, by name.
+        ignored: name -> what this run was given, and what is in use.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    ignored: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def notices(self) -> Iterator[str]:
+        for key, (given, used) in self.ignored.items():
+            shown = {PYTHON_ZONE: f"the time zone {given} of this process", JVM_ZONE: f"the JVM's time zone {given}"}
+            yield (
+                f"{shown.get(key, f'{key}={given}')} has no effect: the job has {used} since its first run, and "
+                "another value would change what its rows mean. To change it on purpose, give this run --new-settings"
+            )
+
+
+def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mapping[str, str]) -> KeptSettings:
+    """Set what the first run of the job had.
+
+    Args:
+        spark: the session of the driver. Later queries and batches use its settings.
+        conf: the settings that this run was given.
+        recorded: of the first run; empty if this one is the first.
+    """
+    given = _given(spark, conf)
+    ignored = dict[str, tuple[str, str]]()
+    for key, value in given.items() if recorded else ():
+        kept = recorded.get(key, "Spark's default")
+        if kept.lower() != value.lower():
+            ignored[key] = value, kept
+    for key in ignored.keys() - recorded.keys():
+        spark.conf.unset(key)
+    for key, value in recorded.items():
+        _set(spark, key, value)
+    values = dict(recorded) or _in_use(spark, given)
+    _set_python_zone(spark, values[PYTHON_ZONE])
+    return KeptSettings(values, ignored)
+
+
+def _given(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return what the user has set for this run."""
+    whole = {**dict(spark.sparkContext.getConf().getAll()), **conf}
+    given = {key: str(value) for key, value in whole.items() if key in SETTINGS or key.startswith(PREFIXES)}
+    zone = whole.get(_OF_WORKERS) or os.environ.get("TZ")
+    if zone:
+        given[PYTHON_ZONE] = zone.lstrip(":")
+    if JVM_ZONE in whole.get("spark.driver.extraJavaOptions", ""):
+        given[JVM_ZONE] = _jvm_zone(spark)
+    return given
+
+
+def _in_use(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a first run. Spark's defaults are among them, because another Spark has others."""
+    values = {key: value for key, value in given.items() if key.startswith(PREFIXES)}
+    for key in SETTINGS:
+        with suppress(PySparkException):  # not in this version of Spark
+            values[key] = str(spark.conf.get(key))
+    zone = _jvm_zone(spark)
+    return {**values, PYTHON_ZONE: given.get(PYTHON_ZONE) or _zone_of_host() or zone, JVM_ZONE: zone}
+
+
+def _set(spark: SparkSession, key: str, value: str) -> None:
+    if key == JVM_ZONE:
+        zones: Any = spark.sparkContext._jvm
+        zone = zones.java.util.TimeZone.getTimeZone(value)
+        if zone.getID() != _jvm_zone(spark):
+            zones.java.util.TimeZone.setDefault(zone)
+    elif key != PYTHON_ZONE and spark.conf.isModifiable(key) and str(spark.conf.get(key)) != value:
+        spark.conf.set(key, value)  # not if it is the same: Spark warns of a deprecated setting each time
+
+
+def _set_python_zone(spark: SparkSession, zone: str) -> None:
+    """Set the zone of this process, and of Python workers that start from now on."""
+    spark.sparkContext.environment[PYTHON_ZONE] = zone
+    if zone != (os.environ.get("TZ") or _zone_of_host()):
+        os.environ["TZ"] = zone
+        time.tzset()
+
+
+def _jvm_zone(spark: SparkSession) -> str:
+    jvm: Any = spark.sparkContext._jvm
+    return str(jvm.java.util.TimeZone.getDefault().getID())
+
+
+def _zone_of_host() -> str | None:
+    """Return the name of the host's zone; None if the host does not name it."""
+    _, _, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
+    return name or None

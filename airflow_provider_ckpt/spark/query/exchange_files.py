@@ -1,0 +1,32 @@
+"""Options of the Parquet files that queries exchange. They are set for each read and write, so that the user's settings
+for Spark do not apply."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.sinks.session_settings import LOSSLESS, writing
+
+READ: dict[str, str] = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+_WRITE = {
+    "maxRecordsPerFile": "0",
+    # version 2 moves files in when a task commits, and may leave those of a task that was run again
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+}
+_EXCHANGE = {
+    "compression": "snappy",
+    # read once or twice and deleted: building dictionaries costs more than it saves (numbers: a quarter of the write)
+    "parquet.enable.dictionary": "false",
+}
+
+
+def read_files(spark: SparkSession, schema: StructType, *paths: str) -> DataFrame:
+    return spark.read.options(**READ).schema(schema).parquet(*paths)
+
+
+def write_files(frame: DataFrame, uri: str, *, is_kept: bool) -> None:
+    """Write a new folder. ``is_kept``: the files are for other jobs, and outlive this one."""
+    options = _WRITE if is_kept else {**_WRITE, **_EXCHANGE}
+    with writing(frame.sparkSession, LOSSLESS):
+        frame.write.options(**options).parquet(uri)

@@ -1,0 +1,79 @@
+"""The job's own modules, made importable in Python workers."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from pyspark import SparkContext, SparkFiles
+
+from airflow_provider_ckpt.model.own_modules import OwnModules
+from airflow_provider_ckpt.packaging import package_zip, write_zip
+
+_LIBRARY = "airflow_provider_ckpt-"
+
+
+def ship_modules(context: SparkContext, own: OwnModules | None) -> None:
+    """Make the own modules of a job importable in its Python workers. Call it before any function of the job.
+
+    Workers of a local master read the modules where they are. Executors get a zip of them. A module that the user has
+    provided for executors is left out:
+
+    - in cluster mode, where the driver has got its modules in the same way as the executors,
+    - with ``spark.executorEnv.PYTHONPATH``,
+    - if ``py_files`` hold a module or package of that name.
+    """
+    if own is None or not own.sources:
+        return
+    includes = _includes(context)
+    if str(context.master).startswith("local"):
+        includes += [root for root in reversed(own.roots) if root not in includes]
+    elif not _is_provided(context):
+        _send(context, own, includes)
+
+
+def _includes(context: SparkContext) -> list[str]:
+    """Return PySpark's own list of what workers put on ``sys.path``.
+
+    Each entry is a path below the folder of the added files. So an absolute path stands for itself.
+    """
+    includes: list[str] = getattr(context, "_python_includes")  # noqa: B009
+    return includes
+
+
+def _is_provided(context: SparkContext) -> bool:
+    conf = context.getConf()
+    return (
+        conf.get("spark.submit.deployMode", "client") == "cluster"
+        or conf.get("spark.kubernetes.submitInDriver", "false") == "true"
+        or conf.get("spark.executorEnv.PYTHONPATH") is not None
+    )
+
+
+def _send(context: SparkContext, own: OwnModules, includes: list[str]) -> None:
+    importlib.invalidate_caches()
+    others = [name for name in includes if not name.startswith("ckpt-modules-")]
+    own = own.without(frozenset(name for name in own.names if _is_in(name, others)))
+    if not own.sources:
+        return
+    folder = Path(str(getattr(context, "_temp_dir")))  # noqa: B009 - it lives as long as the application
+    _add(context, write_zip(folder, "ckpt-modules", sorted(own.sources.items())), includes)
+    if own.uses_library and not any(name.startswith(_LIBRARY) for name in includes):
+        _add(context, package_zip(), includes)
+
+
+def _is_in(name: str, files: list[str]) -> bool:
+    """Return True if a file that the user has given to executors holds the module."""
+    folder = SparkFiles.getRootDirectory()
+    return PathFinder.find_spec(name, [folder, *(os.path.join(folder, file) for file in files)]) is not None
+
+
+def _add(context: SparkContext, path: Path, includes: list[str]) -> None:
+    if path.name in includes:
+        return
+    before = list(sys.path)
+    context.addPyFile(str(path))
+    sys.path[:] = before  # this process has the modules, and reads new versions of them from their folder

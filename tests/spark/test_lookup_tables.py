@@ -1,0 +1,58 @@
+"""Files that a streaming query looks up are named at its start, and their changes are seen after its next start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.spark.notices import looks_up_files
+from airflow_provider_ckpt.spark.query.job_plan import plan_job
+from tests.spark.harness import Run, World
+
+
+def job(world: World, spark: SparkSession) -> Job:
+    job = Job("priced")
+
+    @job.source
+    def live(read: DataStreamReader) -> DataFrame:
+        return read.schema("id long").parquet(world.path("live"))
+
+    @job.transform(inputs=[live])
+    def priced(rows: DataFrame) -> DataFrame:
+        prices = spark.read.schema("id long, price long").parquet(world.path("prices"))
+        more = spark.createDataFrame([(1, "one")], "id long, name string")
+        return rows.join(prices, "id", "left").join(more, "id", "left")
+
+    job.sink("out", priced, FileSink(world.path("out")))
+    return job
+
+
+def run(world: World, spark: SparkSession, rows: int) -> Run:
+    return world.run(job(world, spark), world.ask("stop", lambda: world.released_count() >= rows))
+
+
+def test_a_table_that_changes_is_named_and_read_anew_at_the_next_start(spark: SparkSession, world: World) -> None:
+    world.put("prices", "1", [{"id": 1, "price": 10}])
+    world.put("live", "1", [{"id": 1}, {"id": 2}])
+    [told] = [line["message"] for line in run(world, spark, 2).of("warning") if "looks up" in line["message"]]
+    assert f"the query of priced looks up files in file:{world.path('prices')}, listed at 20" in told
+    world.put("prices", "2", [{"id": 2, "price": 20}])
+    world.put("live", "2", [{"id": 2}])
+    run(world, spark, 3)
+    found: list[Any] = sorted((row["id"], row["price"]) for row in world.released() if row["price"] is not None)
+    assert found == [(1, 10), (2, 20)]
+
+
+def test_the_time_of_the_listing_is_told(spark: SparkSession, world: World) -> None:
+    world.put("prices", "1", [{"id": 1, "price": 10}])
+    world.put("live", "1", [{"id": 1}])
+    one = job(world, spark)
+    options = RunOptions(job="tests:job", root=str(world.root), job_id="job")
+    plan = plan_job(spark, one, options)
+    assert plan.lookups == {"priced": (f"file:{world.path('prices')}",)}
+    (told,) = looks_up_files(plan, 0.0)
+    assert "listed at 1970-01-01 00:00:00+00:00" in told
