@@ -12,7 +12,7 @@ class OutputTakenError(InvalidInputError):
     template = (
         "Sink {sink} of job {job_id!r} holds what a job of that name released up to checkpoint {released}, and under "
         "the root {root} there is no such job yet. Go on with the root it ran with, or begin anew with another job "
-        "id or an empty target."
+        "id or an empty target (a FileSink keeps its records in the folder '_ckpt-…' beside the table)."
     )
 
 

@@ -41,6 +41,7 @@ from airflow_provider_ckpt.spark.notices import (
     ends_at_once,
     finished_without_a_file,
     gets_no_rows,
+    hides_partitions,
     keeps_state_partitions,
     not_as_given,
     resumes_with_edited_code,
@@ -236,7 +237,15 @@ class Execution:
         given = not_as_given(before, journal.state.settings)
         parts = keeps_state_partitions(plan, prepared.spark, options.conf, journal.state.settings)
         self._warn(
-            [*finished_without_a_file(journal.state), *gets_no_rows(idle), *given, *parts, *edited], journal.state
+            [
+                *finished_without_a_file(journal.state),
+                *gets_no_rows(idle),
+                *given,
+                *parts,
+                *edited,
+                *hides_partitions(prepared.job),
+            ],
+            journal.state,
         )
         if prepared.anew is not None:
             why = f"nothing was completed yet, and {prepared.anew}"
