@@ -98,6 +98,13 @@ class OutputReadError(InvalidInputError):
     )
 
 
+class RootReadError(InvalidInputError):
+    template = (
+        "source {source!r} reads {path}, where the root {root} lies or what it keeps: the job would read its own "
+        "state. Give the root a folder outside of what is read"
+    )
+
+
 class SparkFileSystemMissingError(InvalidInputError):
     template = "Spark cannot open {uri}: {reason}; give Spark {hint}"
 

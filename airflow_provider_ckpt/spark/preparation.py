@@ -21,7 +21,7 @@ from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
-from airflow_provider_ckpt.spark.own_output import refuse_own_output
+from airflow_provider_ckpt.spark.own_output import refuse_own_output, refuse_root_in_source
 from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.spark.query.empty_sources import refuse_empty
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
@@ -120,6 +120,7 @@ def prepare(
             plan = _plan_anew(spark, job, options, GivenSplits(), decision)
     _refuse_empty(spark, job, plan, () if anew is not None else decision.state.frozen)
     refuse_own_output(job, plan.reads, location)
+    refuse_root_in_source(plan.reads, storage, options.job_id)
     if anew and not decision.is_new:
         _refuse_taken(sinks, options.job_id, storage.uri)
     for uid, given in plan.sink_inputs.items():
