@@ -20,12 +20,13 @@ from airflow_provider_ckpt.sinks.errors import (
 from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_names import TURNS, format_of, is_data_file, sink_folder
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
+from airflow_provider_ckpt.sinks.folder_columns import FolderColumns
 from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
 from airflow_provider_ckpt.sinks.occupancy import Mode, Occupancy
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
 from airflow_provider_ckpt.sinks.raised import says
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
@@ -62,7 +63,9 @@ class BoundFileSink(BoundSink):
         self._mode = mode
         self._log = ManifestLog(folders.books, context.job_id, context.uid)
         self._staged = StagedFiles(folders, context)
-        self._occupancy = Occupancy(folders, SinkName(context.job_id, context.uid), mode)
+        self._name = SinkName(context.job_id, context.uid)
+        self._occupancy = Occupancy(folders, self._name, mode)
+        self._columns = FolderColumns(folders, self._name, writer, self._occupancy.shown)
 
     def __repr__(self) -> str:
         return f"BoundFileSink({self._context.uid!r}, {self._storage.uri!r})"
@@ -91,6 +94,9 @@ class BoundFileSink(BoundSink):
                 )
                 raise InvalidSinkError(sink="FileSink", setting="format", value=mine, reason=reason)
 
+    def check_rows(self, given: SinkInput) -> None:
+        self._columns.check(given, is_first=self._mode == "append" and not self._log.length())
+
     def _refuse_spark_s_own(self) -> None:
         if self._storage.list("_spark_metadata"):
             reason = (
@@ -113,6 +119,7 @@ class BoundFileSink(BoundSink):
         else:
             self._occupancy.sweep()
         self._occupancy.refuse_superseded()
+        self._columns.record()
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
         since = self._log.length()

@@ -89,6 +89,16 @@ class OutputNotEmptyError(InvalidInputError):
     template = "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}"
 
 
+class SharedColumnsError(InvalidInputError):
+    """Data: sink, folder, other, differ."""
+
+    template = (
+        "Sink {sink} cannot write to {folder}, because readers take the folder for one table, and {other} has other "
+        "columns: {differ}. Give each a folder of its own, or select the same columns, in the same order and of the "
+        "same types"
+    )
+
+
 class ReleaseLogLeftError(InvalidInputError):
     """The table's folder was deleted, and the folder beside it was not."""
 

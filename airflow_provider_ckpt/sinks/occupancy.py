@@ -60,6 +60,12 @@ class Occupancy:
         """Whether any job has released to the folder."""
         return any(map(self._released, self._known()))
 
+    def shown(self) -> list[SinkName]:
+        """Return the sinks whose rows readers of the folder find beside this one's, and this one."""
+        replaced = {name for turn in self._turns.catch_up() for name in turn.supersedes}
+        found = [name for name in self._known() if name not in replaced and self._released(name)]
+        return [one for one in found if self._mode != "overwrite" or one.job_id == self._name.job_id]
+
     def start(self) -> None:
         """Take the place in the line of those that overwrite; a sink that had one keeps it."""
         if self._mode != "overwrite":

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
+from airflow_provider_ckpt.sinks.shared_columns import refuse_unlike_columns
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
@@ -123,6 +124,7 @@ def prepare(
     refuse_root_in_source(plan.reads, storage, options.job_id)
     if anew and not decision.is_new:
         _refuse_taken(sinks, options.job_id, storage.uri)
+    refuse_unlike_columns(job.sinks, plan.sink_inputs)
     for uid, given in plan.sink_inputs.items():
         sinks[uid].check_rows(given)
     return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, anew, refused)

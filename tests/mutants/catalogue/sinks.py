@@ -303,4 +303,13 @@ SINKS = (
         ("tests/sinks/test_file_folders.py::test_where_the_folders_of_a_path_lie",),
         "readers that list hidden folders find staged rows",
     ),
+    Mutant(
+        "columns-of-a-folder-unchecked",
+        "R5",
+        "FolderColumns._compare",
+        "    if differ:",
+        "    if False:",
+        ("tests/sinks/test_shared_columns.py",),
+        "a folder gets files with other columns, which nobody can read as one table",
+    ),
 )
