@@ -13,7 +13,6 @@ from airflow_provider_ckpt.sinks.errors import InvalidSinkError, OutputNotEmptyE
 from airflow_provider_ckpt.sinks.file_folders import Places, places_of
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.storage import local
 from airflow_provider_ckpt.storage.errors import FoldersApartError, StorageReadOnlyError
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.sinks.lake import Lake
@@ -102,7 +101,7 @@ def test_a_mount_that_does_not_show_is_found_by_a_move(tmp_path: Path, monkeypat
     def apart(origin: str, goal: str) -> None:
         raise OSError(18, "Invalid cross-device link", origin, None, goal)
 
-    monkeypatch.setattr(local.os, "rename", apart)
+    monkeypatch.setattr(os, "rename", apart)
     with pytest.raises(FoldersApartError):
         bound(tmp_path / "table").prepare()
     assert everything(tmp_path) == []
@@ -117,7 +116,7 @@ def test_a_move_is_tried_without_a_file_in_the_table(tmp_path: Path, monkeypatch
         rename(origin, goal)
         seen.append(everything(tmp_path / "table"))
 
-    monkeypatch.setattr(local.os, "rename", look)
+    monkeypatch.setattr(os, "rename", look)
     lake.bind("orders").prepare()
     assert [len(files) for files in seen] == [1]
     assert len(os.listdir(tmp_path / "table")) == 1

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
-import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.sinks.file_sink import FileSink
@@ -84,12 +83,9 @@ def test_readers_of_a_job_that_writes_is_killed_and_goes_on(spark: SparkSession,
 # ---- while Spark writes
 
 
-@pytest.mark.parametrize("partition_by", [[], ["day"]], ids=["flat", "parted"])
-def test_readers_while_a_task_of_spark_writes_a_file(
-    spark: SparkSession, tmp_path: Path, partition_by: list[str]
-) -> None:
+def test_readers_while_a_task_of_spark_writes_a_file(spark: SparkSession, tmp_path: Path) -> None:
     folder, writing, go = tmp_path / "table", tmp_path / "writing", tmp_path / "go"
-    sink = FileSink(str(folder), partition_by=partition_by).bind(SinkContext("orders", "lake"))
+    sink = FileSink(str(folder)).bind(SinkContext("orders", "lake"))
     sink.prepare()
     rows = spark.createDataFrame([(number, DAYS[number % 2]) for number in range(4)], readers.SCHEMA)
     sink.release([stage(sink, rows, 1)], 1)

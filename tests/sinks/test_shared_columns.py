@@ -28,7 +28,7 @@ def compare(form: str, one: Columns, other: Columns, partition_by: tuple[str, ..
         SimpleNamespace(uid="a", sink=FileSink("/out", format=form, partition_by=partition_by)),  # type: ignore[arg-type]
         SimpleNamespace(uid="b", sink=FileSink(path, format=form, partition_by=partition_by)),  # type: ignore[arg-type]
     ]
-    refuse_unlike_columns(sinks, {"a": SinkInput("a", one), "b": SinkInput("b", other)})  # type: ignore[arg-type]
+    refuse_unlike_columns(sinks, {"a": SinkInput("a", one), "b": SinkInput("b", other)})
 
 
 @pytest.mark.parametrize(
