@@ -63,6 +63,7 @@ def lines(checked: CheckedJob) -> Iterator[str]:
     for uid, released in checked.sinks.items():
         told = f"last release with rows: checkpoint {released}" if released else "no release with rows yet"
         yield f"sink {uid}: it answers; {told}"
+    yield from checked.notes
     if checked.refused is not None:
         yield f"`ckpt run` would be refused now: {checked.refused}"
     yield f"a run would {checked.would}; nothing was written"

@@ -12,24 +12,26 @@ from airflow_provider_ckpt.sinks.errors import (
     ForeignReleaseError,
     GarbageLeftError,
     InvalidSinkError,
+    ReleaseLogLeftError,
     StagedFilesMissingError,
     StagedRowCountError,
     WriterOptionsError,
 )
+from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_names import TURNS, format_of, is_data_file, sink_folder
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
+from airflow_provider_ckpt.sinks.folder_columns import FolderColumns
 from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
 from airflow_provider_ckpt.sinks.occupancy import Mode, Occupancy
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
 from airflow_provider_ckpt.sinks.raised import says
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.removal import EachByItself
-from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.storage.writable import refuse_unwritable
+from airflow_provider_ckpt.storage.writable import is_gone, refuse_apart, refuse_unwritable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,20 +54,28 @@ class BoundFileSink(BoundSink):
     5. What is replaced is decided by the turn, see :class:`~.occupancy.Occupancy`.
     """
 
-    def __init__(self, writer: FileWriter, context: SinkContext, storage: Storage, mode: Mode) -> None:
+    def __init__(self, writer: FileWriter, context: SinkContext, folders: FileFolders, mode: Mode) -> None:
         self._writer = writer
         self._context = context
-        self._storage = storage
+        self._folders = folders
+        self._storage = folders.target
+        self._books = folders.books
         self._mode = mode
-        self._log = ManifestLog(storage, context.job_id, context.uid)
-        self._staged = StagedFiles(storage, context)
-        self._occupancy = Occupancy(storage, SinkName(context.job_id, context.uid), mode)
+        self._log = ManifestLog(folders.books, context.job_id, context.uid)
+        self._staged = StagedFiles(folders, context)
+        self._name = SinkName(context.job_id, context.uid)
+        self._occupancy = Occupancy(folders, self._name, mode)
+        self._columns = FolderColumns(folders, self._name, writer, self._occupancy.shown)
 
     def __repr__(self) -> str:
         return f"BoundFileSink({self._context.uid!r}, {self._storage.uri!r})"
 
     def check_target(self) -> None:
         refuse_unwritable(self._storage)
+        refuse_unwritable(self._books)
+        refuse_apart(self._books, self._storage)
+        if is_gone(self._storage) and self._occupancy.has_releases():
+            raise ReleaseLogLeftError(sink=self._context.uid, uri=self._storage.uri, books=self._books.uri)
         self._refuse_spark_s_own()
         self._occupancy.refuse_company()
         if self._mode == "append":
@@ -84,6 +94,9 @@ class BoundFileSink(BoundSink):
                 )
                 raise InvalidSinkError(sink="FileSink", setting="format", value=mine, reason=reason)
 
+    def check_rows(self, given: SinkInput) -> None:
+        self._columns.check(given, is_first=self._mode == "append" and not self._log.length())
+
     def _refuse_spark_s_own(self) -> None:
         if self._storage.list("_spark_metadata"):
             reason = (
@@ -98,29 +111,31 @@ class BoundFileSink(BoundSink):
             raise InvalidSinkError(sink="FileSink", setting="path", value=self._storage.uri, reason=reason)
 
     def prepare(self) -> None:
-        self._storage.probe()
+        self._books.probe()
+        self._folders.above.probe_move(self._folders.places.books, self._folders.places.target)
         self._refuse_spark_s_own()
         if self._log.catch_up() is None:
             self._occupancy.start()
         else:
             self._occupancy.sweep()
         self._occupancy.refuse_superseded()
+        self._columns.record()
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
         since = self._log.length()
         place = self._staged.place(request.id)
         counted, rows_written = (frame, None) if self._writer.shows_row_count else request.counted(frame)
         with named_folders(self._writer.partition_by, self._context, request.id):
-            self._write(counted, request, self._storage.spark_uri(place))
+            self._write(counted, request, self._books.spark_uri(place))
         files = self._staged.written(place)
-        rows = parquet_rows(self._storage.child(place), files) if rows_written is None else rows_written()
+        rows = parquet_rows(self._books.child(place), files) if rows_written is None else rows_written()
         if (rows == 0 and len(files) > 1) or (not files and (rows > 0 or rows_written is None)):
             raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
         if rows == 0:  # Spark writes one file (its header, its schema) for an empty frame
-            self._storage.delete_tree(place)
+            self._books.delete_tree(place)
             files = []
         else:
-            self._storage.sync(place)  # a handle that outlives a power cut names files that do
+            self._books.sync(place)  # a handle that outlives a power cut names files that do
         return self._staged.handle(request, rows, since, files)
 
     def _write(self, frame: DataFrame, request: StageRequest, uri: str) -> None:
@@ -188,7 +203,7 @@ class BoundFileSink(BoundSink):
             return _counts(None)
         for handle in staged:
             if handle["id"] in newest.batches:  # all its files were moved before the entry was made
-                self._storage.delete_tree(self._staged.place(handle["id"]))
+                self._books.delete_tree(self._staged.place(handle["id"]))
         return _counts(newest)
 
     def _refuse_foreign(self, newest: Manifest, waiting: Sequence[Handle], checkpoint: int) -> None:
@@ -212,21 +227,21 @@ class BoundFileSink(BoundSink):
 
     def last_released(self) -> int:
         newest = self._log.catch_up()
-        return 0 if newest is None else newest.checkpoint
+        return 0 if newest is None or is_gone(self._storage) else newest.checkpoint
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         removed, each = [], EachByItself()
-        for name in self._storage.list(self._staged.folder):
+        for name in self._books.list(self._staged.folder):
             attempt = attempt_of(name)
             if attempt is not None and attempt not in live_attempts and name not in live_handles:
                 with each.tried(name):
-                    self._storage.delete_tree(self._staged.place(name))
+                    self._books.delete_tree(self._staged.place(name))
                     removed.append(name)
         if self._log.catch_up() is not None:
             self._occupancy.sweep(again=True)
-        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
+        self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
-            self._storage.collect_temporary(folder, LEFT_BEHIND)
+            self._books.collect_temporary(folder, LEFT_BEHIND)
         if each.failed:
             raise self._left_garbage(each.failed, removed)
         return removed
@@ -237,7 +252,7 @@ class BoundFileSink(BoundSink):
             sink=self._context.uid,
             job=self._context.job_id,
             count=len(failed),
-            path=f"{self._staged.folder}/{first}",
+            path=self._books.full_uri(f"{self._staged.folder}/{first}"),
             cause=str(error),
             left=[*failed],
             deleted=removed,
@@ -245,13 +260,13 @@ class BoundFileSink(BoundSink):
 
     def staged(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        for path, size in self._storage.files(self._staged.folder):
+        for path, size in self._books.files(self._staged.folder):
             found.setdefault(path.partition("/")[0], []).append(size)
         return found
 
     def delete_staged(self, ids: Collection[str]) -> None:
         for name in sorted(ids):
-            self._storage.delete_tree(self._staged.place(name))
+            self._books.delete_tree(self._staged.place(name))
 
 
 def _counts(manifest: Manifest | None) -> dict[str, int]:

@@ -38,7 +38,7 @@ class StagedFilesMissingError(TerminalError):
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {count} staged file(s) are gone, "
-        "the first is {path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt' folders?). "
+        "the first is {path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt…' folders?). "
         "Bring them back and go on with --resume-failed, or run the job under another id, from its input."
     )
 
@@ -69,7 +69,7 @@ class ReleaseLogDamagedError(TerminalError):
 
     template = (
         "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "
-        "clean-up of '_ckpt' folders?) or wrote over them. Nothing was released or left out on account of it. Bring "
+        "clean-up of '_ckpt…' folders?) or wrote over them. Nothing was released or left out on account of it. Bring "
         "them back and go on with --resume-failed, or begin anew with another job id and folder."
     )
 
@@ -87,6 +87,25 @@ class OutputNotEmptyError(InvalidInputError):
     """The sink's mode does not allow what the folder holds; said before anything is written."""
 
     template = "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}"
+
+
+class SharedColumnsError(InvalidInputError):
+    """Data: sink, folder, other, differ."""
+
+    template = (
+        "Sink {sink} cannot write to {folder}, because readers take the folder for one table, and {other} has other "
+        "columns: {differ}. Give each a folder of its own, or select the same columns, in the same order and of the "
+        "same types"
+    )
+
+
+class ReleaseLogLeftError(InvalidInputError):
+    """The table's folder was deleted, and the folder beside it was not."""
+
+    template = (
+        "Sink {sink} cannot write to {uri}: that folder was deleted, and {books} still lists what was released there. "
+        "To start from scratch, delete {books}, too"
+    )
 
 
 class OutputTakenMeanwhileError(TerminalError):

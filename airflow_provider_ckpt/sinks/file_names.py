@@ -1,4 +1,4 @@
-"""Names in the folder of a :class:`~.file_sink.FileSink`: pure functions, no I/O.
+"""Names in the folders of a :class:`~.file_sink.FileSink`: pure functions, no I/O.
 
 Names are those the store holds. Spark escapes partition values (``city=a%2Fb`` is a folder really named so),
 and nothing here or in the store escapes or unescapes them again.
@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from airflow_provider_ckpt.storage.nesting import is_hidden
 
 BOOKKEEPING = "_ckpt"
-"""Spark, Hive and most other readers of a folder ignore names that start with an underscore."""
+"""The bookkeeping folder of a sink that keeps it in its own folder. That of a file sink lies beside the table."""
 
-TURNS = f"{BOOKKEEPING}/~turns"
-"""No job's folder: a job id does not start with a tilde."""
+TURNS = "~turns"
+"""In the bookkeeping folder. No job has a folder of this name, because a job id does not start with a tilde."""
 
 _MAX_PREFIX = 130  # of the 255 bytes that file systems allow; batch, nonce, number and extension follow
 _SPARK_FILE = re.compile(r"part-\d+-[0-9a-f-]{36}(?:_\d+)?[-.]c\d+")
@@ -24,7 +24,8 @@ _RELEASED = re.compile(r"part-(.+)-\d{8,}-[A-Za-z0-9]{1,40}-\d{5,}(?:\.[A-Za-z0-
 
 
 def sink_folder(job_id: str, uid: str) -> str:
-    return f"{BOOKKEEPING}/{job_id}/{uid}"
+    """Return the folder of one sink, in the bookkeeping folder."""
+    return f"{job_id}/{uid}"
 
 
 def staging_folder(job_id: str, uid: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, get_args
 
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError
+from airflow_provider_ckpt.sinks.file_folders import FileFolders, places_of
 from airflow_provider_ckpt.sinks.file_input import check_file_input
 from airflow_provider_ckpt.sinks.file_options import COMPRESSION, shape_of
 from airflow_provider_ckpt.sinks.file_writer import FileWriter, Format
@@ -15,7 +16,7 @@ from airflow_provider_ckpt.sinks.given import names_problem, options_problem
 from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
+from airflow_provider_ckpt.storage.opening import canonical_uri
 from airflow_provider_ckpt.storage.storage import Storage
 
 _FORMATS = ("parquet", "json", "csv", "orc")
@@ -42,9 +43,12 @@ class FileSink(Sink):
     Names carry job and sink, and each has its own manifests. Layout::
 
         <path>/[<column>=<value>/…]part-<job>-<sink>-<batch>-<nonce>-<number>.<extension>   released
-        <path>/_ckpt/<job>/<sink>/staging/<attempt>-<batch>-<nonce>/…                     staged
-        <path>/_ckpt/<job>/<sink>/manifests/00000000.json …                              what was released
-        <path>/_ckpt/~turns/00000000.json …                                              who released first, and next
+        <books>/<job>/<sink>/staging/<attempt>-<batch>-<nonce>/…                          staged
+        <books>/<job>/<sink>/manifests/00000000.json …                                    what was released
+        <books>/~turns/00000000.json …                                                    who released first, and next
+
+    ``<books>`` is the folder ``_ckpt-<name>`` beside the table, see :mod:`~.file_folders`. The table's folder holds
+    released files and nothing else, so readers that take every file below a folder are right, too.
     """
 
     path: str
@@ -60,6 +64,7 @@ class FileSink(Sink):
     def validate(self) -> None:
         if not isinstance(self.path, str) or not self.path.strip():
             raise self._invalid("path", self.path, "is no text; give the folder to write to, as a path or a URI")
+        places_of(self.path)
         if self.format not in _FORMATS:
             raise self._invalid("format", self.format, f"is unknown; use one of {', '.join(_FORMATS)}")
         if self.mode not in get_args(Mode):
@@ -106,11 +111,12 @@ class FileSink(Sink):
     def bind(self, context: SinkContext) -> BoundFileSink:
         self.validate()
         [folder] = self.spark_folders(context.storage_options)
-        return self.bind_to(open_storage(folder), context)
+        return self.bind_to(FileFolders.open(folder).above, context)
 
     def spark_folders(self, storage_options: Mapping[str, Any]) -> list[Location]:
         return [Location(self.path, storage_options if self.storage_options is None else self.storage_options)]
 
-    def bind_to(self, storage: Storage, context: SinkContext) -> BoundFileSink:
-        """:meth:`bind` with the storage of the folder given."""
-        return BoundFileSink(FileWriter(self.format, self.partition_by, self.options), context, storage, self.mode)
+    def bind_to(self, above: Storage, context: SinkContext) -> BoundFileSink:
+        """:meth:`bind` with the storage of the folder above the table given."""
+        folders = FileFolders(above, places_of(self.path))
+        return BoundFileSink(FileWriter(self.format, self.partition_by, self.options), context, folders, self.mode)

@@ -1,4 +1,4 @@
-"""The log of a file sink's releases, in the sink's folder."""
+"""The log of a file sink's releases, in the bookkeeping folder beside the table."""
 
 from __future__ import annotations
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING
+from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog, ReleasedFile
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.turn_log import TurnLog
 from airflow_provider_ckpt.storage.layout import is_job_id
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
 __all__ = ["Manifest", "ReleasedFile", "read_manifests", "released_files"]
@@ -39,11 +38,11 @@ def read_manifests(
     A sink with ``mode="overwrite"`` replaces what other jobs released with its first manifest, all at once.
     Raises ReleaseLogDamagedError when manifests were deleted, NewerFormatError.
     """
-    storage = open_storage(Location(path, storage_options or {}))
+    storage = FileFolders.open(Location(path, storage_options or {})).books
     logs: dict[SinkName, ManifestLog] = {}
     found: dict[SinkName, list[Manifest]] = {}
-    for job in [job_id] if job_id is not None else filter(is_job_id, storage.list(BOOKKEEPING)):
-        for uid in [sink] if sink is not None else storage.list(f"{BOOKKEEPING}/{job}"):
+    for job in [job_id] if job_id is not None else filter(is_job_id, storage.list("")):
+        for uid in [sink] if sink is not None else storage.list(job):
             name = SinkName(job, uid)
             logs[name] = ManifestLog(storage, job, uid)
             found[name] = logs[name].read(after)
@@ -76,6 +75,6 @@ def released_files(
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """URIs of all released files, in the order of :func:`read_manifests`, as Spark takes them."""
-    storage = open_storage(Location(path, storage_options or {}))
+    storage = FileFolders.open(Location(path, storage_options or {})).target
     manifests = read_manifests(path, job_id, sink, after, storage_options)
     return [storage.spark_uri(file.path) for manifest in manifests for file in manifest.files]

@@ -7,12 +7,12 @@ from typing import Literal
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError, OutputSupersededError, OutputTakenMeanwhileError
-from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, job_and_sink, released_by
+from airflow_provider_ckpt.sinks.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file_names import is_data_file, job_and_sink, released_by
 from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.turn_log import Turn, TurnLog
 from airflow_provider_ckpt.storage.layout import is_job_id
-from airflow_provider_ckpt.storage.storage import Storage
 
 Mode = Literal["errorifexists", "append", "overwrite"]
 
@@ -43,17 +43,28 @@ class Occupancy:
     Sinks of one job never exclude or replace each other.
     """
 
-    def __init__(self, storage: Storage, name: SinkName, mode: Mode) -> None:
-        self._storage = storage
+    def __init__(self, folders: FileFolders, name: SinkName, mode: Mode) -> None:
+        self._storage = folders.target
+        self._books = folders.books
         self._name = name
         self._mode = mode
-        self._turns = TurnLog(storage)
+        self._turns = TurnLog(folders.books)
         self._swept = False
 
     def refuse_company(self) -> None:
         """Raises OutputNotEmptyError. For a job that is new; reads only."""
         if self._mode != "append":
             self._refuse_company(self._turns.catch_up(), OutputNotEmptyError)
+
+    def has_releases(self) -> bool:
+        """Whether any job has released to the folder."""
+        return any(map(self._released, self._known()))
+
+    def shown(self) -> list[SinkName]:
+        """Return the sinks whose rows readers of the folder find beside this one's, and this one."""
+        replaced = {name for turn in self._turns.catch_up() for name in turn.supersedes}
+        found = [name for name in self._known() if name not in replaced and self._released(name)]
+        return [one for one in found if self._mode != "overwrite" or one.job_id == self._name.job_id]
 
     def start(self) -> None:
         """Take the place in the line of those that overwrite; a sink that had one keeps it."""
@@ -114,7 +125,7 @@ class Occupancy:
         by = self._superseder(turns)
         if by is None:
             return
-        if self._name in by.supersedes and ManifestLog(self._storage, by.name.job_id, by.name.sink).length():
+        if self._name in by.supersedes and ManifestLog(self._books, by.name.job_id, by.name.sink).length():
             self._delete([self._name])  # what it moved after the other had looked
         raise OutputSupersededError(
             sink=self._name.sink,
@@ -149,12 +160,12 @@ class Occupancy:
         return found
 
     def _known(self) -> Iterator[SinkName]:
-        for job_id in filter(is_job_id, self._storage.list(BOOKKEEPING)):
-            for sink in self._storage.list(f"{BOOKKEEPING}/{job_id}"):
+        for job_id in filter(is_job_id, self._books.list("")):
+            for sink in self._books.list(job_id):
                 yield SinkName(job_id, sink)
 
     def _released(self, name: SinkName) -> int:
-        return ManifestLog(self._storage, name.job_id, name.sink).length()
+        return ManifestLog(self._books, name.job_id, name.sink).length()
 
     def _refuse_company(self, turns: list[Turn], error: Callable[..., CkptError]) -> None:
         held = self._company(turns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from io import BytesIO
 from typing import Any
@@ -11,6 +12,7 @@ from airflow_provider_ckpt.storage.at_once import each_at_once
 from airflow_provider_ckpt.storage.storage import Storage
 
 _MAGIC = b"PAR1"
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _LENGTH = 8  # of the footer's length and the magic, the last bytes of a file
 _FIRST_READ = 16 * 1024
 _THREADS = 8
@@ -19,6 +21,18 @@ _THREADS = 8
 def parquet_rows(storage: Storage, files: Collection[tuple[str, int]]) -> int:
     """The rows of all ``files`` (path, bytes). Raises UnreadableFooterError, ObjectNotFoundError."""
     return sum(int(footer.num_rows) for footer in read_footers(storage, files))
+
+
+def parquet_columns(storage: Storage, path: str, size: int) -> list[tuple[str, Any]]:
+    """Return the names and types of a file's columns; a type is None if Spark has not written the file.
+
+    Raises as :func:`parquet_rows`.
+    """
+    [footer] = read_footers(storage, [(path, size)])
+    written = (footer.metadata or {}).get(_SPARK_SCHEMA)
+    if written is not None:
+        return [(field["name"], field["type"]) for field in json.loads(written)["fields"]]
+    return [(name, None) for name in footer.schema.to_arrow_schema().names]
 
 
 def read_footers(storage: Storage, files: Collection[tuple[str, int]]) -> list[Any]:

@@ -12,9 +12,11 @@ from airflow_provider_ckpt.sinks.errors import (
     StagedElsewhereError,
     UnknownHandleError,
 )
+from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_names import released_names
-from airflow_provider_ckpt.sinks.sink import Handle, StageRequest
+from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
 from airflow_provider_ckpt.sinks.staging_area import StagingArea
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 
 HANDLE_FORMAT = "airflow-provider-ckpt/file-handle"
 
@@ -38,6 +40,10 @@ _FIELDS = {
 class StagedFiles(StagingArea):
     """Those that a handle lists."""
 
+    def __init__(self, folders: FileFolders, context: SinkContext) -> None:
+        super().__init__(folders.books, context, bookkeeping="")
+        self._folders = folders
+
     def handle(self, request: StageRequest, rows: int, since: int, files: Sequence[tuple[str, int]]) -> Handle:
         targets = released_names(
             (path for path, _ in files),
@@ -50,7 +56,7 @@ class StagedFiles(StagingArea):
             "format": HANDLE_FORMAT,
             "version": 1,
             "id": request.id,
-            "uri": self._storage.uri,
+            "uri": self._folders.target.uri,
             "since_manifest": since,
             "rows": rows,
             "files": [
@@ -70,10 +76,10 @@ class StagedFiles(StagingArea):
             raise DamagedHandleError(
                 sink=self._context.uid, job=self._context.job_id, handle=handle, problem=error.data["what"]
             ) from None
-        if handle["uri"] != self._storage.uri:
+        if handle["uri"] != self._folders.target.uri:
             raise StagedElsewhereError(
                 sink=self._context.uid,
-                uri=self._storage.uri,
+                uri=self._folders.target.uri,
                 handle=handle["id"],
                 staged_for=handle["uri"],
             )
@@ -90,21 +96,28 @@ class StagedFiles(StagingArea):
             place = self.place(handle["id"])
             there = dict(self._storage.child(place).files(""))
             for file in handle["files"]:
-                path, size = f"{place}/{file['path']}", there.get(file["path"])
+                path, size, where = f"{place}/{file['path']}", there.get(file["path"]), self._folders.books
                 if size is None:
-                    path, size = file["target"], self._size(file["target"])
+                    path, size, where = file["target"], self._released_size(file["target"]), self._folders.target
                 if size is None:
                     missing.append(f"{place}/{file['path']}")
                 elif size != file["size"]:
-                    self._refuse_changed(path, file["size"], size, checkpoint)
+                    self._refuse_changed(path, file["size"], size, checkpoint, where)
         self._refuse_missing(missing, checkpoint)
 
     def move(self, waiting: Sequence[Handle], checkpoint: int) -> None:
         """Give all files their final names; done again, it moves nothing. Raises StagedFilesMissingError."""
+        books, target = self._folders.places.books, self._folders.places.target
         moves = [
-            (f"{self.place(handle['id'])}/{file['path']}", file["target"])
+            (f"{books}/{self.place(handle['id'])}/{file['path']}", f"{target}/{file['target']}")
             for handle in waiting
             for file in handle["files"]
         ]
-        missing = self._storage.move_all(moves)
-        self._refuse_missing(sorted(missing), checkpoint)
+        missing = self._folders.above.move_all(moves)
+        self._refuse_missing([path.removeprefix(f"{books}/") for path in sorted(missing)], checkpoint)
+
+    def _released_size(self, path: str) -> int | None:
+        try:
+            return self._folders.target.size(path)
+        except ObjectNotFoundError:
+            return None

@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from airflow_provider_ckpt.sinks.errors import StagedFileChangedError, StagedFilesMissingError
-from airflow_provider_ckpt.sinks.file_names import is_data_file, staging_folder
+from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, staging_folder
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.at_once import each_at_once
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.paths import join
 from airflow_provider_ckpt.storage.storage import Storage
 
 
 class StagingArea:
     """Of one sink of one job. ``folder`` holds a place for each call of ``stage``, named by the handle's id."""
 
-    def __init__(self, storage: Storage, context: SinkContext) -> None:
+    def __init__(self, storage: Storage, context: SinkContext, bookkeeping: str = BOOKKEEPING) -> None:
+        """``bookkeeping``: the path of the bookkeeping folder in ``storage``."""
         self._storage = storage
         self._context = context
-        self.folder = staging_folder(context.job_id, context.uid)
+        self.folder = join(bookkeeping, staging_folder(context.job_id, context.uid))
 
     def place(self, handle_id: str) -> str:
         return f"{self.folder}/{handle_id}"
@@ -44,13 +46,15 @@ class StagingArea:
         sizes = each_at_once(self._size, paths, self._storage.requests_at_once)
         return {path: size for path, size in zip(paths, sizes, strict=True) if size is not None}
 
-    def _refuse_changed(self, path: str, expected: int, found: int, checkpoint: int) -> NoReturn:
+    def _refuse_changed(
+        self, path: str, expected: int, found: int, checkpoint: int, storage: Storage | None = None
+    ) -> NoReturn:
         raise StagedFileChangedError(
             job=self._context.job_id,
             sink=self._context.uid,
             checkpoint=checkpoint,
             path=path,
-            uri=self._storage.uri,
+            uri=(storage or self._storage).uri,
             expected=expected,
             found=found,
         )

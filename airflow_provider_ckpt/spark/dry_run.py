@@ -19,6 +19,7 @@ from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
 from airflow_provider_ckpt.spark.decision import Decision, decide
+from airflow_provider_ckpt.spark.notices import hides_partitions
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.resumable import check_finished_job
 from airflow_provider_ckpt.spark.reaching import reach_root
@@ -47,6 +48,7 @@ class CheckedJob:
         would: what a run would do now.
         mode: None for a job that has FINISHED, because it is not planned again.
         sinks: by sink, the last checkpoint that it has released; 0 if none.
+        notes: what else is worth knowing, each a sentence.
         refused: why `ckpt run` would refuse the job at this moment, although nothing is wrong with it.
     """
 
@@ -57,6 +59,7 @@ class CheckedJob:
     queries: tuple[CheckedQuery, ...] = ()
     sinks: Mapping[str, int] = field(default_factory=dict)
     refused: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ def check_job(job: Job, options: RunOptions, storage: Storage, location: Locatio
         tuple(_query(prepared, vertex.uid) for vertex in prepared.plan.graph.vertices),
         {uid: sink.last_released() for uid, sink in sorted(prepared.sinks.items())},
         _refused(journal),
+        tuple(hides_partitions(job)),
     )
 
 

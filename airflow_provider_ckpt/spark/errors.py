@@ -12,7 +12,7 @@ class OutputTakenError(InvalidInputError):
     template = (
         "Sink {sink} of job {job_id!r} holds what a job of that name released up to checkpoint {released}, and under "
         "the root {root} there is no such job yet. Go on with the root it ran with, or begin anew with another job "
-        "id or an empty target."
+        "id or an empty target (a FileSink keeps its records in the folder '_ckpt-…' beside the table)."
     )
 
 
@@ -104,6 +104,13 @@ class OutputReadError(InvalidInputError):
     template = (
         "source {source!r} reads {path}, where sink {sink!r} writes ({folder}): the job would read its own output; "
         "give the sink a folder outside of what is read"
+    )
+
+
+class RootReadError(InvalidInputError):
+    template = (
+        "source {source!r} reads {path}, where the root {root} lies or what it keeps: the job would read its own "
+        "state. Give the root a folder outside of what is read"
     )
 
 

@@ -43,6 +43,7 @@ from airflow_provider_ckpt.spark.notices import (
     ends_at_once,
     finished_without_a_file,
     gets_no_rows,
+    hides_partitions,
     keeps_state_partitions,
     leaves_out_temporary,
     looks_up_files,
@@ -259,6 +260,7 @@ class Execution:
                 *parts,
                 *edited,
                 *timers,
+                *hides_partitions(prepared.job),
             ],
             journal.state,
         )

@@ -8,10 +8,12 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.job.definition import selecting
+from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.spark.query.empty_sources import nothing_in
 from airflow_provider_ckpt.spark.query.frozen import list_temporary
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
@@ -104,6 +106,18 @@ def gets_no_rows(sinks: list[tuple[str, str]]) -> Iterator[str]:
     """``sinks``: (sink, vertex) of those that were added behind what is finished."""
     for sink, vertex in sinks:
         yield f"sink {sink} is new, and {vertex} is finished: it gets no rows; for those, use another job id"
+
+
+def hides_partitions(job: Job) -> Iterator[str]:
+    """Warn of folders that readers other than Spark pass over."""
+    for operator in job.sinks:
+        hidden = [name for name in getattr(operator.sink, "partition_by", ()) if name.startswith("_")]
+        if isinstance(operator.sink, FileSink) and hidden:
+            yield (
+                f"sink {operator.uid}: the folders of column {hidden[0]!r} begin with '_', so pyarrow, pandas, Trino "
+                "and Hive find no rows in them, while Spark, DuckDB and Polars do. Rename the column if others read "
+                "the table"
+            )
 
 
 def not_as_given(before: Settings, now: Settings) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A job must not read what it writes."""
+"""A job must not read what it writes, and must not keep its state in what it reads."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.spark.errors import OutputAmongStateError, OutputReadError, RootInOutputError
+from airflow_provider_ckpt.spark.errors import OutputAmongStateError, OutputReadError, RootInOutputError, RootReadError
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.nesting import lies_in, segments
+from airflow_provider_ckpt.storage.nesting import is_hidden, lies_in, segments
 from airflow_provider_ckpt.storage.opening import canonical_uri
 from airflow_provider_ckpt.storage.redaction import redact_uri
+from airflow_provider_ckpt.storage.root import ROOT_MARKER
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -25,6 +26,32 @@ def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location
             for sink, folder in folders:
                 if _meet(segments(path), segments(folder.uri)):
                     raise OutputReadError(source=uid, path=redact_uri(path), sink=sink, folder=folder.for_display())
+
+
+def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_id: str) -> None:
+    """Refuse a root that lies where a source reads, or a source that reads what is kept under the root.
+
+    A recursive source would read the job's own state, and more of it with each checkpoint. Spark passes over hidden
+    folders below the one that it reads.
+
+    Raises RootReadError.
+    """
+    kept = segments(root.uri)
+    for uid, read in reads.items():
+        for path in read.paths if read.is_file else ():
+            if _reads_root(segments(path), kept, job_id):
+                raise RootReadError(source=uid, path=redact_uri(path), root=root.uri)
+
+
+def _reads_root(read: list[str], root: list[str], job_id: str) -> bool:
+    if not _all_match(read, root):
+        return False
+    if len(read) <= len(root):
+        return not any(map(is_hidden, root[len(read) :]))
+    first, *others = read[len(root) :]
+    if _matches(ROOT_MARKER, first):
+        return True
+    return _matches(job_id, first) and (not others or any(_matches(part, others[0]) for part in (*PARTS, JOURNAL)))
 
 
 def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
@@ -43,9 +70,14 @@ def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
 
 def _meet(read: list[str], written: list[str]) -> bool:
     """Whether the pattern ``read`` has anything of the folder ``written`` in it."""
-    if not all(_matches(part, pattern) for pattern, part in zip(read, written, strict=False)):
+    if not _all_match(read, written):
         return False
     return len(read) <= len(written) or _is_written(read[len(written)])
+
+
+def _all_match(read: list[str], written: list[str]) -> bool:
+    """Compare the patterns with the folder's names, as far as both reach."""
+    return all(_matches(part, pattern) for pattern, part in zip(read, written, strict=False))
 
 
 def _is_written(pattern: str) -> bool:

@@ -18,11 +18,12 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
+from airflow_provider_ckpt.sinks.shared_columns import refuse_unlike_columns
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.kept_settings import KeptSettings, keep_settings
-from airflow_provider_ckpt.spark.own_output import refuse_own_output
+from airflow_provider_ckpt.spark.own_output import refuse_own_output, refuse_root_in_source
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed
 from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.spark.query.empty_sources import refuse_empty
@@ -129,8 +130,10 @@ def prepare(
     _refuse_empty(spark, job, plan, frozen)
     _refuse_unfit(spark, job, plan, frozen)
     refuse_own_output(job, plan.reads, location)
+    refuse_root_in_source(plan.reads, storage, options.job_id)
     if anew and not decision.is_new:
         _refuse_taken(sinks, options.job_id, storage.uri)
+    refuse_unlike_columns(job.sinks, plan.sink_inputs)
     for uid, given in plan.sink_inputs.items():
         sinks[uid].check_rows(given)
     plan = replace(plan, definition=replace(plan.definition, session=kept.values))

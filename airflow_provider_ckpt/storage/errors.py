@@ -81,6 +81,15 @@ class StorageUnsuitableError(TerminalError):
     )
 
 
+class FoldersApartError(InvalidInputError):
+    """Files cannot be moved from one folder to another in one step."""
+
+    template = (
+        "{target} is on another file system than {source}, where rows are staged, so a release cannot move files from "
+        "one to the other. Give a folder below, such as {target}/orders"
+    )
+
+
 class MalformedDocumentError(TerminalError):
     template = "{uri} is not a readable {what} file: {reason}"
 

@@ -11,6 +11,7 @@ import time
 from airflow_provider_ckpt.storage import local_batches, local_sync, posix
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
+    FoldersApartError,
     ObjectNotFoundError,
     StorageUnsuitableError,
 )
@@ -18,10 +19,12 @@ from airflow_provider_ckpt.storage.faults import translated
 from airflow_provider_ckpt.storage.local_batches import NO_LINKS
 from airflow_provider_ckpt.storage.paths import Pairs, Sizes, check_path, is_temporary
 from airflow_provider_ckpt.storage.storage import Storage, Storages
+from airflow_provider_ckpt.storage.writers import temporary_name
 
 _DELETIONS = 100
 _PAUSE = 0.02
 """Seconds between two tries to delete a folder in which somebody still writes."""
+_PROBE = ".probe-"
 
 
 class LocalStorage(Storage):
@@ -206,6 +209,21 @@ class LocalStorage(Storage):
         full = self._full(path, root=True)
         with translated("delete", self.full_uri(path), write=True):
             return local_sync.collect_temporary(full, older_than, deep)
+
+    def probe_move(self, source: str, target: str) -> None:
+        """Move an empty folder, because readers see files. Both folders are made."""
+        origin, goal = (os.path.join(self._full(folder), temporary_name(_PROBE)) for folder in (source, target))
+        with translated("move", self.full_uri(source), write=True):
+            for folder in (origin, os.path.dirname(goal)):
+                posix.make_folder(folder)
+            try:
+                os.rename(origin, goal)
+                os.rmdir(goal)
+            except OSError as error:
+                os.rmdir(origin)
+                if error.errno == errno.EXDEV:
+                    raise FoldersApartError(source=self.full_uri(source), target=self.full_uri(target)) from None
+                raise
 
     def try_out(self) -> None:
         missing = posix.missing_folders(self._folder)

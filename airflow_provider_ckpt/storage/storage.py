@@ -23,6 +23,7 @@ from airflow_provider_ckpt.storage.errors import (
 from airflow_provider_ckpt.storage.paths import Pairs, Sizes, check_path
 
 _HADOOP = {"s3": "s3a"}
+_PROBE = ".probe"
 
 
 class Storage(ABC):
@@ -213,6 +214,21 @@ class Storage(ABC):
             raise
         except StorageTransientError as error:
             raise StorageUnreachableError(uri=self.uri, reason=error.data["reason"]) from error
+
+    def probe_move(self, source: str, target: str) -> None:
+        """Refuse two folders between which no file can be moved. Called at every start, before any work.
+
+        Readers may list ``target`` meanwhile, so no file is put there if it holds any. Raises what :meth:`create`
+        raises, and FoldersApartError.
+        """
+        if self.list(target):
+            return
+        path = f"{target}/{_PROBE}"  # one name: the next start deletes what a killed driver has left
+        try:
+            self.create(path, b"1")
+        except AlreadyExistsError:
+            pass
+        self.delete(path)
 
     def try_out(self) -> None:
         """:meth:`probe` for who only wants to know (``ckpt doctor``): no folder is left behind that it had to make."""

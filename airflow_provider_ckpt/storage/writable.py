@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from airflow_provider_ckpt.storage.errors import FoldersApartError
 from airflow_provider_ckpt.storage.faults import translated
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -22,6 +23,22 @@ def refuse_unwritable(storage: Storage) -> None:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+
+
+def refuse_apart(source: Storage, target: Storage) -> None:
+    """Refuse two local folders on different file systems. Raises FoldersApartError."""
+    if source.uri.startswith(_LOCAL) and _device(source) != _device(target):
+        raise FoldersApartError(source=source.uri, target=target.uri)
+
+
+def is_gone(storage: Storage) -> bool:
+    """Return True for a local folder that is not there. Other storages have no empty folders, so False."""
+    return storage.uri.startswith(_LOCAL) and not os.path.isdir(storage.uri.removeprefix(_LOCAL))
+
+
+def _device(storage: Storage) -> int:
+    with translated("look for", storage.uri):
+        return os.stat(_nearest(storage.uri.removeprefix(_LOCAL))).st_dev
 
 
 def _nearest(folder: str) -> str:

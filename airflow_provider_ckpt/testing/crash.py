@@ -90,6 +90,9 @@ class WrappedStorage(Storage):
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
         return self.inner.collect_temporary(path, older_than, deep=deep)
 
+    def probe_move(self, source: str, target: str) -> None:
+        self.inner.probe_move(source, target)
+
     def parents(self) -> Storages:
         return self.inner.parents()
 

@@ -82,7 +82,7 @@ class Story:
 
     def _kill_in_the_middle(self, dag: Child, follower: JobFollower) -> Kill:
         self._deliver(5)
-        staging = self._flights_folder / "_ckpt" / JOB_ID / FLIGHTS / "staging"
+        staging = self._flights_folder.with_name(f"_ckpt-{self._flights_folder.name}") / JOB_ID / FLIGHTS / "staging"
         before = follower.wait(
             "a micro-batch to be written", lambda s: staging.is_dir() and any(staging.iterdir()), poll=0.02
         )

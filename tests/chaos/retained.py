@@ -10,9 +10,10 @@ from typing import Protocol
 
 from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
 from tests.chaos.released import Row, read_rows
+from tests.support.books import books
 
 SINKS = ("raw", "all", "out")
-LEDGER = re.compile(r"_ckpt/.*/\d{8}\.json")
+LEDGER = re.compile(r".*/\d{8}\.json")
 """Entries of a sink's logs. The next start removes what a kill in the middle of a write leaves."""
 METADATA = "parts/checkpoints/chk-1/_metadata"
 RETAINED = re.compile(
@@ -62,9 +63,11 @@ def check_retained(world: Ended, files: frozenset[str]) -> None:
     missing = files - {METADATA} - {_unnumbered(path) for path in _files(world.root)}
     assert not missing, f"not there: {missing}"
     for sink in SINKS:
-        found = {path for path in _files(world.base / sink) if not LEDGER.fullmatch(path)}
+        found = set(_files(world.base / sink))
         released = {file.path for one in _manifests(world, sink) for file in one.files}
         assert found == released, f"{sink}: left, or gone: {sorted(found ^ released)[:10]}"
+        beside = [path for path in _files(books(world.base / sink)) if not LEDGER.fullmatch(path)]
+        assert not beside, f"{sink}: left beside it: {beside[:10]}"
 
 
 def _manifests(world: Ended, sink: str) -> list[Manifest]:

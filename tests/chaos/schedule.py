@@ -20,9 +20,9 @@ FILES = {
     "committed batch": "ckpt/{job}/vertices/*/0/spark/*/commits/[0-9]*",
     "prepared batch": "ckpt/{job}/vertices/*/0/prepared/*.json",
     "spark folder": "ckpt/{job}/vertices/*/0/spark/*.json",
-    "staged batch": "*/_ckpt/{job}/*/staging/*",
+    "staged batch": "_ckpt-*/{job}/*/staging/*",
     "released file": "{sink}/part-*",
-    "manifest": "*/_ckpt/{job}/*/manifests/*.json",
+    "manifest": "_ckpt-*/{job}/*/manifests/*.json",
     "partition data": "ckpt/{job}/vertices/*/0/partition/**/*.parquet",
 }
 STATUSES = ("started", "running", "checkpoint", "released", "source_ended", "source_dropped")

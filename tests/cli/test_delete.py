@@ -16,6 +16,7 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.client.ended_job import EndedJob
 from tests.client.persisted_job import JOB, PersistedJob
+from tests.support.books import books
 
 Told = pytest.CaptureFixture[str]
 Ckpt = Callable[..., tuple[int, str, str]]
@@ -126,6 +127,7 @@ def test_the_definition_says_what_the_journal_does_not(tmp_path: Path, ckpt: Ckp
     """Here the definition names the current folder of the lake."""
     job = EndedJob.run(tmp_path)
     moved = job.lake.rename(tmp_path / "moved")
+    books(job.lake).rename(books(moved))
     file = tmp_path / "orders.py"
     file.write_text(
         "from airflow_provider_ckpt import FileSink, Job\n"
@@ -138,7 +140,7 @@ def test_the_definition_says_what_the_journal_does_not(tmp_path: Path, ckpt: Ckp
     )
     code, out, _ = ckpt("delete", "orders", f"{file}:job", "--param", f"lake={moved}", "--yes")
     assert (code, out.splitlines()[1:]) == (0, ["sink lake: staged batches deleted: 1"])
-    assert list((moved / "_ckpt/orders/lake/staging").iterdir()) == []
+    assert list((books(moved) / "orders/lake/staging").iterdir()) == []
 
 
 def test_a_job_that_was_never_run_is_refused(tmp_path: Path, ckpt: Ckpt) -> None:

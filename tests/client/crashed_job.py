@@ -19,16 +19,19 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before
 from airflow_provider_ckpt.storage.layout import frozen_path, metadata_path, prepared_path, subtask_log_path
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.staging import counted
 from tests.client.ended_job import GONE
+from tests.support.books import books
 
 EDGE = "history__v"
 GRAPH = JobGraph(
@@ -137,10 +140,10 @@ class CrashedJob:
         return Batch(number, {}, files=(PartitionFile(f"{DATA}/{name}/0.parquet", 4),))
 
     def stage(self, epoch: int, number: int, nonce: str) -> Handle:
-        lake = open_storage(self.lake)
+        lake = FileFolders.open(Location(str(self.lake)))
         files = StagedFiles(lake, SinkContext("orders", "lake"))
         request = StageRequest(str(AttemptId(epoch, 0, f"n{epoch}")), number, nonce, counted)
-        lake.create(f"{files.place(request.id)}/part-00000.json", b"{}")
+        lake.books.create(f"{files.place(request.id)}/part-00000.json", b"{}")
         return files.handle(request, 1, 0, [("part-00000.json", 2)])
 
     def next_driver(self, epoch: int = 4) -> Iterator[None]:
@@ -189,7 +192,7 @@ class CrashedJob:
         return {path for path in found if not path.startswith("journal/") and "/log/" not in path}
 
     def staged(self) -> list[str]:
-        return open_storage(self.lake).list("_ckpt/orders/lake/staging")
+        return open_storage(books(self.lake)).list("orders/lake/staging")
 
     def missing(self) -> list[str]:
         """Return the missing files and handles that live log entries or later prepared batches name."""

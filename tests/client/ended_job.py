@@ -22,14 +22,17 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.layout import frozen_path, metadata_path, subtask_log_path, subtask_path
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.staging import counted
+from tests.support.books import books
 
 GRAPH = JobGraph(
     (
@@ -117,10 +120,10 @@ class EndedJob:
 
     def stage(self, attempt: str, batch: int) -> Handle:
         """Stage a batch as :meth:`BoundSink.stage` does."""
-        lake = open_storage(self.lake)
+        lake = FileFolders.open(Location(str(self.lake)))
         files = StagedFiles(lake, SinkContext("orders", "lake"))
         request = StageRequest(attempt, batch, f"n{batch}", counted)
-        lake.create(f"{files.place(request.id)}/part-00000.json", b"{}")
+        lake.books.create(f"{files.place(request.id)}/part-00000.json", b"{}")
         return files.handle(request, 1, 0, [("part-00000.json", 2)])
 
     def definition(self, lake: Storage) -> Job:
@@ -140,7 +143,7 @@ class EndedJob:
 
     def staged(self) -> list[str]:
         """Return the ids of the staged batches."""
-        return open_storage(self.lake).list("_ckpt/orders/lake/staging")
+        return open_storage(books(self.lake)).list("orders/lake/staging")
 
     def output(self) -> dict[str, bytes]:
         """Return the lake's files outside staging: released output and the manifests that record it."""

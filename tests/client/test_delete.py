@@ -30,6 +30,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.client.ended_job import ELSEWHERE, GONE, GRAPH, HERE, EndedJob
 from tests.client.release_log_sink import ReleaseLogSink
+from tests.support.books import books
 
 Make = Callable[..., EndedJob]
 FINISHED, STOPPED, FAILED = JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED
@@ -224,7 +225,7 @@ def test_a_sink_of_another_kind_is_named_and_cleaned_up_with_the_definition(make
     journal.write(ev.StatusChanged(FINISHED, 7.0))
     shutil.copytree(tmp_path / "root", tmp_path / "again")
     assert job.client.delete().left == ("lake",)
-    again = JobClient(tmp_path / "again", "orders").delete(job.definition(open_storage(job.lake)))
+    again = JobClient(tmp_path / "again", "orders").delete(job.definition(open_storage(job.lake.parent)))
     assert (again.left, again.staged) == ((), {"lake": 1})
 
 
@@ -239,15 +240,15 @@ def test_of_a_journal_that_does_not_tell_its_sinks_what_is_staged_is_left_and_na
 
 def test_a_target_that_cannot_be_reached_stops_the_deletion_and_it_goes_on_when_asked_again(make: Make) -> None:
     job = make()
-    away = job.folder / "away"
-    job.lake.rename(away)
-    job.lake.symlink_to(job.lake)  # links in a circle: an error, and no absence
+    away, beside = job.folder / "away", books(job.lake)
+    beside.rename(away)
+    beside.symlink_to(beside)  # links in a circle: an error, and no absence
     with pytest.raises(StagedOutputLeftError, match=r"sink lake of job 'orders'.*--keep-staged"):
         job.client.delete()
     assert job.client.state().status is JobStatus.DELETING
     assert "vertices" in job.parts()
-    job.lake.unlink()
-    away.rename(job.lake)
+    beside.unlink()
+    away.rename(beside)
     assert job.client.delete().staged == {"lake": 1}
     assert (job.parts(), job.staged()) == (["journal"], [])
 
@@ -286,6 +287,7 @@ def test_one_that_was_overtaken_deletes_nothing_of_the_others(make: Make) -> Non
 def test_a_target_that_is_gone_with_its_folder_holds_up_nothing(make: Make) -> None:
     job = make()
     shutil.rmtree(job.lake)
+    shutil.rmtree(books(job.lake))
     assert job.client.delete().staged == {"lake": 0}
     assert not job.lake.exists()
 
@@ -306,7 +308,7 @@ def test_a_deleted_job_is_neither_released_nor_asked_anything(make: Make) -> Non
     job = make(FAILED, released=1)
     job.client.delete(unfinished=True, discard_unreleased=True)
     with pytest.raises(JobDeletedError, match=r"is DELETED since .* and was FAILED before.*use another job id"):
-        job.client.release(job.definition(open_storage(job.lake)))
+        job.client.release(job.definition(open_storage(job.lake.parent)))
     with pytest.raises(JobNotRunningError, match="its status is DELETED"):
         job.client.stop()
     assert job.client.checkpoints() == []

@@ -82,7 +82,7 @@ def delete(job: EndedJob, root: Storage, lake: Storage) -> DeletedJob:
 
 
 def delete_again(job: EndedJob) -> DeletedJob:
-    return delete(job, read_root(open_storage(job.root)), open_storage(job.lake))
+    return delete(job, read_root(open_storage(job.root)), open_storage(job.folder))
 
 
 def take_over(job: EndedJob) -> JobState:
@@ -113,7 +113,7 @@ def test_r16_a_deletion_may_die_at_every_verb(status: JobStatus, tmp_path: Path)
     worlds = Worlds(tmp_path, status)
     first, verbs = EndedJob(tmp_path / "first"), Verbs()
     whole = worlds.another()
-    delete(whole, FileByFile(whole.storage, verbs=verbs), FileByFile(open_storage(whole.lake), verbs=verbs))
+    delete(whole, FileByFile(whole.storage, verbs=verbs), FileByFile(open_storage(whole.folder), verbs=verbs))
     assert is_gone(whole)
     assert verbs.count > 25, verbs.log
     refused = 0
@@ -121,7 +121,7 @@ def test_r16_a_deletion_may_die_at_every_verb(status: JobStatus, tmp_path: Path)
         where, job, counted = (at, when, verbs.log[at - 1]), worlds.another(), Verbs()
         root = FileByFile(job.storage, at, when, counted)
         with pytest.raises(SimulatedCrash):
-            delete(job, root, FileByFile(open_storage(job.lake), at, when, counted))
+            delete(job, root, FileByFile(open_storage(job.folder), at, when, counted))
         state = job.client.state()
         assert state.damage == [], where
         assert (state.status is JobStatus.DELETED) <= is_gone(job), where
@@ -187,12 +187,12 @@ class FailingLooks(WrappedStorage):
 def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(tmp_path: Path) -> None:
     worlds, verbs = Worlds(tmp_path, JobStatus.FAILED), Verbs()
     whole = worlds.another()
-    delete(whole, FailingLooks(whole.storage, None, verbs), FailingLooks(open_storage(whole.lake), None, verbs))
+    delete(whole, FailingLooks(whole.storage, None, verbs), FailingLooks(open_storage(whole.folder), None, verbs))
     failed = 0
     for at in range(1, verbs.count + 1):
         where, job, counted = (at, verbs.log[at - 1]), worlds.another(), Verbs()
         try:
-            delete(job, FailingLooks(job.storage, at, counted), FailingLooks(open_storage(job.lake), at, counted))
+            delete(job, FailingLooks(job.storage, at, counted), FailingLooks(open_storage(job.folder), at, counted))
         except TransientError:
             failed += 1
             assert (job.client.state().status is JobStatus.DELETED) <= is_gone(job), where

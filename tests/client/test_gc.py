@@ -27,6 +27,7 @@ from airflow_provider_ckpt.storage.layout import frozen_path, late_path, subtask
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.client.crashed_job import DATA, GRAPH, HISTORY, PARTITION, CrashedJob, V
 from tests.client.ended_job import ELSEWHERE, GONE, HERE, EndedJob
+from tests.support.books import books
 
 RUNNING, STOPPED, FINISHED = JobStatus.RUNNING, JobStatus.STOPPED, JobStatus.FINISHED
 LOST = {
@@ -186,7 +187,7 @@ def test_in_batch_mode_an_attempt_that_another_one_follows_is_over(tmp_path: Pat
 def test_r5_what_a_job_of_the_same_id_under_another_root_has_staged_stays(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     shutil.copytree(
-        job.lake / "_ckpt/orders/lake/staging/0002-n2-1-lost", job.lake / "_ckpt/orders/lake/staging/0002-zz-1-n"
+        books(job.lake) / "orders/lake/staging/0002-n2-1-lost", books(job.lake) / "orders/lake/staging/0002-zz-1-n"
     )
     of(job, delete=True)
     assert "0002-zz-1-n" in job.staged()
@@ -319,8 +320,9 @@ def test_a_prepared_record_that_cannot_be_read_stops_it(tmp_path: Path) -> None:
 
 def test_a_lake_that_cannot_be_listed_is_no_empty_one(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
-    job.lake.rename(tmp_path / "away")
-    job.lake.symlink_to(job.lake)
+    beside = books(job.lake)
+    beside.rename(tmp_path / "away")
+    beside.symlink_to(beside)
     before = job.files()
     assert of(job, delete=True).problem is not None
     assert job.files() == before

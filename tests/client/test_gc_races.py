@@ -30,6 +30,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, WrappedStorage, crash_points
 from tests.client.crashed_job import GRAPH, HISTORY, CrashedJob, V
 from tests.client.ended_job import HERE
+from tests.support.books import books
 
 Act = Callable[[str, str], None]
 
@@ -96,7 +97,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def again(first: Path, folder: Path) -> CrashedJob:
     """Restore the job in the same place, because the journal has the path of the lake."""
-    for part in ("root", "lake"):
+    for part in ("root", "_ckpt-lake"):
         shutil.rmtree(folder / part, ignore_errors=True)
         shutil.copytree(first / part, folder / part)
     return CrashedJob(folder)
@@ -230,10 +231,10 @@ def told_beside(job: CrashedJob, act: Act) -> list[Garbage]:
 
 
 def delete_by_hand(job: CrashedJob, found: list[Garbage]) -> None:
-    staging = open_storage(job.lake)
+    staging = open_storage(books(job.lake))
     for one in found:
         if one.sink is not None:
-            staging.delete_tree(f"_ckpt/orders/lake/staging/{one.path}")
+            staging.delete_tree(f"orders/lake/staging/{one.path}")
         else:
             job.storage.delete_tree(one.path)
 

@@ -30,6 +30,7 @@ from airflow_provider_ckpt.partitions.codec import record_from_json
 from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.kafka.ledger import LedgerRecord
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.lake.intents import IntentLog
@@ -43,6 +44,7 @@ from airflow_provider_ckpt.spark.query.frozen import freeze, read_frozen
 from airflow_provider_ckpt.spark.query.frozen_end import read_offsets
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.storage.append_log import AppendLog
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
@@ -78,7 +80,7 @@ def request(storage: Storage, name: str) -> None:
 
 def handle(storage: Storage, name: str) -> None:
     context = SinkContext("orders", "lake", {})
-    StagedFiles(open_storage("memory://golden/daily revenue"), context).checked(json_of(storage, name))
+    StagedFiles(FileFolders.open(Location("memory://golden/daily revenue")), context).checked(json_of(storage, name))
 
 
 def kafka_handle(storage: Storage, name: str) -> None:
@@ -120,7 +122,7 @@ def prepared(storage: Storage, name: str) -> None:
     PreparedStore(storage, "prepared").read(AttemptId(1, 0, "a"))
 
 
-SINK = "_ckpt/orders/lake/manifests/00000000.json"
+SINK = "orders/lake/manifests/00000000.json"
 READERS: list[tuple[str, str, Read]] = [
     ("root-v1/ckpt-root.json", "ckpt-root.json", lambda storage, name: void(read_root(storage))),
     ("append-log-v1/00000003.json", "00000003.json", append_log),
@@ -145,7 +147,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("kafka-sink-v1/ledger-record.json", "ledger.json", lambda s, n: void(LedgerRecord.decoded(s.read(n), n))),
     ("sinks-v1/manifest-00000000.json", SINK, manifests),
     ("sinks-v2/manifest-00000000.json", SINK, manifests),
-    *[(f"sinks-v2/turn-{n:08d}.json", f"_ckpt/~turns/{n:08d}.json", turns) for n in range(3)],
+    *[(f"sinks-v2/turn-{n:08d}.json", f"~turns/{n:08d}.json", turns) for n in range(3)],
     ("lakes-v1/lake-handle.json", "handle.json", lake_handle),
     ("lakes-v1/intent-00000000.json", "_ckpt/orders/lake/intents/00000000.json", intents),
     ("lakes-v1/intent-upsert.json", "_ckpt/orders/lake/intents/00000000.json", intents),
@@ -221,7 +223,7 @@ def test_every_field_that_is_gone_or_of_another_type_is_refused_by_an_error_of_o
             taken += [where] if how == "other" and not FREE.fullmatch(where) else []
     assert taken == []
     assert told
-    is_numbered = name.startswith("_ckpt/") and Path(name).stem.isdigit()
+    is_numbered = name.startswith(("_ckpt/", "~turns/", "orders/lake/")) and Path(name).stem.isdigit()
     entry = f"entry {int(Path(name).stem)} " if is_numbered else name
     assert PARTS.search(golden) or [where for where, error in told if entry not in error] == []
 

@@ -16,6 +16,7 @@ from tests.random_jobs.build import siblings
 from tests.random_jobs.definition import Definition, SinkDef
 from tests.random_jobs.expected import Expected, manifests, released, released_by_checkpoint
 from tests.spark.harness import World
+from tests.support.books import books
 
 STAYS = (
     r"ckpt-root\.json|{0}|{0}/(journal|frozen|vertices|checkpoints|requests)"
@@ -24,8 +25,8 @@ STAYS = (
     r"|{0}/checkpoints/chk-\d+(/_metadata)?"
 )
 """Files that a finished job leaves under its root."""
-KEPT = r"_ckpt/(\w+/\w+/manifests|~turns)/([^/.]+\.json|\.tmp-[\w-]+)|\.probe-\w+"
-"""Files besides the output that jobs leave in a folder, and those of killed writers until they are old."""
+KEPT = r"(\w+/\w+/manifests|~turns)/([^/.]+\.json|\.tmp-[\w-]+)|\.probe-\w+"
+"""Files that jobs leave beside a folder, and those of killed writers until they are old."""
 LEFT_YET = re.compile(r"\.(tmp|probe)-[\w-]+")
 """Files of killed writers in the root itself. They are collected by age, when no writer can be active."""
 
@@ -121,6 +122,9 @@ def check_folder(folder: Path, job_id: str) -> None:
     """
     shown = {file.path for manifest in read_manifests(str(folder)) for file in manifest.files}
     there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    staged = rf"_ckpt/(?!{job_id}/)\w+/\w+/staging/.+"
-    kept = {path for path in there if re.fullmatch(KEPT, path) or re.fullmatch(staged, path)}
-    assert there - kept == shown, f"{folder}: files and manifests differ: {sorted((there - kept) ^ shown)[:5]}"
+    assert there == shown, f"{folder}: files and manifests differ: {sorted(there ^ shown)[:5]}"
+    beside = books(folder)
+    staged = rf"(?!{job_id}/)\w+/\w+/staging/.+"
+    left = {str(path.relative_to(beside)) for path in beside.rglob("*") if path.is_file()}
+    left = {path for path in left if not re.fullmatch(KEPT, path) and not re.fullmatch(staged, path)}
+    assert not left, f"{beside}: left: {sorted(left)[:5]}"

@@ -31,7 +31,7 @@ def test_a_job_on_s3_releases_every_row_once_and_tells_no_secret(
         world.add_live()
         _check_command_lines(driver)
         _finish(world, driver)
-        assert not bucket.storage.files(f"data/{variant.sinks[0]}/_ckpt/job/{variant.sinks[0]}/staging")
+        assert not bucket.storage.files(f"data/_ckpt-{variant.sinks[0]}/job/{variant.sinks[0]}/staging")
 
 
 @pytest.mark.parametrize("variant", [CHAINED, APART, COUNTS], ids=lambda variant: variant.name)

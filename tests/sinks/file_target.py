@@ -17,6 +17,7 @@ from airflow_provider_ckpt.testing.crash import CrashingStorage, When, WrappedSt
 from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
+from tests.support.books import books
 
 
 class FileTarget(SinkTarget):
@@ -29,14 +30,14 @@ class FileTarget(SinkTarget):
         return self.sink.bind(SinkContext(job_id, uid))
 
     def dying(self, at: int, when: When) -> BoundFileSink:
-        storage = CrashingStorage(open_storage(self.path), at=at, when=when)
+        storage = CrashingStorage(open_storage(self.path.parent), at=at, when=when)
         return self.sink.bind_to(storage, SinkContext("orders", "lake"))
 
     def shared(self) -> FileTarget:
         return FileTarget(self.path, **{**self.settings, "mode": "append"})
 
     def damage(self, handle: Handle, how: Damage) -> None:
-        place = self.path / "_ckpt/orders/lake/staging" / handle["id"]
+        place = books(self.path) / "orders/lake/staging" / handle["id"]
         file = place / handle["files"][-1]["path"]
         if how == "deleted":
             file.unlink()
@@ -44,9 +45,9 @@ class FileTarget(SinkTarget):
             file.write_bytes(b"")
 
     def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
-        storage = WrappedStorage(open_storage(self.path))
+        storage = WrappedStorage(open_storage(self.path.parent))
         handle = stage(self.sink.bind_to(storage, SinkContext("orders", "lake")), frame, 1)
-        return storage.verbs.log[-1:] == [f"sync _ckpt/orders/lake/staging/{handle['id']}"]
+        return storage.verbs.log[-1:] == [f"sync orders/lake/staging/{handle['id']}"]
 
     def definition(self) -> Mapping[str, Any]:
         return FileSink(str(self.path), **self.settings).definition()
@@ -67,5 +68,5 @@ class FileTarget(SinkTarget):
 
     def staged(self) -> list[str]:
         # The emptied folder of a batch remains, so only folders with files count.
-        places = self.path.glob("_ckpt/*/*/staging/*")
+        places = books(self.path).glob("*/*/staging/*")
         return sorted(place.name for place in places if any(file.is_file() for file in place.rglob("*")))

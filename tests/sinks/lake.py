@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_names import is_data_file
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
-from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.staging import counted
 
@@ -19,13 +20,14 @@ from airflow_provider_ckpt.testing.staging import counted
 class Lake:
     def __init__(self, uri: str | Path) -> None:
         self.uri = str(uri)
-        self.storage = open_storage(uri)
+        self.folders = FileFolders.open(Location(self.uri))
+        self.storage, self.above, self.books = self.folders.target, self.folders.above, self.folders.books
 
     def bind(
         self, job: str, mode: Mode = "overwrite", uid: str = "lake", storage: Storage | None = None
     ) -> BoundFileSink:
         """Bind the sink again, as another process of the job would."""
-        return FileSink(self.uri, mode=mode).bind_to(storage or self.storage, SinkContext(job, uid))
+        return FileSink(self.uri, mode=mode).bind_to(storage or self.above, SinkContext(job, uid))
 
     def new(
         self, job: str, mode: Mode = "overwrite", uid: str = "lake", storage: Storage | None = None
@@ -41,11 +43,11 @@ class Lake:
 
         ``since``: number of releases seen by its driver.
         """
-        files = StagedFiles(self.storage, SinkContext(job, uid))
+        files = StagedFiles(self.folders, SinkContext(job, uid))
         request = StageRequest("a1", batch, f"n{batch}", counted)
         names = [(f"part-{number:05d}.txt", row.encode()) for number, row in enumerate(rows)]
         for name, data in names:
-            self.storage.create(f"{files.place(request.id)}/{name}", data)
+            self.books.create(f"{files.place(request.id)}/{name}", data)
         return files.handle(request, len(rows), since, [(name, len(data)) for name, data in names])
 
     def release(self, job: str, *rows: str, mode: Mode = "overwrite", uid: str = "lake") -> BoundFileSink:
@@ -66,4 +68,5 @@ class Lake:
         return self.storage.read(path).decode()
 
     def paths(self) -> list[str]:
-        return [path for path, _ in self.storage.files("")]
+        """Return everything in the folder and beside it."""
+        return [path for storage in (self.storage, self.books) for path, _ in storage.files("")]

@@ -33,6 +33,7 @@ from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.errors import StorageUnsuitableError
 from airflow_provider_ckpt.storage.local import LocalStorage
 from airflow_provider_ckpt.testing.staging import counted, stage
+from tests.support.books import books
 
 pytestmark = pytest.mark.spark
 
@@ -93,7 +94,7 @@ def test_only_data_files_are_released_and_keep_their_extension(spark: SparkSessi
     assert [file.path for file in manifest.files] == [
         f"part-orders-lake-00000003-{batch}-{number:05d}{extensions[kind]}" for number in range(2)
     ]
-    visible = {path.name: path.stat().st_size for path in tmp_path.iterdir() if path.name != "_ckpt"}
+    visible = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
     assert visible == {file.path: file.size for file in manifest.files}
     assert manifest.size == sum(visible.values())
 
@@ -101,11 +102,11 @@ def test_only_data_files_are_released_and_keep_their_extension(spark: SparkSessi
 def test_what_spark_would_not_read_is_not_released(spark: SparkSession, tmp_path: Path) -> None:
     """Markers of a committer, checksums, leftovers of a task, and empty files are left out."""
     sink = bind(tmp_path, format="csv")
-    staged = StagedFiles(sink._storage, sink._context)
+    staged = StagedFiles(sink._folders, sink._context)
     place = staged.place("one")
     for name in ("_SUCCESS", ".part-0.csv.crc", "_temporary/0/part-0.csv", "part-0.csv"):
-        sink._storage.create(f"{place}/{name}", b"1\n")
-    sink._storage.create(f"{place}/part-1.csv", b"")
+        sink._books.create(f"{place}/{name}", b"1\n")
+    sink._books.create(f"{place}/part-1.csv", b"")
     assert staged.written(place) == [("part-0.csv", 2)]
 
 
@@ -337,7 +338,7 @@ def test_a_staged_place_without_any_file_is_refused(tmp_path: Path) -> None:
 def test_staged_files_that_somebody_deleted_are_missed_by_name(spark: SparkSession, tmp_path: Path) -> None:
     sink = bind(tmp_path)
     handle = stage(sink, numbers(spark, 4, 2), 1)
-    (lost, _) = (tmp_path / "_ckpt/orders/lake/staging" / handle["id"]).glob("part-*")
+    (lost, _) = (books(tmp_path) / "orders/lake/staging" / handle["id"]).glob("part-*")
     lost.unlink()
     with pytest.raises(StagedFilesMissingError) as missed:
         sink.release([handle], 1)

@@ -33,7 +33,7 @@ def lake() -> Lake:
 
 
 def put(lake: Lake, path: str, name: str, **change: Any) -> None:
-    lake.storage.create(path, json.dumps({**golden(name), **change}).encode())
+    lake.books.create(path, json.dumps({**golden(name), **change}).encode())
 
 
 def test_what_is_written_is_what_it_was(lake: Lake) -> None:
@@ -41,7 +41,9 @@ def test_what_is_written_is_what_it_was(lake: Lake) -> None:
     lake.release("refunds", "r", mode="append", uid="table")
     sink = lake.new("orders~g1")
     sink.release([lake.staged("orders~g1", 1, "one", "three")], 3)
-    written = {path: json_without_checksum(lake.storage.read(path)) for path in lake.paths() if path.endswith(".json")}
+    written = {
+        path: json_without_checksum(lake.books.read(path)) for path, _ in lake.books.files("") if path.endswith(".json")
+    }
     shown = {path: {**document, "writer": "0123456789abcdef"} for path, document in written.items()}
     for name in TURN_FILES:
         assert shown[f"{TURNS}/{name.removeprefix('turn-')}"] == golden(f"sinks-v2/{name}")
@@ -61,7 +63,7 @@ def test_both_versions_of_a_manifest_are_read(lake: Lake) -> None:
     prefix = "part-orders~g1-lake-00000001-n1"
     files = (ReleasedFile(f"{prefix}-00000.txt", 3), ReleasedFile(f"{prefix}-00001.txt", 5))
     assert read_manifests(lake.uri) == [Manifest("orders~g1", "lake", 3, 2, ("a1-1-n1",), files, NAMES)]
-    assert TurnLog(lake.storage).catch_up() == [
+    assert TurnLog(lake.books).catch_up() == [
         Turn("first", NAMES[0], "errorifexists"),
         Turn("start", SinkName("orders~g1", "lake"), "overwrite"),
         Turn("first", SinkName("orders~g1", "lake"), "overwrite", NAMES),

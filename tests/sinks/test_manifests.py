@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_names import is_data_file, manifests_folder, released_names
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
 from airflow_provider_ckpt.sinks.manifests import Manifest, ReleasedFile, read_manifests, released_files
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.errors import NewerFormatError, StorageTransientError
-from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import LossyStorage, WrappedStorage
 from tests.support.checksum import json_without_checksum
@@ -35,7 +36,11 @@ def manifest(checkpoint: int, *batches: str, job: str = "orders", sink: str = "l
 
 
 def log(uri: str, job: str = "orders", sink: str = "lake") -> ManifestLog:
-    return ManifestLog(open_storage(uri), job, sink)
+    return ManifestLog(books(uri), job, sink)
+
+
+def books(uri: str) -> Storage:
+    return FileFolders.open(Location(uri)).books
 
 
 @pytest.mark.parametrize("length", [*range(18), 100])
@@ -43,7 +48,7 @@ def test_r17_the_end_is_found_by_one_listing_and_nothing_but_the_newest_is_read(
     writer = log(uri)
     for checkpoint in range(1, length + 1):
         assert writer.append(manifest(checkpoint, f"a-{checkpoint}-n"))
-    storage = Counting(open_storage(uri))
+    storage = Counting(books(uri))
     reader = ManifestLog(storage, "orders", "lake")
     newest = reader.catch_up()
     assert (newest.checkpoint if newest else 0) == length
@@ -65,7 +70,7 @@ def test_r9_of_two_appends_to_one_number_one_wins_and_the_other_can_look(uri: st
 
 
 def test_r17_a_lost_reply_is_no_lost_race(uri: str) -> None:
-    storage = LossyStorage(open_storage(uri), frozenset([1]), repeats=True)
+    storage = LossyStorage(books(uri), frozenset([1]), repeats=True)
     assert ManifestLog(storage, "orders", "lake").append(manifest(1, "a-1-n"))
     assert [found.checkpoint for found in read_manifests(uri)] == [1]
 
@@ -135,38 +140,44 @@ def golden(name: str) -> Any:
 
 
 @pytest.fixture
-def golden_storage() -> Storage:
-    storage = open_storage(GOLDEN_URI)
-    storage.delete_tree("")
-    return storage
+def golden_folders() -> FileFolders:
+    folders = FileFolders.open(Location(GOLDEN_URI))
+    folders.above.delete_tree("")
+    return folders
+
+
+@pytest.fixture
+def golden_books(golden_folders: FileFolders) -> Storage:
+    return golden_folders.books
 
 
 def test_a_handle_of_version_1_is_released_and_writes_the_manifest_of_version_1(
-    golden_storage: Storage,
+    golden_folders: FileFolders,
 ) -> None:
     handle = golden("file-handle.json")
     for file in handle["files"]:
-        place = f"_ckpt/orders/lake/staging/{handle['id']}/{file['path']}"
-        golden_storage.create(place, b"x" * file["size"])
+        place = f"orders/lake/staging/{handle['id']}/{file['path']}"
+        golden_folders.books.create(place, b"x" * file["size"])
     sink = FileSink(GOLDEN_URI, partition_by=["city"], mode="append").bind(SinkContext("orders", "lake"))
     assert sink.release([handle], 12) == {"files": 2, "rows": 5, "bytes": 15}
     path = f"{manifests_folder('orders', 'lake')}/00000000.json"
-    written = json_without_checksum(golden_storage.read(path))
+    written = json_without_checksum(golden_folders.books.read(path))
     assert {**written, "writer": "0123456789abcdef"} == golden("manifest-00000000.json")
     released = [(file["target"], file["size"]) for file in handle["files"]]
-    assert golden_storage.files("") == [(path, len(golden_storage.read(path))), *released]
+    assert golden_folders.target.files("") == released
+    assert [name for name, _ in golden_folders.books.files("")] == [path]
 
 
 @pytest.mark.parametrize("repeats", [False, True])
 @pytest.mark.parametrize("lost", range(1, 7))
 def test_r17_a_release_whose_replies_are_lost_is_repeated_without_harm(
-    golden_storage: Storage, lost: int, repeats: bool
+    golden_folders: FileFolders, lost: int, repeats: bool
 ) -> None:
     handle = golden("file-handle.json")
     for file in handle["files"]:
-        place = f"_ckpt/orders/lake/staging/{handle['id']}/{file['path']}"
-        golden_storage.create(place, b"x" * file["size"])
-    storage = LossyStorage(golden_storage, frozenset([lost]), repeats=repeats)
+        place = f"orders/lake/staging/{handle['id']}/{file['path']}"
+        golden_folders.books.create(place, b"x" * file["size"])
+    storage = LossyStorage(golden_folders.above, frozenset([lost]), repeats=repeats)
     sink = FileSink(GOLDEN_URI, mode="append").bind_to(storage, SinkContext("orders", "lake"))
     try:
         counts = sink.release([handle], 12)
@@ -176,21 +187,21 @@ def test_r17_a_release_whose_replies_are_lost_is_repeated_without_harm(
     assert storage.verbs.count >= 6
     (found,) = read_manifests(GOLDEN_URI)
     assert [file.path for file in found.files] == [file["target"] for file in handle["files"]]
-    assert golden_storage.list("_ckpt/orders/lake/staging") == []
+    assert golden_folders.books.list("orders/lake/staging") == []
 
 
-def test_a_manifest_of_version_1_is_read(golden_storage: Storage) -> None:
+def test_a_manifest_of_version_1_is_read(golden_books: Storage) -> None:
     data = (GOLDEN / "manifest-00000000.json").read_bytes()
-    golden_storage.create(f"{manifests_folder('orders', 'lake')}/00000000.json", data)
+    golden_books.create(f"{manifests_folder('orders', 'lake')}/00000000.json", data)
     (found,) = read_manifests(GOLDEN_URI)
     handle = golden("file-handle.json")
     files = tuple(ReleasedFile(file["target"], file["size"]) for file in handle["files"])
     assert found == Manifest("orders", "lake", 12, 5, (handle["id"],), files)
 
 
-def test_a_manifest_of_a_newer_version_is_refused(golden_storage: Storage) -> None:
+def test_a_manifest_of_a_newer_version_is_refused(golden_books: Storage) -> None:
     data = json.dumps({**golden("manifest-00000000.json"), "version": 3}).encode()
-    golden_storage.create(f"{manifests_folder('orders', 'lake')}/00000000.json", data)
+    golden_books.create(f"{manifests_folder('orders', 'lake')}/00000000.json", data)
     with pytest.raises(NewerFormatError):
         read_manifests(GOLDEN_URI)
 

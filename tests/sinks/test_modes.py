@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import pytest
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError
-from airflow_provider_ckpt.sinks import manifests
+from airflow_provider_ckpt.sinks import file_folders
 from airflow_provider_ckpt.sinks.errors import (
     GarbageLeftError,
     InvalidSinkError,
@@ -17,10 +18,8 @@ from airflow_provider_ckpt.sinks.errors import (
     OutputSupersededError,
     OutputTakenMeanwhileError,
 )
-from airflow_provider_ckpt.sinks.file_names import is_data_file
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.occupancy import Mode
-from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, When, WrappedStorage
@@ -110,7 +109,7 @@ def test_of_two_first_releases_at_the_same_moment_one_is_refused(lake: Lake) -> 
     """Each has checked the folder and found no other job."""
     monday = lake.new("monday", "errorifexists")
     hook = once_before_verb("create", "~turns", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
-    tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.storage, hook))
+    tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.above, hook))
     with pytest.raises(OutputTakenMeanwhileError):
         tuesday.release([lake.staged("tuesday", 1, "t")], 1)
     assert lake.named() == lake.listed() == ["m"]
@@ -124,6 +123,7 @@ def test_data_that_came_before_the_first_release_is_not_mixed_with(lake: Lake) -
             monday.release([lake.staged("monday", 1, "m")], 1)
         assert lake.listed() == ["theirs"]
         lake.storage.delete_tree("")
+        lake.books.delete_tree("")
 
 
 # ---- overwrite
@@ -209,7 +209,7 @@ def test_a_driver_that_was_given_up_replaces_nothing_of_its_successor(lake: Lake
 def test_of_two_first_releases_that_overwrite_at_the_same_moment_one_stays(lake: Lake) -> None:
     monday = lake.new("monday")
     hook = once_before_verb("create", "~turns/00000002", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
-    tuesday = lake.new("tuesday", storage=HookedStorage(lake.storage, hook))
+    tuesday = lake.new("tuesday", storage=HookedStorage(lake.above, hook))
     tuesday.release([lake.staged("tuesday", 1, "t")], 1)
     assert lake.named() == lake.listed() == ["t"]
 
@@ -251,7 +251,7 @@ def test_a_crash_at_any_step_of_replacing_is_repaired_and_manifests_switch_at_on
         handle = lake.staged("tuesday", 1, *new)
         crashed = False
         try:
-            dying = lake.bind("tuesday", storage=CrashingStorage(lake.storage, at=at, when=when))
+            dying = lake.bind("tuesday", storage=CrashingStorage(lake.above, at=at, when=when))
             dying.prepare()
             dying.release([handle], 1)
         except SimulatedCrash:
@@ -279,12 +279,12 @@ def test_a_crash_at_any_step_of_replacing_is_repaired_and_manifests_switch_at_on
 def test_a_staged_folder_that_cannot_be_deleted_keeps_nothing_of_who_was_replaced(lake: Lake) -> None:
     """A releaser of the replaced job may move files late. The successor's next process deletes them nevertheless."""
     lake.release("monday", "m1")
-    (moved,) = (path for path in lake.paths() if is_data_file(path))
+    ((moved, _),) = lake.storage.files("")
     lake.release("tuesday", "t1")
     lake.storage.create(moved, b"late")
     left = lake.staged("tuesday", 7, "t7")["id"]
     other = lake.staged("tuesday", 8, "t8")["id"]
-    sink = lake.bind("tuesday", storage=RefusingStorage(lake.storage, lambda path: path.endswith(left)))
+    sink = lake.bind("tuesday", storage=RefusingStorage(lake.above, lambda path: path.endswith(left)))
     with pytest.raises(GarbageLeftError, match=left) as raised:
         sink.collect_garbage(set(), set())
     assert (raised.value.data["left"], raised.value.data["deleted"]) == ([left], [other])
@@ -299,7 +299,7 @@ def test_who_has_its_turn_and_died_is_waited_for(lake: Lake) -> None:
     lake.new("tuesday")
     hook = once_before_verb("create", "tuesday/lake/manifests", die)
     with pytest.raises(SimulatedCrash):
-        lake.bind("tuesday", storage=HookedStorage(lake.storage, hook)).release([handle], 1)
+        lake.bind("tuesday", storage=HookedStorage(lake.above, hook)).release([handle], 1)
     with pytest.raises(OutputSupersededError):
         monday.release([lake.staged("monday", 2, "m2", since=1)], 2)
     lake.bind("tuesday").collect_garbage({handle["id"]}, set())
@@ -317,7 +317,7 @@ def test_who_has_its_turn_and_died_is_replaced_with_the_others(lake: Lake, mode:
     lake.new("tuesday", mode)
     hook = once_before_verb("create", "tuesday/lake/manifests", die)
     with pytest.raises(SimulatedCrash):
-        lake.bind("tuesday", mode, storage=HookedStorage(lake.storage, hook)).release([handle], 1)
+        lake.bind("tuesday", mode, storage=HookedStorage(lake.above, hook)).release([handle], 1)
     lake.release("wednesday", "w1")
     with pytest.raises(OutputSupersededError, match="wednesday"):
         lake.bind("tuesday", mode).release([handle], 1)
@@ -329,7 +329,7 @@ def test_a_retry_does_not_work_out_again_whom_it_replaces_or_refuses(lake: Lake,
     """Tuesday takes its turn and dies while it moves its files. Wednesday then appends, and must not be replaced."""
     handle = lake.staged("tuesday", 1, "t1", "t2")
     lake.new("tuesday", mode)
-    dying = lake.bind("tuesday", mode, storage=HookedStorage(lake.storage, once_before_verb("copy", "00001.txt", die)))
+    dying = lake.bind("tuesday", mode, storage=HookedStorage(lake.above, once_before_verb("copy", "00001.txt", die)))
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
     wednesday = lake.release("wednesday", "w1", mode="append")
@@ -346,7 +346,7 @@ def test_a_job_that_is_replaced_while_it_releases_leaves_no_row_behind(lake: Lak
     """Monday is replaced at three moments: while it moves its files, before its check, and before its entry."""
     lake.release("monday", "m1", mode="append")
     hook = once_before_verb(*paused, lambda: lake.release("tuesday", "t1"))
-    monday = lake.bind("monday", "append", storage=HookedStorage(lake.storage, hook))
+    monday = lake.bind("monday", "append", storage=HookedStorage(lake.above, hook))
     handle = lake.staged("monday", 2, "m2", "m3", since=1)
     try:
         monday.release([handle], 2)
@@ -357,7 +357,7 @@ def test_a_job_that_is_replaced_while_it_releases_leaves_no_row_behind(lake: Lak
 
 def test_files_that_a_dead_job_moved_and_never_entered_are_deleted_with_its_others(lake: Lake) -> None:
     lake.release("monday", "m1", mode="append")
-    dying = lake.bind("monday", "append", storage=CrashingStorage(lake.storage, at=3, when="after"))
+    dying = lake.bind("monday", "append", storage=CrashingStorage(lake.above, at=3, when="after"))
     with pytest.raises(SimulatedCrash):
         dying.release([lake.staged("monday", 2, "m2", "m3", since=1)], 2)
     assert "m2" in lake.listed()
@@ -384,14 +384,16 @@ def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_sw
     class Switching(WrappedStorage):
         """Storage that runs ``switch``, a release by tuesday, just before the reader's ``at``-th read."""
 
-        def __init__(self, inner: Storage, at: int, switch: Callable[[], object]) -> None:
+        def __init__(self, inner: Storage, at: Iterator[int], switch: Callable[[], object]) -> None:
             super().__init__(inner)
-            self.left, self.switch = at, switch
+            self.at, self.switch = at, switch
 
         def look(self) -> None:
-            self.left -= 1
-            if self.left == 0:
+            if next(self.at, 0) == 1:
                 self.switch()
+
+        def _wrap(self, inner: Storage) -> Switching:
+            return Switching(inner, self.at, self.switch)
 
         def read(self, path: str) -> bytes:
             self.look()
@@ -412,13 +414,14 @@ def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_sw
         def switch() -> None:
             tuesday.release(staged or [lake.staged("tuesday", 1, "t")], 1)  # noqa: B023
 
-        storage = Switching(open_storage(lake.uri), at, switch)
-        monkeypatch.setattr(manifests, "open_storage", lambda *_: storage)  # noqa: B023
+        left = iter(range(at, 0, -1))
+        storage = Switching(lake.above, left, switch)
+        monkeypatch.setattr(file_folders, "open_storage", lambda *_: storage)  # noqa: B023
         found = [(manifest.job_id, manifest.rows) for manifest in read_manifests(lake.uri)]
         monkeypatch.undo()
         assert found in ([("also", 1), ("monday", 1)], [("tuesday", 1)])
         seen.add(len(found))
-        if storage.left > 0:
+        if next(left, 0):
             assert seen == {1, 2}
             return
     raise AssertionError("reading has no end")
@@ -426,18 +429,21 @@ def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_sw
 
 def test_append_costs_two_looks_a_release_for_the_others_in_the_folder(lake: Lake) -> None:
     class Counting(WrappedStorage):
-        looks = 0
+        turns: ClassVar[list[str]] = []
 
         def read(self, path: str) -> bytes:
-            self.looks += "~turns" in path
+            self.turns.extend([path] if "~turns" in path else [])
             return super().read(path)
 
         def files(self, path: str) -> Sizes:
-            assert path, "the folder was listed"
+            assert path or "/staging/" in self.uri, "the folder was listed"
             return super().files(path)
 
-    storage = Counting(lake.storage)
+        def _wrap(self, inner: Storage) -> Counting:
+            return Counting(inner)
+
+    storage = Counting(lake.above)
     sink = lake.bind("monday", "append", storage=storage)
     for number in range(1, 6):
         sink.release([lake.staged("monday", number, f"m{number}", since=number - 1)], number)
-    assert storage.looks == 2 * 5 + 1  # one more at the first release, which checks for output to sweep
+    assert len(storage.turns) == 2 * 5 + 1  # one more at the first release, which checks for output to sweep

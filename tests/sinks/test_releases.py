@@ -21,11 +21,13 @@ from airflow_provider_ckpt.sinks.errors import (
 from airflow_provider_ckpt.sinks.file_names import TURNS
 from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.storage.paths import Sizes
+from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage
 from tests.sinks.lake import Lake
 from tests.spark.faults import HookedStorage, die, once_before_verb
+from tests.support.books import books
 
-MANIFESTS = "_ckpt/orders/lake/manifests"
+MANIFESTS = "orders/lake/manifests"
 
 
 @pytest.fixture(params=["memory", "disk"])
@@ -80,8 +82,8 @@ class Requests(WrappedStorage):
 def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it(lake: Lake, content: bytes) -> None:
     sink = lake.new("orders", "append")
     whole, cut = lake.staged("orders", 1, "whole"), lake.staged("orders", 2, "one", "two")
-    path = f"_ckpt/orders/lake/staging/{cut['id']}/part-00001.txt"
-    lake.storage.replace(path, content)
+    path = f"orders/lake/staging/{cut['id']}/part-00001.txt"
+    lake.books.replace(path, content)
     before = lake.paths()
     with pytest.raises(StagedFileChangedError) as changed:
         sink.release([whole, cut], 7)
@@ -98,7 +100,7 @@ def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it
         assert part in told
     assert lake.paths() == before
     assert read_manifests(lake.uri) == []
-    lake.storage.replace(path, b"two")
+    lake.books.replace(path, b"two")
     sink.release([whole, cut], 7)
     assert lake.named() == lake.listed() == ["one", "two", "whole"]
 
@@ -107,9 +109,7 @@ def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it
 def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: bytes | None) -> None:
     """The previous release died after moving the files. Then its machine died, too."""
     handle = lake.staged("orders", 1, "one", "two")
-    dying = lake.bind(
-        "orders", "append", storage=HookedStorage(lake.storage, once_before_verb("create", MANIFESTS, die))
-    )
+    dying = lake.bind("orders", "append", storage=HookedStorage(lake.above, once_before_verb("create", MANIFESTS, die)))
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
     target = handle["files"][0]["target"]
@@ -125,7 +125,7 @@ def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: b
 def test_a_release_lists_a_place_once_and_asks_for_no_file_in_it(lake: Lake) -> None:
     sink = lake.new("orders", "append")
     sink.release([lake.staged("orders", 0, "first")], 1)
-    storage = Requests(lake.storage)
+    storage = Requests(lake.above)
     counted = lake.bind("orders", "append", storage=storage)
     counted.last_released()
     storage.counts.clear()
@@ -141,10 +141,10 @@ def test_a_release_lists_a_place_once_and_asks_for_no_file_in_it(lake: Lake) -> 
 
 def test_a_file_that_was_moved_already_costs_one_request(lake: Lake) -> None:
     handle = lake.staged("orders", 1, "a", "b", "c")
-    dying = lake.bind("orders", "append", storage=CrashingStorage(lake.storage, at=5, when="before"))
+    dying = lake.bind("orders", "append", storage=CrashingStorage(lake.above, at=5, when="before"))
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
-    storage = Requests(lake.storage)
+    storage = Requests(lake.above)
     lake.bind("orders", "append", storage=storage).release([handle], 1)
     assert storage.counts["size"] == 2
     assert lake.named() == ["a", "b", "c"]
@@ -157,7 +157,7 @@ def test_r9_a_lost_race_for_an_entry_releases_the_rest_and_nothing_twice(lake: L
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     other = lake.bind("orders", "append")
     hook = once_before_verb("create", MANIFESTS, lambda: other.release([first], 1))
-    loser = lake.bind("orders", "append", storage=HookedStorage(lake.storage, hook))
+    loser = lake.bind("orders", "append", storage=HookedStorage(lake.above, hook))
     assert loser.release([first, second], 2) == {"files": 1, "rows": 1, "bytes": 3}
     assert [(m.checkpoint, m.batches) for m in read_manifests(lake.uri)] == [(1, (first["id"],)), (2, (second["id"],))]
     assert lake.named() == lake.listed() == ["one", "two"]
@@ -168,7 +168,7 @@ def test_r9_a_lost_race_against_a_higher_checkpoint_releases_nothing(lake: Lake)
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     successor = lake.bind("orders", "append")
     hook = once_before_verb("create", MANIFESTS, lambda: successor.release([first, second], 2))
-    zombie = lake.bind("orders", "append", storage=HookedStorage(lake.storage, hook))
+    zombie = lake.bind("orders", "append", storage=HookedStorage(lake.above, hook))
     assert zombie.release([first], 1)["rows"] == 0
     assert [manifest.checkpoint for manifest in read_manifests(lake.uri)] == [2]
     assert zombie.last_released() == 2
@@ -183,7 +183,7 @@ def test_r9_files_that_vanish_because_another_released_and_a_reader_consumed_the
             lake.storage.delete(file["target"])
 
     hook = once_before_verb("copy" if lake.uri.startswith("memory") else "delete", "part-", released_and_consumed)
-    late = lake.bind("orders", "append", storage=HookedStorage(lake.storage, hook))
+    late = lake.bind("orders", "append", storage=HookedStorage(lake.above, hook))
     assert late.release([handle], 1)["rows"] == 2
     assert len(read_manifests(lake.uri)) == 1
 
@@ -217,7 +217,7 @@ def test_a_manifest_that_somebody_deleted_stops_everything_that_would_take_it_fo
     sink = lake.new("orders", "append")
     for number in range(1, 8):
         sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
-    lake.storage.delete(f"{MANIFESTS}/{gone:08d}.json")
+    lake.books.delete(f"{MANIFESTS}/{gone:08d}.json")
     late = lake.staged("orders", 8, "late", since=7)
     before = lake.paths()
     process = lake.bind("orders", "append")
@@ -242,7 +242,7 @@ def test_a_newest_manifest_that_cannot_be_read_is_refused_by_name(lake: Lake, co
     sink = lake.new("orders", "append")
     for number in (1, 2):
         sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
-    lake.storage.replace(f"{MANIFESTS}/00000001.json", content.encode())
+    lake.books.replace(f"{MANIFESTS}/00000001.json", content.encode())
     late = lake.staged("orders", 3, "late", since=2)
     before = lake.paths()
     process = lake.bind("orders", "append")
@@ -257,7 +257,7 @@ def test_a_log_that_is_shorter_than_a_batch_has_seen_it_is_damaged(lake: Lake) -
     sink = lake.new("orders", "append")
     for number in (1, 2):
         sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
-    lake.storage.delete(f"{MANIFESTS}/00000001.json")
+    lake.books.delete(f"{MANIFESTS}/00000001.json")
     for since, released in ((2, False), (1, True)):
         late = lake.staged("orders", 2 + since, "late", since=since)
         if released:
@@ -272,8 +272,8 @@ def test_a_manifest_that_vanishes_while_a_process_lives_is_told_not_passed_over(
     for number in (1, 2, 3):
         lake.bind("orders", "append").release([lake.staged("orders", number, f"row {number}")], number)
     assert sink.last_released() == 3
-    lake.storage.delete(f"{MANIFESTS}/00000001.json")
-    fresh = lake.bind("orders", "append", storage=Remembered(lake.storage))
+    lake.books.delete(f"{MANIFESTS}/00000001.json")
+    fresh = lake.bind("orders", "append", storage=Remembered(lake.above))
     with pytest.raises(TerminalError, match="entry 1 is gone"):
         fresh.release([lake.staged("orders", 4, "late", since=0)], 4)
 
@@ -284,6 +284,9 @@ class Remembered(WrappedStorage):
     def list(self, path: str) -> builtins.list[str]:
         return ["00000000.json", "00000001.json", "00000002.json"] if path == MANIFESTS else super().list(path)
 
+    def _wrap(self, inner: Storage) -> Remembered:
+        return Remembered(inner)
+
 
 def test_a_listing_that_overtook_a_creation_is_no_damage(lake: Lake) -> None:
     class Partial(WrappedStorage):
@@ -292,17 +295,21 @@ def test_a_listing_that_overtook_a_creation_is_no_damage(lake: Lake) -> None:
         def list(self, path: str) -> builtins.list[str]:
             return [name for name in super().list(path) if path != MANIFESTS or name != "00000001.json"]
 
+        def _wrap(self, inner: Storage) -> Partial:
+            return Partial(inner)
+
     sink = lake.new("orders", "append")
     for number in (1, 2, 3):
         sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
-    assert lake.bind("orders", "append", storage=Partial(lake.storage)).last_released() == 3
+    assert lake.bind("orders", "append", storage=Partial(lake.above)).last_released() == 3
 
 
 def test_what_killed_writers_left_is_collected_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake = Lake(tmp_path)
+    lake = Lake(tmp_path / "lake")
     sink = lake.release("orders", "a")
-    left = [tmp_path / folder / ".tmp-0123456789abcdef" for folder in (MANIFESTS, TURNS)]
-    left.append(tmp_path / ".probe-0123456789abcdef")
+    beside = books(tmp_path / "lake")
+    left = [beside / folder / ".tmp-0123456789abcdef" for folder in (MANIFESTS, TURNS)]
+    left.append(beside / ".probe-0123456789abcdef")
     for path in left:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"half")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
@@ -82,7 +83,7 @@ class FaultySink(FileSink):
     fault: Fault = field(default_factory=Fault, compare=False, repr=False)
 
     def bind(self, context: SinkContext) -> BoundFileSink:
-        return self.bind_to(FaultyStorage(open_storage(self.path), self.fault), context)
+        return self.bind_to(FaultyStorage(open_storage(Path(self.path).parent), self.fault), context)
 
     def definition(self) -> dict[str, Any]:
         """Return the definition of a plain FileSink, because a job runs once with this sink and once without it."""

@@ -103,7 +103,7 @@ def test_the_folder_of_a_sink_that_cannot_be_made_is_refused(tmp_path: Path) -> 
 
 
 def test_a_sink_with_the_releases_of_another_root_is_refused(tmp_path: Path) -> None:
-    manifests = tmp_path / "out" / "_ckpt" / "orders" / "out" / "manifests"
+    manifests = tmp_path / "_ckpt-out" / "orders" / "out" / "manifests"
     manifests.mkdir(parents=True)
     code, line = run(tmp_path, 'FileSink(folder + "/out", format="json")')
     assert code is ExitCode.FAILED

@@ -28,6 +28,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.client.ended_job import GRAPH as ENDED_GRAPH
 from tests.client.ended_job import EndedJob
+from tests.support.books import books
 from tests.support.partition_folders import data_folder
 
 GRAPH = JobGraph(
@@ -184,8 +185,8 @@ def test_r5_what_attempts_have_staged_that_no_log_of_this_job_knows_is_left_to_w
 def test_r5_a_job_that_has_finished_deletes_of_a_target_what_its_own_attempts_have_staged(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     sink = job.sink.bind(SinkContext("orders", "lake"))
-    target, mine = open_storage(job.sink.path), str(next(opened_attempts(job.storage, "orders")))
+    target, mine = open_storage(books(job.lake)), str(next(opened_attempts(job.storage, "orders")))
     for name in (f"{mine}-7-0a", "0001-another-7-0a"):
-        target.create(f"_ckpt/orders/lake/staging/{name}/part", b"rows")
+        target.create(f"orders/lake/staging/{name}/part", b"rows")
     clean_up(job.storage, "orders", ENDED_GRAPH, {"lake": sink})
     assert sink.staged() == {"0001-another-7-0a": [4]}

@@ -11,14 +11,16 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
 from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 from airflow_provider_ckpt.spark.task.attempt_leftovers import delete_leftovers
 from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 
 DATA = "p/a__b/data"
-STAGING = "_ckpt/job/out/staging"
+STAGING = "job/out/staging"
 FIRST, SECOND, THIRD = (AttemptId(3, number, "aaaa") for number in range(3))
 PUBLISHED, VOID, LEFT = f"{FIRST}-1-0a", f"{FIRST}-2-0a", f"{SECOND}-2-0b"
 STAYS = [PUBLISHED, f"{THIRD}-2-0c", f"{AttemptId(3, 0, 'sibling')}-2-0d", "0001-another-1-0e", "of somebody else"]
@@ -28,7 +30,7 @@ class Sinks:
     """A subtask in its third attempt. The first one has published two batches, the second of which is void."""
 
     def __init__(self, base: Path) -> None:
-        self.target = open_storage(f"memory://{base}")
+        self.target = FileFolders.open(Location(f"memory://{base}")).books
         self.out: BoundSink = FileSink(f"memory://{base}").bind(SinkContext("job", "out"))
         for name in (*STAYS, VOID, LEFT):
             self.target.create(f"{STAGING}/{name}/part-0", b"rows")

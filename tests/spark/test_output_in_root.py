@@ -34,7 +34,9 @@ def job_of(world: World, out: Path) -> Job:
 
 
 def released(out: Path) -> list[str]:
-    return sorted(path.name for path in out.rglob("*.parquet") if "_ckpt" not in path.parts)
+    return sorted(
+        path.name for path in out.rglob("*.parquet") if not any(part.startswith("_ckpt-") for part in path.parts)
+    )
 
 
 @pytest.mark.parametrize("where", ["job", "job/out"])

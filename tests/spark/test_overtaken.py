@@ -35,6 +35,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.faults import HookedStorage, NothingIsPublished
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
+from tests.support.books import books
 from tests.support.waiting import wait_until
 
 Hook = Callable[[str, str], None]
@@ -48,7 +49,7 @@ class HookedSink(FileSink):
     hook: Hook = field(default=lambda verb, path: None, compare=False, repr=False)
 
     def bind(self, context: SinkContext) -> BoundFileSink:
-        return self.bind_to(HookedStorage(open_storage(self.path), self.hook), context)
+        return self.bind_to(HookedStorage(open_storage(Path(self.path).parent), self.hook), context)
 
 
 def job(world: World, hook: Hook = lambda verb, path: None) -> Job:
@@ -84,7 +85,7 @@ def leave_something(world: World) -> None:
             world.run(job(world), storage=storage)
     (data,) = world.root.rglob("history/0/partition/**/data")
     dead = next(record.attempt for _, record in world.records("doubled") if isinstance(record, Open))
-    for place in (data, world.base / "out" / staging_folder(world.job_id, "out")):
+    for place in (data, books(world.base / "out") / staging_folder(world.job_id, "out")):
         (place / f"{dead}-7-x").mkdir(parents=True)
         (place / f"{dead}-7-x" / "part").write_text("x")
 
@@ -190,7 +191,7 @@ def test_r5_the_collector_looks_at_the_fence_first_and_spares_later_epochs(world
     logs = load_logs(storage, world.job_id, graph)
     places = {
         "scratch": world.root / world.job_id / "vertices/doubled/0/scratch",
-        "staging": world.base / "out" / staging_folder(world.job_id, "out"),
+        "staging": books(world.base / "out") / staging_folder(world.job_id, "out"),
     }
     left_by = next(record.attempt for _, record in world.records("doubled") if isinstance(record, Open))
     names = [f"{left_by}-5-x", "0002-mine-5-x", "0003-next-5-x"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import mixed, stamped
 from tests.spark.split_jobs import sink_of_splits, splits
+from tests.support.books import books
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +58,7 @@ class FailingBehindStage(WrappedStorage):
 
 def staged_by(world: World, uid: str) -> list[int]:
     """Return the numbers of the attempts that have staged output of the sink."""
-    staging = Path(world.path(uid)) / "_ckpt" / world.job_id / uid / "staging"
+    staging = books(world.path(uid)) / world.job_id / uid / "staging"
     names = [place.name for place in staging.iterdir()] if staging.exists() else []
     return sorted({AttemptId.parse(attempt_of(name) or "").number for name in names})
 

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.errors import (
     StagedFilesMissingError,
     UnknownHandleError,
 )
-from airflow_provider_ckpt.sinks.file_names import is_data_file, staging_folder
+from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, staging_folder
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
@@ -47,7 +47,7 @@ class KafkaStaging:
 
     def __init__(self, storage: Storage, context: SinkContext, topic: str) -> None:
         self.storage, self._context, self._topic = storage, context, topic
-        self.folder = staging_folder(context.job_id, context.uid)
+        self.folder = f"{BOOKKEEPING}/{staging_folder(context.job_id, context.uid)}"
 
     def place(self, handle_id: str) -> str:
         return f"{self.folder}/{handle_id}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from airflow_provider_ckpt.model.json_form import from_json, to_json
-from airflow_provider_ckpt.sinks.file_names import sink_folder
+from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, sink_folder
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
 from airflow_provider_ckpt.sinks.numbered_log import NumberedLog
@@ -53,7 +53,7 @@ class IntentLog:
     lacks the last one at most. Thread-safe. Every method raises ReleaseLogDamagedError when entries are gone."""
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
-        folder = f"{sink_folder(job_id, uid)}/intents"
+        folder = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/intents"
         self._log: NumberedLog[Intent] = NumberedLog(storage, folder, INTENT, VERSION, _parse)
         self._recent: dict[int, Intent] = {}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
-from airflow_provider_ckpt.sinks.file_names import sink_folder
+from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, sink_folder
 from airflow_provider_ckpt.sinks.lake.columns import Column, misfit
 from airflow_provider_ckpt.sinks.lake.errors import (
     TableBusyError,
@@ -53,6 +53,7 @@ class RollForward:
     def __init__(self, table: LakeTable, storage: Storage, context: SinkContext) -> None:
         self._table = table
         self._context = context
+        self._folder = f"{BOOKKEEPING}/{sink_folder(context.job_id, context.uid)}"
         self.storage = storage
         self.log = IntentLog(storage, context.job_id, context.uid)
         self.files = LakeFiles(storage, context)
@@ -138,7 +139,7 @@ class RollForward:
         else:
             expected = self.start.read()
             if expected is None and has_rows:
-                uri = self.storage.full_uri(sink_folder(self._context.job_id, self._context.uid))
+                uri = self.storage.full_uri(self._folder)
                 raise ReleaseLogDamagedError(uri=uri, problem="start.json, made before any row was staged, is gone")
         if expected is not None and found != expected and (has_rows or position.newest is None):
             raise self._superseded(position.snapshot, expected)
@@ -146,7 +147,7 @@ class RollForward:
 
     def collect_temporary(self, older_than: float) -> None:
         self.storage.collect_temporary("", older_than, deep=False)  # of probes
-        self.storage.collect_temporary(sink_folder(self._context.job_id, self._context.uid), older_than)
+        self.storage.collect_temporary(self._folder, older_than)
 
     def busy(self, reason: str) -> TableBusyError:
         return TableBusyError(**self._names(), tries=TRIES, reason=reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
-from airflow_provider_ckpt.sinks.file_names import sink_folder
+from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, sink_folder
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
@@ -19,7 +19,7 @@ class StartMark:
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         self._storage = storage
-        self._path = f"{sink_folder(job_id, uid)}/start.json"
+        self._path = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/start.json"
 
     def make(self, overwrites: int) -> None:
         """One that is there stays."""

@@ -1,0 +1,61 @@
+"""How the columns of two writers of one folder differ for its readers. Pure functions, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+_UNREAD = {"nullable", "metadata", "containsNull", "valueContainsNull"}
+"""Parts of a type that do not change how values are read."""
+Columns = Sequence[tuple[str, Any]]
+"""(name, type as Spark's schema JSON has it), in order. A type of None is not known."""
+
+
+def differences(
+    mine: Columns, its: Columns, me: str, it: str, file_format: str, partition_by: Collection[str]
+) -> list[str]:
+    """Return how two lists of columns differ for a reader of the format, each difference as a phrase.
+
+    ``me``, ``it``: names of the two writers.
+    """
+    differ = [*_only_one_has(mine, its, me, it), *type_differences(mine, its, me, it)]
+    return [*differ, *_order(mine, its, me, it, partition_by)] if file_format == "csv" else differ
+
+
+def type_differences(mine: Columns, its: Columns, me: str, it: str) -> Iterator[str]:
+    """Yield a phrase for each column of both lists that has two types."""
+    known = dict(its)
+    for name, kind in mine:
+        other = known.get(name)
+        if kind is not None and other is not None and _comparable(kind) != _comparable(other):
+            yield f"column {name!r} is {_shown(kind)} in {me} and {_shown(other)} in {it}"
+
+
+def _only_one_has(mine: Columns, its: Columns, me: str, it: str) -> Iterator[str]:
+    for where, here, there in ((me, mine, its), (it, its, mine)):
+        names = {name for name, _ in there}
+        only = [repr(name) for name, _ in here if name not in names]
+        if only:
+            yield f"only {where} has {', '.join(only)}"
+
+
+def _order(mine: Columns, its: Columns, me: str, it: str, partition_by: Collection[str]) -> Iterator[str]:
+    """CSV has columns by their place. The columns of folders have none."""
+    one, other = (_names(columns, partition_by) for columns in (mine, its))
+    if one != other and sorted(one) == sorted(other):
+        yield f"the order is {', '.join(one)} in {me} and {', '.join(other)} in {it}"
+
+
+def _names(columns: Columns, partition_by: Collection[str]) -> list[str]:
+    folders = {name.casefold() for name in partition_by}
+    return [name for name, _ in columns if name.casefold() not in folders]
+
+
+def _comparable(kind: Any) -> Any:
+    if isinstance(kind, dict):
+        return {key: _comparable(value) for key, value in kind.items() if key not in _UNREAD}
+    return [_comparable(one) for one in kind] if isinstance(kind, list) else kind
+
+
+def _shown(kind: Any) -> str:
+    return str(kind["type"] if isinstance(kind, dict) else kind)

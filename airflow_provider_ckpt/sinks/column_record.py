@@ -1,0 +1,47 @@
+"""The columns that a file sink writes, kept beside the table for the next sink that writes there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
+from airflow_provider_ckpt.sinks.file_names import sink_folder
+from airflow_provider_ckpt.sinks.sink_name import SinkName
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+
+KIND = "sink-columns"
+VERSION = 1
+Columns = tuple[tuple[str, Any], ...]
+
+
+class ColumnRecord:
+    """The columns of the sinks of one folder. ``books``: its bookkeeping folder."""
+
+    def __init__(self, books: Storage) -> None:
+        self._books = books
+
+    def write(self, name: SinkName, columns: Columns) -> None:
+        """Replace the columns of a sink."""
+        if self.read(name) != columns:
+            document = encode_document(KIND, VERSION, columns=[list(column) for column in columns])
+            self._books.replace(self._path(name), document)
+
+    def read(self, name: SinkName) -> Columns | None:
+        """Return the columns of a sink; None if it has recorded none. Raises ReleaseLogDamagedError."""
+        path = self._path(name)
+        uri = self._books.full_uri(path)
+        try:
+            document = decode_document(self._books.read(path), KIND, VERSION, uri=uri)
+            columns = read_field(document, "columns", reader(list[list[Any]]))
+            return tuple((str(column), kind) for column, kind in columns)
+        except ObjectNotFoundError:
+            return None
+        except (MalformedDocumentError, UnknownFormError, ValueError) as error:
+            raise ReleaseLogDamagedError(uri=uri, problem=f"it is not what was written ({error})") from error
+
+    def _path(self, name: SinkName) -> str:
+        return f"{sink_folder(name.job_id, name.sink)}/columns.json"

@@ -1,0 +1,79 @@
+"""The two folders of a file sink. One holds released files and nothing else; the other holds everything else.
+
+Spark passes over hidden names, and other readers do not. DuckDB's ``**`` and a folder scan of Polars list every file
+below a folder. Polars also refuses a folder whose files have two extensions. So what is staged lies beside the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+
+BESIDE = "_ckpt-"
+"""The bookkeeping folder of the table ``revenue`` is ``_ckpt-revenue``."""
+_WITHOUT_HOST = ("file", "memory")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the folders of a path lie. ``above``: the URI of the folder above the table; the others are paths in it."""
+
+    above: str
+    target: str
+    books: str
+
+
+def places_of(path: str) -> Places:
+    """Return the places for ``path``, a local path or a URI. No file system is opened.
+
+    A folder of a partition (``revenue/day=1``) belongs to the table above it, because readers of the table list it.
+
+    Raises InvalidSinkError if no folder lies above the table, InvalidStorageUriError.
+    """
+    uri = canonical_uri(path)
+    scheme, rest = uri.split("://", 1)
+    host, names = "", [name for name in rest.split("/") if name]
+    if scheme not in _WITHOUT_HOST:
+        host, names = names[0], names[1:]
+    table = next((at for at in reversed(range(len(names))) if "=" not in names[at]), None)
+    if table is None:
+        reason = (
+            "has no folder above it that rows can be staged in: they are staged in a folder beside the table, so that "
+            "no reader of the table finds them. Give a folder below, such as '…/orders'"
+        )
+        raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
+    if taken := [name for name in names if name.startswith(BESIDE)]:
+        reason = f"lies in {taken[0]!r}: folders of that name hold what other sinks have staged. Give another folder"
+        raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
+    above = f"{scheme}://{'/' if scheme == 'file' else ''}{'/'.join([host, *names[:table]] if host else names[:table])}"
+    target = "/".join(names[table:])
+    return Places(above, target, f"{BESIDE}{target}")
+
+
+@dataclass(frozen=True)
+class FileFolders:
+    """The opened folders of a file sink. ``above``: the storage of the folder that holds both."""
+
+    above: Storage
+    places: Places
+
+    @classmethod
+    def open(cls, folder: Location) -> FileFolders:
+        """Open the folders of a sink's path. Raises what :func:`places_of` and :func:`open_storage` raise."""
+        places = places_of(folder.uri)
+        return cls(open_storage(Location(places.above, folder.options)), places)
+
+    @cached_property
+    def target(self) -> Storage:
+        """The folder that readers list."""
+        return self.above.child(self.places.target)
+
+    @cached_property
+    def books(self) -> Storage:
+        """The folder of staged files, manifests and turns."""
+        return self.above.child(self.places.books)

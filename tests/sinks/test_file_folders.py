@@ -1,0 +1,161 @@
+"""The folders of a file sink: the table's, which holds released files only, and the one beside it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError, OutputNotEmptyError, ReleaseLogLeftError
+from airflow_provider_ckpt.sinks.file_folders import Places, places_of
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.storage.errors import FoldersApartError, StorageReadOnlyError
+from airflow_provider_ckpt.storage.opening import open_storage
+from tests.sinks.lake import Lake
+from tests.support.books import books
+
+
+@pytest.mark.parametrize(
+    ("path", "above", "target"),
+    [
+        ("/lake/revenue", "file:///lake", "revenue"),
+        ("file:///lake/x/../revenue/", "file:///lake", "revenue"),
+        ("/revenue", "file:///", "revenue"),
+        ("/lake/revenue/day=1", "file:///lake", "revenue/day=1"),
+        ("/lake/revenue/day=1/hour=2", "file:///lake", "revenue/day=1/hour=2"),
+        ("/lake/day=1/revenue", "file:///lake/day=1", "revenue"),
+        ("s3a://bucket/revenue", "s3://bucket", "revenue"),
+        ("s3://bucket/a/b c/day=1", "s3://bucket/a", "b c/day=1"),
+        ("memory://revenue", "memory://", "revenue"),
+    ],
+)
+def test_where_the_folders_of_a_path_lie(path: str, above: str, target: str) -> None:
+    assert places_of(path) == Places(above, target, f"_ckpt-{target}")
+
+
+@pytest.mark.parametrize("path", ["/", "s3://bucket", "s3://bucket/day=1", "/day=1"])
+def test_a_path_with_nothing_above_is_refused_with_advice(path: str) -> None:
+    with pytest.raises(InvalidSinkError, match="Give a folder below, such as"):
+        FileSink(path).validate()
+
+
+@pytest.mark.parametrize("path", ["/lake/_ckpt-revenue", "/lake/_ckpt-revenue/day=1", "s3://bucket/_ckpt-a/b"])
+def test_a_path_in_a_folder_of_ours_is_refused(path: str) -> None:
+    with pytest.raises(InvalidSinkError, match="hold what other sinks have staged"):
+        FileSink(path).validate()
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("path", ["revenue", "revenue/day=1"])
+def test_the_table_holds_released_files_and_nothing_else(tmp_path: Path, path: str) -> None:
+    lake = Lake(tmp_path / path)
+    sink = lake.new("orders", "errorifexists")
+    assert everything(tmp_path / "revenue") == []
+    handle = lake.staged("orders", 1, "one", "two")
+    assert everything(tmp_path / "revenue") == []
+    sink.release([handle], 1)
+    lake.staged("orders", 2, "three")
+    released = [str(Path(path, one["target"]).relative_to("revenue")) for one in handle["files"]]
+    assert everything(tmp_path / "revenue") == sorted(released)
+    assert sorted(os.listdir(tmp_path)) == ["_ckpt-revenue", "revenue"]
+    lake.new("orders", "errorifexists")
+    assert everything(tmp_path / "revenue") == sorted(released)
+
+
+# ---- what cannot be one pair of folders
+
+
+def bound(path: Path, **given: Any) -> Any:
+    return FileSink(str(path), **given).bind(SinkContext("orders", "lake"))
+
+
+def test_two_file_systems_are_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, stat = tmp_path / "table", os.stat
+    table.mkdir()
+
+    def elsewhere(path: Any, **given: Any) -> Any:
+        found = stat(path, **given)
+        if str(path) != str(table):
+            return found
+        return os.stat_result((*found[:2], found.st_dev + 1, *found[3:10]))
+
+    monkeypatch.setattr(os, "stat", elsewhere)
+    with pytest.raises(FoldersApartError, match=rf"{table} is on another file system .* such as file://{table}/orders"):
+        bound(table).check_target()
+    monkeypatch.undo()
+    assert sorted(os.listdir(tmp_path)) == ["table"]
+
+
+def test_a_mount_that_does_not_show_is_found_by_a_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may be mounted from the same file system, as Kubernetes does it. Files cannot be moved there either."""
+
+    def apart(origin: str, goal: str) -> None:
+        raise OSError(18, "Invalid cross-device link", origin, None, goal)
+
+    monkeypatch.setattr(os, "rename", apart)
+    with pytest.raises(FoldersApartError):
+        bound(tmp_path / "table").prepare()
+    assert everything(tmp_path) == []
+    assert os.listdir(books(tmp_path / "table")) == []
+
+
+def test_a_move_is_tried_without_a_file_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake, seen, rename = Lake(tmp_path / "table"), [], os.rename
+    lake.release("orders", "row")
+
+    def look(origin: str, goal: str) -> None:
+        rename(origin, goal)
+        seen.append(everything(tmp_path / "table"))
+
+    monkeypatch.setattr(os, "rename", look)
+    lake.bind("orders").prepare()
+    assert [len(files) for files in seen] == [1]
+    assert len(os.listdir(tmp_path / "table")) == 1
+
+
+def test_a_probe_that_a_killed_driver_left_in_an_object_store_goes_with_the_next_start() -> None:
+    lake = Lake("memory://bucket-of-probes/table")
+    lake.storage.create(".probe", b"1")
+    lake.bind("orders").prepare()
+    assert not lake.storage.exists(".probe")
+
+
+def test_a_folder_above_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "table").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(tmp_path))  # root may write everywhere
+    with pytest.raises(StorageReadOnlyError, match="_ckpt-table"):
+        bound(tmp_path / "table").check_target()
+
+
+# ---- one of the two was deleted
+
+
+def test_a_table_that_was_deleted_without_its_records_is_refused_by_name(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "table")
+    lake.release("orders", "row")
+    open_storage(tmp_path).delete_tree("table")
+    for job in ("orders", "visits"):
+        with pytest.raises(ReleaseLogLeftError, match=rf"delete file://{books(tmp_path / 'table')}, too") as refused:
+            lake.bind(job).check_target()
+        assert isinstance(refused.value, InvalidInputError)
+    assert lake.bind("orders").last_released() == 0
+    open_storage(tmp_path).delete_tree("_ckpt-table")
+    lake.release("orders", "again")
+    assert lake.named() == lake.listed() == ["again"]
+
+
+def test_a_table_without_its_records_is_full_of_files_of_nobody(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "table")
+    lake.release("orders", "row")
+    open_storage(tmp_path).delete_tree("_ckpt-table")
+    with pytest.raises(OutputNotEmptyError, match="data file"):
+        lake.bind("orders", "errorifexists").check_target()
