@@ -100,6 +100,8 @@ random-jobs: setup ## random jobs under random faults (ROUNDS=20 from SEED=1 on;
 	  CKPT_RANDOM_OVERTAKEN=$$(($(ROUNDS) / 4)) CKPT_RANDOM_PROCESSES=$$(($(ROUNDS) / 4)) \
 	  CKPT_RANDOM_RESTARTS=$$(($(ROUNDS) / 2)) CKPT_RANDOM_RECONFIGURING=$$(($(ROUNDS) / 2)) \
 	  CKPT_RANDOM_UPGRADES=$$(($(ROUNDS) / 2)) CKPT_RANDOM_SPLITS=$(ROUNDS) \
+	  CKPT_RANDOM_BOUNDS=$$(($(ROUNDS) / 4)) CKPT_RANDOM_TABLES=$$(($(ROUNDS) / 2)) \
+	  CKPT_RANDOM_VALUES=$$(($(ROUNDS) / 4)) CKPT_RANDOM_PLANS=$$(($(ROUNDS) / 4)) \
 	  $(PYTEST) tests/random_jobs $(SPREAD) -m random_jobs --timeout 900
 
 .PHONY: soak

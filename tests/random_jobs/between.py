@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.random_jobs.build import plain_frames, united
+from tests.random_jobs.data import file_name
 from tests.random_jobs.definition import Definition, SinkDef, TransformDef
 from tests.random_jobs.functions import HALF, WINDOW_SECONDS
 from tests.random_jobs.lateness import Path as Way
@@ -31,11 +32,12 @@ FIRST_ID = 10_000_000
 
 def between(spark: SparkSession, definition: Definition, sink: SinkDef, way: Way, base: Path) -> Between:
     sure = base / "sure" / sink.uid
+    sources = {source.uid: source for source in definition.sources}
     for uid, files in sure_files(definition, way).items():
         (sure / uid).mkdir(parents=True, exist_ok=True)
         for number, rows in enumerate(files):
             if rows:
-                write_rows(sure / uid / f"{number}.parquet", rows)
+                write_rows(sure / uid / file_name(definition.seed, sources[uid], number), rows)
     least, most = (plain_frames(spark, definition, folder) for folder in (sure, base / "all"))
     return Between(
         least=_rows(least[sink.input]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def build(
 def _add_source(job: Job, source: SourceDef, folder: str, on_call: OnCall) -> None:
     def read(reader: Any) -> DataFrame:
         on_call(source.uid)
-        return functions.read(reader, folder)
+        return functions.read(reader, folder, zoned=source.zoned)
 
     job.source(
         uid=source.uid,
@@ -50,11 +51,12 @@ def _add_source(job: Job, source: SourceDef, folder: str, on_call: OnCall) -> No
         max_files_per_trigger=source.max_files,
         watermark=None if source.watermark is None else ("ts", source.watermark),
         persist=source.persist,
+        allow_empty=source.allow_empty,
     )(read)
 
 
 def _add_transform(job: Job, transform: TransformDef) -> None:
-    plain = KINDS[transform.kind].function
+    plain = _bound(transform, KINDS[transform.kind].function)
 
     def function(*frames: DataFrame) -> DataFrame:
         made = plain(*frames)
@@ -75,6 +77,13 @@ def _add_transform(job: Job, transform: TransformDef) -> None:
     decorator(both if join else rows)
 
 
+def _bound(transform: TransformDef, function: functions.Function) -> functions.Function:
+    """Return the function with the transform's own lengths of windows, gaps and time bounds."""
+    own = {"span": transform.span, "slide": transform.slide}
+    given = {name: seconds for name, seconds in own.items() if seconds is not None}
+    return functools.partial(function, **given) if given else function
+
+
 def plain_frames(
     spark: SparkSession, definition: Definition, folder: Path, *, with_limits: bool = False
 ) -> Mapping[str, DataFrame]:
@@ -84,12 +93,16 @@ def plain_frames(
     """
     frames: dict[str, DataFrame] = {}
     for source in definition.sources:
-        frames[source.uid] = functions.read(spark.read, str(folder / source.uid))
+        zone_type = "string" if source.zoned else None
+        frames[source.uid] = functions.read(
+            spark.read, str(folder / source.uid), zoned=source.zoned, zone_type=zone_type
+        )
     for transform in definition.transforms:
         kind = KINDS[transform.kind]
         sides = [united(frames, uids) for uids in (transform.inputs, transform.others) if uids]
         capped = with_limits and transform.kind == "limit"
-        frames[transform.uid] = (kind.function if capped else kind.plain or kind.function)(*sides)
+        function = _bound(transform, kind.function if capped else kind.plain or kind.function)
+        frames[transform.uid] = function(*sides)
     return frames
 
 

@@ -13,6 +13,7 @@ Lineage = Literal["rows", "last", "limited"]
 "rows": the same multiset. "last": the last row of each key. "limited": the same number of rows, all of them in the
 batch without the limit.
 """
+AtFirst = Literal["full", "empty", "missing"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,9 @@ class SourceDef:
     """A source.
 
     ``watermark``: delay in seconds. ``first``: event time of the first file, in seconds. ``folder``: parent of the
-    source's folder. ``late``: some rows are later than the delay allows.
+    source's folder. ``late``: some rows are later than the delay allows. ``zoned``: the files are in folders named
+    ``zone=value``. ``at_first``: the folder at the first start. Unless it is "full", the job must be refused.
+    ``allow_empty``: the source may have no file.
     """
 
     uid: str
@@ -34,6 +37,9 @@ class SourceDef:
     folder: str = "in"
     late: bool = False
     persist: bool = False
+    zoned: bool = False
+    at_first: AtFirst = "full"
+    allow_empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class TransformDef:
     """A transform.
 
     ``kind``: a name of ``functions.KINDS``. ``others``: inputs of a join's second parameter. ``wide``: the output has
-    one more column.
+    one more column. ``span``: seconds of a window, a session gap or the time bound of a join; ``slide``: of windows. If
+    None, the kind has its own.
     """
 
     uid: str
@@ -52,6 +59,8 @@ class TransformDef:
     output_mode: str = "append"
     wide: bool = False
     persist: bool = False
+    span: int | None = None
+    slide: int | None = None
 
 
 @dataclass(frozen=True)
@@ -156,6 +165,8 @@ SOURCE: Mapping[str, Any] = {
     "first": 0,
     "late": False,
     "persist": False,
+    "zoned": False,
+    "at_first": "full",
 }
 TRANSFORM: Mapping[str, Any] = {"chain": True, "persist": False}
 SINK: Mapping[str, Any] = {"format": "parquet", "partitioned": False, "release": "every_checkpoint", "mode": "append"}

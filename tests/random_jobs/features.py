@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from tests.random_jobs.definition import Definition, SinkDef
+from tests.random_jobs.definition import AtFirst, Definition, SinkDef
 from tests.random_jobs.lateness import is_comparable
 
 MODES = ("errorifexists", "append", "overwrite")
@@ -19,7 +19,7 @@ def add_features(seed: int, definition: Definition) -> Definition:
     with_modes = replace(definition, sinks=tuple(replace(one, mode=rng.choice(MODES)) for one in definition.sinks))
     # one byte: every file from one query to another exceeds the read limit
     limited = replace(with_modes, limit=rng.choice([None, None, 1]))
-    return _kept(seed, _late(limited) if rng.random() < 0.85 else limited)
+    return _folders(seed, _kept(seed, _late(limited) if rng.random() < 0.85 else limited))
 
 
 def _kept(seed: int, definition: Definition) -> Definition:
@@ -36,6 +36,25 @@ def _kept(seed: int, definition: Definition) -> Definition:
         sources=tuple(replace(one, persist=one.uid in kept) for one in definition.sources),
         transforms=tuple(replace(one, persist=one.uid in kept) for one in definition.transforms),
     )
+
+
+def _folders(seed: int, definition: Definition) -> Definition:
+    """Make some history absent at the first start, or empty for good, and put some files into folders of zones."""
+    rng = random.Random(seed * 41 + 13)
+    sources = [replace(one, zoned=rng.random() < 0.3) for one in definition.sources]
+    for at, one in enumerate(sources):
+        if one.bounded:
+            absence: AtFirst = rng.choice(["empty", "missing"]) if rng.random() < 0.3 else "full"
+            is_empty = absence == "full" and rng.random() < 0.15
+            sources[at] = replace(
+                one,
+                at_first=absence,
+                allow_empty=is_empty,
+                zoned=one.zoned and not is_empty,
+                files=0 if is_empty else one.files,
+                late=one.late and not is_empty,
+            )
+    return replace(definition, sources=tuple(sources))
 
 
 def _late(definition: Definition) -> Definition:

@@ -20,6 +20,7 @@ STORED = "id long, k long, v long, second long"
 SCHEMA = "id long, k long, v long, ts timestamp"
 JOIN_SECONDS = 5
 WINDOW_SECONDS = 10
+GAP_SECONDS = 3
 HALF = 1_000_000_000_000
 """Added to the ids of repeated rows."""
 
@@ -43,8 +44,17 @@ class Kind:
     plain: Function | None = None
 
 
-def read(reader: Any, folder: str) -> DataFrame:
-    rows: DataFrame = reader.schema(STORED).parquet(folder)
+def read(reader: Any, folder: str, *, zoned: bool = False, zone_type: str | None = None) -> DataFrame:
+    """Read a source's files.
+
+    Args:
+        zoned: the files are in folders named ``zone=value``. The text of the zone is part of ``v``.
+        zone_type: type of the zone; None: what the reader makes of the folders.
+    """
+    rows: DataFrame = reader.schema(STORED if zone_type is None else f"{STORED}, zone {zone_type}").parquet(folder)
+    if zoned:
+        text = F.concat(F.lit("zone "), F.coalesce("zone", F.lit("none")))
+        rows = rows.withColumn("v", F.col("v") + F.crc32(text) % 97)
     return rows.select("id", "k", "v", F.timestamp_seconds("second").alias("ts"))
 
 
@@ -79,10 +89,9 @@ def in_pandas(rows: DataFrame) -> DataFrame:
 # ---- with state
 
 
-def windows(rows: DataFrame) -> DataFrame:
-    counted = rows.groupBy(F.window("ts", f"{WINDOW_SECONDS} seconds"), "k").agg(
-        F.sum("v").alias("total"), F.count(F.lit(1)).alias("n")
-    )
+def windows(rows: DataFrame, span: int = WINDOW_SECONDS, slide: int | None = None) -> DataFrame:
+    window = F.window("ts", f"{span} seconds", f"{slide or span} seconds")
+    counted = rows.groupBy(window, "k").agg(F.sum("v").alias("total"), F.count(F.lit(1)).alias("n"))
     return counted.select(
         (F.unix_seconds("window.start") * 1000 + F.col("k")).alias("id"),
         "k",
@@ -91,13 +100,13 @@ def windows(rows: DataFrame) -> DataFrame:
     )
 
 
-def window_keys(rows: DataFrame) -> DataFrame:
+def window_keys(rows: DataFrame, span: int = WINDOW_SECONDS, slide: int | None = None) -> DataFrame:
     """Return windows for output mode "update" or "complete": the id is the key of the window's last row."""
-    return windows(rows)
+    return windows(rows, span, slide)
 
 
-def sessions(rows: DataFrame) -> DataFrame:
-    counted = rows.groupBy(F.session_window("ts", "3 seconds"), "k").agg(
+def sessions(rows: DataFrame, span: int = GAP_SECONDS) -> DataFrame:
+    counted = rows.groupBy(F.session_window("ts", f"{span} seconds"), "k").agg(
         F.sum("v").alias("total"), F.count(F.lit(1)).alias("n")
     )
     return counted.select(
@@ -133,25 +142,23 @@ def limited(rows: DataFrame) -> DataFrame:
     return rows.limit(7)
 
 
-def _joined(left: DataFrame, right: DataFrame, how: str) -> DataFrame:
+def _joined(left: DataFrame, right: DataFrame, how: str, span: int) -> DataFrame:
     a = left.select(
         F.col("id").alias("a_id"), F.col("k").alias("a_k"), F.col("v").alias("a_v"), F.col("ts").alias("ts")
     )
     b = right.select(F.col("id").alias("b_id"), F.col("k").alias("b_k"), F.col("ts").alias("b_ts"))
-    near = F.expr(
-        f"a_k = b_k AND ts >= b_ts - INTERVAL {JOIN_SECONDS} SECONDS AND ts <= b_ts + INTERVAL {JOIN_SECONDS} SECONDS"
-    )
+    near = F.expr(f"a_k = b_k AND ts >= b_ts - INTERVAL {span} SECONDS AND ts <= b_ts + INTERVAL {span} SECONDS")
     both = a.join(b, near, how)
     pair = F.xxhash64("a_id", F.coalesce("b_id", F.lit(-1)))
     return both.select(pair.alias("id"), F.col("a_k").alias("k"), F.col("a_v").alias("v"), "ts")
 
 
-def joined(left: DataFrame, right: DataFrame) -> DataFrame:
-    return _joined(left, right, "inner")
+def joined(left: DataFrame, right: DataFrame, span: int = JOIN_SECONDS) -> DataFrame:
+    return _joined(left, right, "inner", span)
 
 
-def left_joined(left: DataFrame, right: DataFrame) -> DataFrame:
-    return _joined(left, right, "leftOuter")
+def left_joined(left: DataFrame, right: DataFrame, span: int = JOIN_SECONDS) -> DataFrame:
+    return _joined(left, right, "leftOuter", span)
 
 
 def first_in_pandas(rows: DataFrame) -> DataFrame:

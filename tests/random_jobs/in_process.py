@@ -13,10 +13,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.errors import InvalidInputError, TransientError
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError, TransientError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError, PathNotFoundError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.chaos.evidence import Evidence
@@ -73,7 +75,8 @@ class InProcess:
         """Result files lost between the last two runs."""
 
     def run(self) -> Story:
-        for plan in self.schedule.runs:
+        self._refuse_without_history()
+        for plan in () if self.story.refused else self.schedule.runs:
             status = self._attempt(plan)
             if self.story.refused or status == "FINISHED":
                 break
@@ -92,6 +95,33 @@ class InProcess:
         self.story.tell("started again, for what was left")
         status = self._attempt(RunPlan("finish"))
         assert status == "FINISHED", f"the start after the end: {status}"
+
+    # ---- before the first run
+
+    def _refuse_without_history(self) -> None:
+        """Start the job while folders of its history are empty or missing. It must be refused, for another try."""
+        absent = {one.uid: one.at_first for one in self.definition.sources if one.at_first != "full"}
+        if not absent:
+            return
+        for uid, how in absent.items():
+            self.data.take_away(uid, leaves_folder=how == "empty")
+        try:
+            stop = self.world.ask("stop", lambda: True)  # of a job that should not have started
+            run = self.world.run(build(self.definition, self.world.base), stop, mode=self.definition.mode)
+        except (NothingToReadError, PathNotFoundError) as error:
+            self._refused_for_now(error, absent)
+        except InvalidInputError as error:
+            self._refused(error, fresh=True)
+        else:
+            raise AssertionError(f"a job without the files of {absent} ended {run.status}")
+        assert not self.world.root.exists(), f"refused, and written: {self.world.everything_under_root()[:5]}"
+        for uid in absent:
+            self.data.bring_back(uid)
+
+    def _refused_for_now(self, error: CkptError, absent: Mapping[str, str]) -> None:
+        assert error.data["uid"] in absent, f"refused for another source than {absent}: {error}"
+        assert ExitCode.of_error(error) is ExitCode.FAILED, f"no retry would follow: {error}"
+        self.story.tell(f"refused for now: {error}")
 
     # ---- one run
 
@@ -184,8 +214,7 @@ class InProcess:
         if status == "FINISHED" and self.definition.live:
             assert state.draining, "FINISHED with a live source, and nobody asked for a drain"
 
-    @staticmethod
-    def _may_stop(plan: RunPlan, lines: int) -> bool:
+    def _may_stop(self, plan: RunPlan, lines: int) -> bool:
         return lines >= plan.at if plan.end == "stop" else plan.end == "fault" and lines > MANY
 
     def _may_drain(self, plan: RunPlan, fault: Fault) -> bool:

@@ -14,6 +14,7 @@ KNOWN: tuple[tuple[str, str], ...] = (
     ("WatermarkOverUnionError", "behind the union of a bounded and a live source"),
     ("UnsupportedQueryError", "not supported with streaming"),
     ("UnsupportedQueryError", "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"),
+    ("UnsupportedQueryError", "not supported in Complete output mode"),
     ("UnsupportedQueryError", "Multiple applyInPandasWithStates are not supported"),
     ("UnsupportedQueryError", "in batch mode: .*(not supported|unsupported)"),
 )

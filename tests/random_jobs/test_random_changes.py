@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.random_jobs.changed import ChangedJob
 from tests.random_jobs.changes import change
+from tests.random_jobs.drawn import RecordProperty, record
 from tests.random_jobs.features import in_time
 from tests.random_jobs.generate import definition
 from tests.random_jobs.schedule import RunPlan
@@ -24,10 +25,11 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_CHANGES", 6))
 def test_a_changed_job_goes_on_with_the_right_rows_or_is_refused(
-    seed: int, spark: SparkSession, tmp_path: Path
+    seed: int, spark: SparkSession, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     before = in_time(definition(seed))  # a change of the delay changes which rows are late
     name, after = change(seed, before)
+    record(record_property, f"changed {name}")
     rng = random.Random(seed)
     first = RunPlan("stop", rng.randint(2, 8)) if rng.random() < 0.4 else RunPlan("fault", rng.randint(25, 110))
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_CHANGES=1\nchanged: {name}; {first}\n{before}\nto {after}"):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.random_jobs.drawn import RecordProperty, draws_of, record
 from tests.random_jobs.features import second_job
 from tests.random_jobs.generate import definition
 from tests.random_jobs.in_process import InProcess
@@ -26,9 +27,12 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(72
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_JOBS", 10))
-def test_a_random_job_releases_what_a_plain_batch_gives(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_random_job_releases_what_a_plain_batch_gives(
+    seed: int, spark: SparkSession, tmp_path: Path, record_property: RecordProperty
+) -> None:
     """Check R1, R2, R4, R5, R9, R10, R11, R12, R13, R23, R24."""
     drawn, schedule = definition(seed), random_schedule(seed)
+    record(record_property, *draws_of(drawn))
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_JOBS=1\n{drawn}\n  {schedule}"):
         try:
             job = InProcess(spark, drawn, schedule, tmp_path / "job")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.random_jobs.drawn import RecordProperty, draws_of, record
 from tests.random_jobs.generate import definition
 from tests.random_jobs.reconfiguring import Reconfiguring
 from tests.random_jobs.schedule import random_schedule
@@ -21,9 +22,10 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_RECONFIGURING", 2))
 def test_a_job_whose_queries_are_changed_comes_out_as_if_they_had_not(
-    seed: int, spark: SparkSession, tmp_path: Path
+    seed: int, spark: SparkSession, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     drawn, schedule = replace(definition(seed), mode="streaming"), random_schedule(seed)
+    record(record_property, *draws_of(drawn))
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_RECONFIGURING=1\n{drawn}\n  {schedule}"):
         job = Reconfiguring(spark, drawn, schedule, tmp_path)
         job.run()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.random_jobs.drawn import RecordProperty, draws_of, record
 from tests.random_jobs.failing_verbs import FailingAnywhere
 from tests.random_jobs.generate import definition
 from tests.random_jobs.restarting import Restarting
@@ -22,9 +23,14 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 @pytest.mark.parametrize("kind", [Restarting, FailingAnywhere])
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_RESTARTS", 3))
 def test_a_job_whose_queries_fail_comes_out_as_if_they_had_not(
-    seed: int, kind: type[Restarting] | type[FailingAnywhere], spark: SparkSession, tmp_path: Path
+    seed: int,
+    kind: type[Restarting] | type[FailingAnywhere],
+    spark: SparkSession,
+    tmp_path: Path,
+    record_property: RecordProperty,
 ) -> None:
     drawn, schedule = definition(seed), random_schedule(seed)
+    record(record_property, *draws_of(drawn))
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_RESTARTS=1 ({kind.__name__})\n{drawn}\n  {schedule}"):
         job = kind(spark, drawn, schedule, tmp_path)
         job.run()

@@ -92,6 +92,34 @@ def test_an_empty_folder_without_a_schema_is_refused_in_the_same_way(world: Worl
     assert world.released_ids() == sorted(expected)
 
 
+@MODES
+@pytest.mark.parametrize("where", ["source", "transform"])
+def test_a_column_of_folders_that_are_not_there_yet_is_no_mistake_of_the_function(
+    world: World, mode: str, where: str
+) -> None:
+    """Found by random jobs: the missing column refused the job for good, and no retry read the files that came."""
+    folder = world.path("in")
+
+    def used(rows: DataFrame) -> DataFrame:
+        return rows.where("zone IS NOT NULL")
+
+    def job() -> Job:
+        read = in_folder(world, "in")
+        made = Job("zones")
+        made.source(uid="rows", bounded=True)(lambda reader: used(read(reader)) if where == "source" else read(reader))
+        made.transform(uid="zoned", inputs=["rows"])(lambda rows: used(rows))
+        made.sink("out", "zoned", FileSink(world.path("out")))
+        return made
+
+    with pytest.raises(NothingToReadError, match=r"source .rows. .* no file in .*/in\.") as e:
+        world.run(job(), mode=mode)
+    assert ExitCode.of_error(e.value) is ExitCode.FAILED
+    assert world.everything_under_root() == []
+    world.put_ids(f"{folder}/zone=1", 1, 2)
+    assert world.run(job(), mode=mode).status == "FINISHED"
+    assert world.released_ids() == [0, 1]
+
+
 def test_each_of_several_folders_needs_a_file(world: World) -> None:
     expected = world.put_ids("a", 1, 2) | world.put_ids("a-b", 1, 2, 10)
     world.path("b")

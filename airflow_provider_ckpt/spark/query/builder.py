@@ -23,7 +23,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     streaming_leaves,
     streams,
 )
-from airflow_provider_ckpt.spark.query.empty_sources import not_there
+from airflow_provider_ckpt.spark.query.empty_sources import not_there, without_files
 from airflow_provider_ckpt.spark.query.errors import (
     CleanSourceError,
     FunctionFailedError,
@@ -93,6 +93,7 @@ class SourceCalls:
     guard: EventTimeGuard | None = None
     """How event time is followed. None: the query is only planned."""
     reads: dict[str, SourceReads] = field(default_factory=dict)
+    _operators: dict[str, Operator] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
     _topics: dict[str, dict[str, str]] = field(default_factory=dict)
     """Source uid -> its topics: a plan may call a function twice, and what the last call read is recorded."""
@@ -100,8 +101,8 @@ class SourceCalls:
     def __call__(self, operator: Operator, *, hold: bool = False) -> DataFrame:
         """``hold``: the source holds event time, if it is streamed."""
         reader = self._reader(operator, hold)
-        frame = _called(operator, reader)
-        self.reads[operator.uid] = reader.reads
+        frame = _called(self.spark, operator, reader)
+        self.reads[operator.uid], self._operators[operator.uid] = reader.reads, operator
         if reader.reads.loads != 1 or (self.streaming and streaming_leaves(frame) > 1):
             raise OneSourceError(uid=operator.uid, location=operator.location, loads=reader.reads.loads)
         cleans = next((v for k, v in reader.reads.options.items() if k.lower() == "cleansource"), "off")
@@ -114,6 +115,17 @@ class SourceCalls:
         refuse_endless(operator, reader.reads, streaming=self.streaming)
         self._check_names(operator, reader.reads)
         return _with_watermark(operator, frame, self.guard)
+
+    def transform(self, operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
+        """Call a transform's function.
+
+        Raises what :func:`call` raises, and NothingToReadError if a column is missing and a bounded source has no file.
+        """
+        try:
+            return call(operator, arguments)
+        except FunctionFailedError as error:
+            sources = [(one, self.reads[uid]) for uid, one in self._operators.items()]
+            raise without_files(self.spark, sources, error.__cause__) or error from error.__cause__
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
         """Of the files, or topics, that are there: once, by whoever plans the job. A name that turns up later fails its
@@ -167,7 +179,7 @@ class SourceCalls:
         return reader
 
 
-def _called(operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
+def _called(spark: SparkSession, operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
     """Call a source's function.
 
     Raises what :func:`call` raises, PathNotFoundError, NothingToReadError, PartitionValueError, PartitionColumnsError.
@@ -177,7 +189,8 @@ def _called(operator: Operator, reader: StreamReader | BatchReader) -> DataFrame
     except (FunctionFailedError, FunctionFailedForNowError) as error:
         cause = error.__cause__
         subject = f"source {operator.uid!r} ({operator.location})"
-        raise not_there(operator, reader.reads, cause) or unfit_folders(subject, str(cause)) or error from cause
+        known = not_there(operator, reader.reads, cause) or without_files(spark, [(operator, reader.reads)], cause)
+        raise known or unfit_folders(subject, str(cause)) or error from cause
 
 
 def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard | None) -> DataFrame:
@@ -365,7 +378,7 @@ class QueryBuilder:
                 return None
             given |= {one: streams(frame) for one, frame in frames.items()}
             arguments[parameter] = self._unite(uid, parameter, frames) if len(uids) > 1 else frames[uids[0]]
-        frame = call(operator, arguments)
+        frame = self._calls.transform(operator, arguments)
         if self._calls.streaming:
             _check_stream(operator, frame)
             _refuse_other_streams(operator, given, streams(frame))

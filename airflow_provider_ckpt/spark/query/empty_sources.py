@@ -21,6 +21,8 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _NO_SCHEMA = "UNABLE_TO_INFER_SCHEMA"
 """Spark's condition for a folder without files and a reader without a schema."""
+_NO_COLUMN = "UNRESOLVED_COLUMN"
+"""Beginning of Spark's conditions for a missing column. Without a folder ``column=value`` there is no such column."""
 
 
 def nothing_in(form: str | None, paths: Iterable[str], selects: Mapping[str, str]) -> str:
@@ -74,6 +76,23 @@ def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
     """
     nothing = nothing_in(reads.format, reads.paths, selecting(reads.options))
     raise NothingToReadError(uid=uid, location=location, nothing=nothing)
+
+
+def without_files(
+    spark: SparkSession, sources: Iterable[tuple[Operator, SourceReads]], failure: BaseException | None
+) -> CkptError | None:
+    """Return the error of the first bounded source without files, if ``failure`` is a missing column.
+
+    A function may use a column of folders ``column=value``. Another try finds the column when the folders are there.
+    """
+    if not (spark_condition(failure) or "").startswith(_NO_COLUMN):
+        return None
+    for operator, reads in sources:
+        must_have = operator.bounded and not operator.allow_empty and reads.is_file
+        if must_have and not list_files(spark, reads):
+            nothing = nothing_in(reads.format, reads.paths, {})
+            return NothingToReadError(uid=operator.uid, location=operator.location, nothing=nothing)
+    return None
 
 
 def not_there(operator: Operator, reads: SourceReads, failure: BaseException | None) -> CkptError | None:

@@ -30,7 +30,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     watermark_over,
     watermark_over_union,
 )
-from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, SourceCalls, call, can_drop
+from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, SourceCalls, can_drop
 from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain, with_watermark
 from airflow_provider_ckpt.spark.query.errors import (
@@ -181,7 +181,7 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
         operator = job.operators[name]
         if len(operator.inputs) != 1:
             return False
-        frame = call(operator, dict.fromkeys(operator.inputs, frame))
+        frame = calls.transform(operator, dict.fromkeys(operator.inputs, frame))
     return not is_stateful(frame)
 
 

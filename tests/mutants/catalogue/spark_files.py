@@ -1014,6 +1014,18 @@ _FORGOTTEN = (
         "a job finishes for good without the files that come a minute later",
     ),
     Mutant(
+        "missing-column-of-folders-refused",
+        "R11",
+        "without_files",
+        "        if must_have and not list_files(spark, reads):\n",
+        "        if False:\n",
+        (
+            "tests/spark/test_empty_sources.py"
+            "::test_a_column_of_folders_that_are_not_there_yet_is_no_mistake_of_the_function",
+        ),
+        "a job without its folders is refused for good, and no retry reads the files that come later",
+    ),
+    Mutant(
         "unlisted-names-not-looked-at",
         "R11",
         "SourceCalls._check_names",
