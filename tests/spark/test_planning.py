@@ -26,6 +26,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     NotAStreamError,
     OneSourceError,
     PathNotFoundError,
+    TimeColumnError,
     UnsupportedQueryError,
     WatermarkOverPartitionError,
     WatermarkOverUnionError,
@@ -274,6 +275,22 @@ def test_a_function_that_gives_no_dataframe_is_named(spark: SparkSession, world:
 
         with pytest.raises(NotADataFrameError, match=f"'wrong'.*{name}"):
             plan(spark, world, source(world, function))
+
+
+def test_a_time_column_that_spark_would_not_write_is_refused(spark: SparkSession, world: World) -> None:
+    """Spark accepts `current_time()` when it analyses the query, and fails when it writes the first batch."""
+
+    def function(read: Any) -> Any:
+        return read.schema("id long").parquet(world.path("history")).selectExpr("id", "current_time() AS at")
+
+    world.put_ids("history", 1, 1)
+    with pytest.raises(TimeColumnError, match=r"'wrong'.*in column 'at'.*spark\.sql\.timeType\.enabled=true"):
+        plan(spark, world, source(world, function, bounded_one=True))
+    spark.conf.set("spark.sql.timeType.enabled", "true")
+    try:
+        assert plan(spark, world, source(world, function, bounded_one=True)).schemas["wrong"].names == ["id", "at"]
+    finally:
+        spark.conf.unset("spark.sql.timeType.enabled")
 
 
 def test_a_function_that_raises_keeps_its_own_traceback(spark: SparkSession, world: World) -> None:

@@ -422,6 +422,15 @@ class UnsupportedQueryError(InvalidInputError):
     template = "Spark cannot run the query of {vertex!r} ({location}) {how}: {cause}{hint}"
 
 
+class TimeColumnError(InvalidInputError):
+    """Data: uid, location, column."""
+
+    template = (
+        "the output of operator {uid!r} ({location}) has the type TIME in column {column!r}. Spark writes this type to "
+        "files only with spark.sql.timeType.enabled=true. Set that with --conf, or cast the column to STRING"
+    )
+
+
 class NotABatchError(InvalidInputError):
     template = (
         "source {uid!r} ({location}) gave a stream for a split; it must return a batch DataFrame, such as that of the "

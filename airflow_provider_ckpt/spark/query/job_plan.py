@@ -37,6 +37,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     ChangingRowsError,
     HeldWatermarkError,
     IdleTimeoutError,
+    TimeColumnError,
     UnsupportedQueryError,
     WatermarkOverPartitionError,
     WatermarkOverSplitsError,
@@ -49,6 +50,7 @@ from airflow_provider_ckpt.spark.query.lookup_tables import lookup_tables
 from airflow_provider_ckpt.spark.query.malformed import QUARANTINE
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.spark.query.splits import PlannedSplits, split_frame
+from airflow_provider_ckpt.spark.query.time_columns import unwritable_time
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -352,6 +354,9 @@ class _Planner:
         return len(vertex.sources) + len(edges) > 1 or any(edge.producer in self._mixed for edge in edges)
 
     def _check_sinks(self, vertex: JobVertex, frame: DataFrame, output_mode: str) -> None:
+        if self._writes_files(vertex) and (column := unwritable_time(self._spark, frame.schema)) is not None:
+            location = self._job.operators[vertex.uid].location
+            raise TimeColumnError(uid=vertex.uid, location=location, column=column)
         fields = json.loads(frame.schema.json())["fields"]
         columns = tuple((one["name"], one["type"]) for one in fields)
         not_null = frozenset(one["name"] for one in fields if not one["nullable"])
@@ -361,6 +366,11 @@ class _Planner:
                 given = SinkInput(uid, tuple((one.name, "string") for one in QUARANTINE), "append", vertex.bounded)
             self._job.operators[uid].sink.check_input(given)
             self.sink_inputs[uid] = given
+
+    def _writes_files(self, vertex: JobVertex) -> bool:
+        """Return True if Spark writes the rows of the vertex to files: for a consumer, or for a sink."""
+        sinks = [self._job.operators[uid].sink for uid in vertex.sinks]
+        return self._graph.publishes(vertex.uid) or len(sinks) != 1 or any(sink.spark_folders({}) for sink in sinks)
 
     def _check_supported(self, vertex: JobVertex, built: BuiltQuery) -> None:
         if self._calls.streaming:
