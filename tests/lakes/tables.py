@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
+from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
 from airflow_provider_ckpt.testing.staging import counted
 
@@ -64,7 +65,11 @@ class Frame:
                 "city": pa.array([row[1] for row in rows], pa.string()),
             }
         )
-        self.sparkSession = SimpleNamespace(conf=SimpleNamespace(set=lambda name, value: None))
+        settings = dict.fromkeys(LOSSLESS, "")
+        self.sparkSession = SimpleNamespace(
+            conf=SimpleNamespace(get=settings.__getitem__, set=settings.__setitem__),
+            _jsparkSession=SimpleNamespace(sessionUUID=lambda: str(id(self))),
+        )
 
     def __getitem__(self, name: str) -> FrameColumn:
         return FrameColumn()
