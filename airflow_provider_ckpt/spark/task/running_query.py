@@ -22,6 +22,7 @@ from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import FileNotReadError, QueryFailedError
 from airflow_provider_ckpt.spark.task.hopeless import hopeless
 from airflow_provider_ckpt.spark.task.jvm import is_gone
+from airflow_provider_ckpt.spark.task.known_warnings import INTERRUPTED
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.query_end import QueryEnd
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
@@ -95,8 +96,8 @@ class RunningQuery:
             if isinstance(error, OvertakenError):
                 self._await_stop(error)
             if self._end.is_interrupted:
-                # Spark knows an interruption by its name in the message, and overflows the stack on a long one
-                raise RuntimeError("java.lang.InterruptedException: the query was stopped in a batch") from None
+                # Spark overflows the stack on a long message
+                raise RuntimeError(INTERRUPTED) from None
             raise
 
     def _await_stop(self, error: OvertakenError) -> None:
