@@ -8,12 +8,6 @@ from typing import Any, Literal
 
 from tests.random_jobs.value_types import ATOMS, Kind, draw_kind, variant
 
-PENDING = frozenset({"A1", "A3", "A4", "A6"})
-"""Faults of issue 38 A that the package still has. Their draws are left out; remove a name when its mend is merged.
-
-A1: fields of structs in another order. A3: ``outputTimestampType``. A4: ``input_file_name()``, which may also be
-refused. A6: another time zone at a restart.
-"""
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata")
 SHAPES = 3
 """Shapes of each job: whole, cut by a second sink, and another one."""
@@ -105,11 +99,11 @@ def file_name(number: int) -> str:
 def value_case(seed: int) -> ValueCase:
     rng = random.Random(seed * 61 + 29)
     history = [*FIXED, *((f"c{number}", draw_kind(rng)) for number in range(rng.randint(2, 4)))]
-    live = [(_cased(rng, name), _variant(rng, kind)) for name, kind in history]
+    live = [(_cased(rng, name), variant(rng, kind)) for name, kind in history]
     rng.shuffle(live)
     zone = rng.choice(ZONES)
     conf = []
-    if rng.random() < 0.4 and "A3" not in PENDING:
+    if rng.random() < 0.4:
         conf.append(("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MILLIS"))
     later = rng.choice(ZONES)
     return ValueCase(
@@ -118,18 +112,13 @@ def value_case(seed: int) -> ValueCase:
         live=tuple(live),
         live_first=rng.random() < 0.5,
         zone=zone,
-        later_zone=zone if "A6" in PENDING else later,
+        later_zone=later,
         conf=tuple(conf),
         files=(rng.randint(1, 3), rng.randint(1, 3)),
         each=rng.randint(2, 5),
         shapes=_shapes(rng),
-        names_files=rng.random() < 0.25 and "A4" not in PENDING,
+        names_files=rng.random() < 0.25,
     )
-
-
-def _variant(rng: random.Random, kind: Kind) -> Kind:
-    other = variant(rng, kind)
-    return kind if "A1" in PENDING and kind.inner else other
 
 
 def _cased(rng: random.Random, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,12 +28,17 @@ REPEATED = (
 )
 """Events of a task that fails. Spark logs the task and its cause once more, as ``Lost task …``."""
 
+INTERRUPTED = "java.lang.InterruptedException"
+"""How the message of an error begins that ends a batch of a query that is stopped. Spark recognizes an interruption by
+this name."""
+
 _DONE = "airflow_provider_ckpt.quiet"
 
 
 def silence(spark: SparkSession) -> None:
     """Keep those messages out of the driver's log; all others come as before. For a session whose logging nobody has
     configured; once for a driver."""
+    ignore_interruptions()
     jvm: Any = spark._jvm
     if jvm.java.lang.System.setProperty(_DONE, "true") is not None:
         return
@@ -40,6 +46,15 @@ def silence(spark: SparkSession) -> None:
     context = log4j.LogManager.getContext(False)
     context.getConfiguration().addFilter(message_filter(log4j, MESSAGES))
     context.updateLoggers()
+
+
+def ignore_interruptions() -> None:
+    """Keep batches that a stop interrupts out of Py4J's log. Py4J logs every error of a batch with its stack trace."""
+    logging.getLogger("py4j.clientserver").addFilter(_is_no_interruption)
+
+
+def _is_no_interruption(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or not str(record.exc_info[1]).startswith(f"{INTERRUPTED}: ")
 
 
 def message_filter(log4j: Any, patterns: Iterable[str]) -> Any:

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import FileNotReadError, FilesSettledError, QueryFailedError
 from airflow_provider_ckpt.spark.task.hopeless import hopeless
 from airflow_provider_ckpt.spark.task.jvm import is_gone
+from airflow_provider_ckpt.spark.task.known_warnings import INTERRUPTED
 from airflow_provider_ckpt.spark.task.publisher import Publisher
 from airflow_provider_ckpt.spark.task.query_end import QueryEnd
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
@@ -30,7 +31,6 @@ from airflow_provider_ckpt.spark.task.session_settings import starting
 _STOPPED_WITHIN = 10.0
 """Seconds that a batch of an overtaken driver waits for its end, which takes the driver's loop a look around."""
 _POLL = 0.02
-_INTERRUPTED = "java.lang.InterruptedException"
 """Spark logs no stack traces of a query that is stopped if its batch fails with a message that begins so."""
 
 
@@ -103,14 +103,14 @@ class RunningQuery:
         except FilesSettledError:
             self._begins_again = True
             self._sleep_until_stopped()
-            raise RuntimeError(f"{_INTERRUPTED}: files of the batch have become complete") from None
+            raise RuntimeError(f"{INTERRUPTED}: files of the batch have become complete") from None
         except BaseException as error:
             self._end.batch_failed(error)
             if isinstance(error, OvertakenError):
                 self._await_stop(error)
             if self._end.is_interrupted:
-                # Spark knows an interruption by its name in the message, and overflows the stack on a long one
-                raise RuntimeError(f"{_INTERRUPTED}: the query was stopped in a batch") from None
+                # Spark overflows the stack on a long message
+                raise RuntimeError(f"{INTERRUPTED}: the query was stopped in a batch") from None
             raise
 
     def _await_stop(self, error: OvertakenError) -> None:
