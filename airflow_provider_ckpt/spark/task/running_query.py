@@ -31,7 +31,6 @@ from airflow_provider_ckpt.spark.task.session_settings import starting
 _STOPPED_WITHIN = 10.0
 """Seconds that a batch of an overtaken driver waits for its end, which takes the driver's loop a look around."""
 _POLL = 0.02
-"""Spark logs no stack traces of a query that is stopped if its batch fails with a message that begins so."""
 
 
 def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -> BaseException:
