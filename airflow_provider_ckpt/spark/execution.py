@@ -48,9 +48,10 @@ from airflow_provider_ckpt.spark.notices import (
 )
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
-from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd, read_end
 from airflow_provider_ckpt.spark.query.late_files import name_late_files, of_finished
 from airflow_provider_ckpt.spark.query.resumable import sinks_without_rows
+from airflow_provider_ckpt.spark.query.shared_files import followers
 from airflow_provider_ckpt.spark.query.splits import lists_that_differ
 from airflow_provider_ckpt.spark.reaching import SparkReach
 from airflow_provider_ckpt.spark.version_trials import JobVersion
@@ -280,7 +281,9 @@ class Execution:
             allow_empty=allow_empty,
         )
         self._warn(ends_at_once(self._plan, frozen), journal.state)
-        return frozen
+        over = {uid: journal.state.frozen.get(uid) for uid in followers(prepared.job.operators) if uid not in frozen}
+        ended = {uid: one.path for uid, one in over.items() if one is not None and one.path is not None}
+        return frozen | {uid: read_end(self._storage, f"{job_id}/{path}") for uid, path in ended.items()}
 
     def _freeze_splits(self, journal: OwnedJournal) -> dict[str, tuple[Split, ...]]:
         planned = self._plan.splits
@@ -306,7 +309,9 @@ class Execution:
         def tell_of_late_files() -> None:
             over, ends = of_finished(self._storage, journal.state)
             reads = {**over, **self._plan.reads}
-            name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell)
+            follow = followers(self._prepared.job.operators)
+            live = {uid: reads[one] for uid, one in follow.items() if one in reads}
+            name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell, live)
 
         def forget() -> None:  # whoever asked reads the journal
             keep = outcome.status is not JobStatus.FINISHED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,7 @@ from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_level, refuse_limits, refuse_start
 from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
+from airflow_provider_ckpt.spark.query.shared_files import only_files, without_files
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, without_ended
 from airflow_provider_ckpt.spark.query.unlisted_files import refuse_unlisted
@@ -74,6 +75,8 @@ class SourceCalls:
     limit: int | None = None
     ends: Mapping[str, FrozenEnd] = field(default_factory=dict)
     """Of the bounded sources, once they are frozen."""
+    followed: Collection[str] = ()
+    """Bounded sources whose files a live source leaves out: they read no other files."""
     reads: dict[str, SourceReads] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
     _topics: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -130,12 +133,28 @@ class SourceCalls:
             files = list(end.files) if isinstance(end, FrozenFiles) else None
             return BatchReader(self.spark, lambda reads: files, offsets)
         limit = self.limit if operator.bounded else None
-        bounded = operator.bounded
-        reader = StreamReader(self.spark, operator.uid, limit, offsets, bounded=bounded, holds_event_time=hold)
+        reader = StreamReader(
+            self.spark,
+            operator.uid,
+            limit,
+            offsets,
+            bounded=operator.bounded,
+            holds_event_time=hold,
+            select=self._choice(operator),
+        )
         reader.options(**operator.options.to_spark())
         if operator.options.decided:
             reader.hold_limits()
         return reader
+
+    def _choice(self, operator: Operator) -> Callable[[DataFrame], DataFrame]:
+        """Return what chooses among a source's files. Without a frozen list nothing is read yet."""
+        end = self.ends.get(operator.uid if operator.bounded else operator.after or "")
+        if isinstance(end, FrozenFiles) and operator.after is not None:
+            return lambda frame: without_files(frame, end.files)
+        if isinstance(end, FrozenFiles) and operator.uid in self.followed:
+            return lambda frame: only_files(frame, end.files)
+        return lambda frame: frame
 
 
 def _called(operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:

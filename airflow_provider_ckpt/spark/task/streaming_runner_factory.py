@@ -30,6 +30,7 @@ from airflow_provider_ckpt.spark.query.event_time import hold_event_time, unorde
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
+from airflow_provider_ckpt.spark.query.shared_files import followers
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded_input import bounded_input
@@ -216,7 +217,8 @@ class StreamingRunnerFactory:
         """Raises UnfitLogicError."""
         context, settings = self._context, settings or VertexSettings()
         limit = read_limit(context.options)
-        calls = SourceCalls(context.spark, streaming=True, limit=limit, ends=self._frozen)
+        followed = followers(context.operators)
+        calls = SourceCalls(context.spark, streaming=True, limit=limit, ends=self._frozen, followed=followed)
         changed = of_vertex(context.operators, vertex, settings, context.logic)
         operators = {**context.operators, **changed}
 
