@@ -164,6 +164,22 @@ def check_allow_empty(uid: str, location: str, value: object, *, bounded: bool) 
         )
 
 
+def read_after(uid: str, location: str, value: object, *, bounded: bool, reads_again: bool) -> str | None:
+    """Return the uid of the source that ``after`` names. Whether it fits is checked with the whole job."""
+    if value is None:
+        return None
+    named = value.uid if isinstance(value, Operator) else value
+    if not isinstance(named, str) or not named:
+        expected = "a bounded source of the job, or its uid"
+        raise BadOperatorOptionError(operator=uid, location=location, option="after", value=value, expected=expected)
+    if bounded or reads_again:
+        other = "a bounded source reads what is there" if bounded else "reads_again=True reads all files"
+        raise BadOperatorOptionError(
+            operator=uid, location=location, option="after", value=named, expected=f"left out: {other}"
+        )
+    return named
+
+
 def _check_choice(uid: str, location: str, option: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         expected = " or ".join(map(repr, choices))

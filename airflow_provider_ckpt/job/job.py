@@ -144,6 +144,8 @@ class Job:
         on_malformed: OnMalformed | None = None,
         ends: Ends | None = None,
         allow_empty: bool = False,
+        after: Input | None = None,
+        reads_again: bool = False,
         splits: Splits | None = None,
         parallelism: int | None = None,
         max_splits_per_batch: int | None = None,
@@ -170,6 +172,8 @@ class Job:
         on_malformed: OnMalformed | None = None,
         ends: Ends | None = None,
         allow_empty: bool = False,
+        after: Input | None = None,
+        reads_again: bool = False,
         splits: Splits | None = None,
         parallelism: int | None = None,
         max_splits_per_batch: int | None = None,
@@ -212,6 +216,11 @@ class Job:
         ``allow_empty=True``: a bounded source may have nothing to read when the job first starts. Without it, such a
         job is refused, and the next try reads the folder or topic again.
 
+        ``after=history``: this live source reads the folder of ``history``, or a part of it, and leaves out the files
+        of ``history``: those that are there when the job first starts. Each file is read by one of the two.
+        ``reads_again=True``: the functions of the two select different rows, and both read all files. Without either,
+        a job that unites the rows of two such sources is refused.
+
         ``splits``: a list of values that survive JSON, or a function without arguments that returns one; it is called
         in the driver, when the job is planned. Then the function is ``(read, split) -> DataFrame``, a batch one, and
         is called for each split; ``parallelism`` subtasks read them (1). With more than one, small splits are read
@@ -236,6 +245,8 @@ class Job:
             checks.check_temporary_files(name, location, temporary_files)
             checks.check_on_malformed(name, location, on_malformed)
             checks.check_allow_empty(name, location, allow_empty, bounded=bounded)
+            checks.check_flag(name, location, "reads_again", reads_again)
+            before = checks.read_after(name, location, after, bounded=bounded, reads_again=reads_again)
             given = {
                 "watermark": watermark,
                 "in_order": in_order or None,
@@ -246,6 +257,8 @@ class Job:
                 "idle_timeout": idle_timeout,
                 "ends": ends,
                 "allow_empty": allow_empty or None,
+                "after": before,
+                "reads_again": reads_again or None,
                 **options.given,
             }
             by_split = split_source(name, location, splits, parallelism, max_splits_per_batch, batched, bounded, given)
@@ -274,6 +287,8 @@ class Job:
                     on_malformed=on_malformed,
                     ends=ends,
                     allow_empty=allow_empty,
+                    after=before,
+                    reads_again=reads_again,
                     splits=by_split,
                     persist=persist,
                 )

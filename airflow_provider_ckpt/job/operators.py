@@ -113,6 +113,10 @@ class Operator:
     """How a bounded source ends whose end cannot be frozen; None: it can, or it is refused in streaming mode."""
     allow_empty: bool = False
     """Bounded sources only: whether the source may have nothing to read when the job first starts."""
+    after: str | None = None
+    """Of a live source: the bounded source whose files it leaves out."""
+    reads_again: bool = False
+    """Of a live source: whether it may read files that a bounded source reads, too."""
     splits: SplitSource | None = field(default=None, repr=False)
     """Of a source that is read split by split."""
     persist: bool = False

@@ -8,6 +8,7 @@ from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.edge_names import edge_uid
 from airflow_provider_ckpt.job.errors import (
     BadControllerError,
+    BadOperatorOptionError,
     EdgeNameTakenError,
     IncompleteJobError,
     NoQuarantineError,
@@ -37,6 +38,7 @@ def check_job(name: str | None, operators: Operators) -> None:
             raise IncompleteJobError(job=name, missing=missing, example=example)
     check_inputs(operators)
     topological_order(operators)
+    check_after(operators)
     check_persisted(operators)
     check_used(operators)
     check_quarantines(operators)
@@ -67,6 +69,23 @@ def check_inputs(operators: Operators) -> None:
             )
         if operators[uid].kind == "sink":
             raise sink_as_input(operator.uid, operator.location, operators[uid])
+
+
+def check_after(operators: Operators) -> None:
+    """A live source may leave out the files of a bounded source that has a list of them."""
+    for operator in operators.values():
+        if operator.after is None:
+            continue
+        other = operators.get(operator.after)
+        if other is None or other.kind != "source" or not other.bounded or other.splits is not None:
+            known = [one.uid for one in operators.values() if one.bounded and one.splits is None]
+            raise BadOperatorOptionError(
+                operator=operator.uid,
+                location=operator.location,
+                option="after",
+                value=operator.after,
+                expected=f"a bounded source of files; the job has {listed(known)}",
+            )
 
 
 def sink_as_input(uid: str, location: str, sink: Operator) -> SinkAsInputError:

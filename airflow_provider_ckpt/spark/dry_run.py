@@ -19,7 +19,7 @@ from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
 from airflow_provider_ckpt.spark.decision import Decision, decide
-from airflow_provider_ckpt.spark.notices import hides_partitions
+from airflow_provider_ckpt.spark.notices import hides_partitions, leaves_out
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.query.resumable import check_finished_job
 from airflow_provider_ckpt.spark.reaching import reach_root
@@ -109,7 +109,7 @@ def check_job(job: Job, options: RunOptions, storage: Storage, location: Locatio
         tuple(_query(prepared, vertex.uid) for vertex in prepared.plan.graph.vertices),
         {uid: sink.last_released() for uid, sink in sorted(prepared.sinks.items())},
         _refused(journal),
-        tuple(hides_partitions(job)),
+        (*leaves_out(job), *hides_partitions(job)),
     )
 
 

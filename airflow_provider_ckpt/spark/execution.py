@@ -53,9 +53,10 @@ from airflow_provider_ckpt.spark.notices import (
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
 from airflow_provider_ckpt.spark.query.frozen import without
-from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd, read_end
 from airflow_provider_ckpt.spark.query.late_files import name_late_files, of_finished
 from airflow_provider_ckpt.spark.query.resumable import sinks_without_rows
+from airflow_provider_ckpt.spark.query.shared_files import followers
 from airflow_provider_ckpt.spark.query.splits import lists_that_differ
 from airflow_provider_ckpt.spark.query.sub_folders import leaves_out
 from airflow_provider_ckpt.spark.reaching import SparkReach
@@ -310,7 +311,10 @@ class Execution:
         live = {uid: read for uid, read in self._plan.reads.items() if uid not in reads}
         self._warn(leaves_out(prepared.spark, {**{uid: reads[uid] for uid in new}, **live}), journal.state)
         self._warn(leaves_out_temporary(prepared.spark, {uid: reads[uid] for uid in is_new}), journal.state)
-        return without(frozen, journal.state.forgotten_files)
+        over = {uid: journal.state.frozen.get(uid) for uid in followers(prepared.job.operators) if uid not in frozen}
+        ended = {uid: one.path for uid, one in over.items() if one is not None and one.path is not None}
+        known = frozen | {uid: read_end(self._storage, f"{job_id}/{path}") for uid, path in ended.items()}
+        return without(known, journal.state.forgotten_files)
 
     def _freeze_splits(self, journal: OwnedJournal) -> dict[str, tuple[Split, ...]]:
         planned = self._plan.splits
@@ -344,7 +348,9 @@ class Execution:
         def tell_of_late_files() -> None:
             over, ends = of_finished(self._storage, journal.state)
             reads = {**over, **self._plan.reads}
-            name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell)
+            follow = followers(self._prepared.job.operators)
+            live = {uid: reads[one] for uid, one in follow.items() if one in reads}
+            name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell, live)
 
         def forget() -> None:  # whoever asked reads the journal
             keep = outcome.status is not JobStatus.FINISHED

@@ -120,6 +120,16 @@ def hides_partitions(job: Job) -> Iterator[str]:
             )
 
 
+def leaves_out(job: Job) -> Iterator[str]:
+    """Yield how files are divided between history and a live source."""
+    for operator in job.sources:
+        if operator.after is not None:
+            yield (
+                f"source {operator.uid}: it leaves out the files of {operator.after}, which are those that are there "
+                "when the job first starts"
+            )
+
+
 def not_as_given(before: Settings, now: Settings) -> Iterator[str]:
     """``before``: what the job had been given while it ran; ``now``: what of it the run goes by."""
     kept = {(uid, one) for uid, changed in now.items() for one in changed.logic}

@@ -32,6 +32,7 @@ from airflow_provider_ckpt.spark.query.frozen import frame_of_existing, list_fil
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.spark.query.resumable import check_resumable
+from airflow_provider_ckpt.spark.query.shared_files import refuse_shared_files
 from airflow_provider_ckpt.spark.query.splits import GivenSplits, plan_splits, plan_splits_anew
 from airflow_provider_ckpt.spark.query.unfit_files import unfit_file
 from airflow_provider_ckpt.spark.session import build_session
@@ -129,6 +130,7 @@ def prepare(
     frozen = () if anew is not None else decision.state.frozen
     _refuse_empty(spark, job, plan, frozen)
     _refuse_unfit(spark, job, plan, frozen)
+    refuse_shared_files(spark, job, plan.reads)
     refuse_own_output(job, plan.reads, location)
     refuse_root_in_source(plan.reads, storage, options.job_id)
     if anew and not decision.is_new:

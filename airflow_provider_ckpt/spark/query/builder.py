@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     streaming_leaves,
     streams,
 )
-from airflow_provider_ckpt.spark.query.empty_sources import not_there, without_files
+from airflow_provider_ckpt.spark.query.empty_sources import not_there, nothing_to_read
 from airflow_provider_ckpt.spark.query.errors import (
     CleanSourceError,
     FunctionFailedError,
@@ -47,6 +47,7 @@ from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refu
 from airflow_provider_ckpt.spark.query.malformed import MalformedRule
 from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
+from airflow_provider_ckpt.spark.query.shared_files import only_files, without_files
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, with_like_fields, without_ended
 from airflow_provider_ckpt.spark.query.united_event_times import with_event_time_of_others
@@ -92,6 +93,8 @@ class SourceCalls:
     """Of the bounded sources, once they are frozen."""
     guard: EventTimeGuard | None = None
     """How event time is followed. None: the query is only planned."""
+    followed: Collection[str] = ()
+    """Bounded sources whose files a live source leaves out: they read no other files."""
     reads: dict[str, SourceReads] = field(default_factory=dict)
     _operators: dict[str, Operator] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
@@ -125,7 +128,7 @@ class SourceCalls:
             return call(operator, arguments)
         except FunctionFailedError as error:
             sources = [(one, self.reads[uid]) for uid, one in self._operators.items()]
-            raise without_files(self.spark, sources, error.__cause__) or error from error.__cause__
+            raise nothing_to_read(self.spark, sources, error.__cause__) or error from error.__cause__
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
         """Of the files, or topics, that are there: once, by whoever plans the job. A name that turns up later fails its
@@ -162,21 +165,30 @@ class SourceCalls:
             malformed = MalformedRule(operator, streaming=False)
             return BatchReader(self.spark, lambda reads: files, offsets, skips_temporary=skips, malformed=malformed)
         limit = self.limit if operator.bounded else None
-        bounded = operator.bounded
         reader = StreamReader(
             self.spark,
             operator.uid,
             limit,
             offsets,
-            bounded=bounded,
+            bounded=operator.bounded,
             holds_event_time=hold,
             skips_temporary=skips,
             malformed=MalformedRule(operator, streaming=True),
+            select=self._choice(operator),
         )
         reader.options(**operator.options.to_spark())
         if operator.options.decided:
             reader.hold_limits()
         return reader
+
+    def _choice(self, operator: Operator) -> Callable[[DataFrame], DataFrame]:
+        """Return what chooses among a source's files. Without a frozen list nothing is read yet."""
+        end = self.ends.get(operator.uid if operator.bounded else operator.after or "")
+        if isinstance(end, FrozenFiles) and operator.after is not None:
+            return lambda frame: without_files(frame, end.files)
+        if isinstance(end, FrozenFiles) and operator.uid in self.followed:
+            return lambda frame: only_files(frame, end.files)
+        return lambda frame: frame
 
 
 def _called(spark: SparkSession, operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
@@ -189,7 +201,7 @@ def _called(spark: SparkSession, operator: Operator, reader: StreamReader | Batc
     except (FunctionFailedError, FunctionFailedForNowError) as error:
         cause = error.__cause__
         subject = f"source {operator.uid!r} ({operator.location})"
-        known = not_there(operator, reader.reads, cause) or without_files(spark, [(operator, reader.reads)], cause)
+        known = not_there(operator, reader.reads, cause) or nothing_to_read(spark, [(operator, reader.reads)], cause)
         raise known or unfit_folders(subject, str(cause)) or error from cause
 
 

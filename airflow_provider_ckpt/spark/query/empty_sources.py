@@ -78,7 +78,7 @@ def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
     raise NothingToReadError(uid=uid, location=location, nothing=nothing)
 
 
-def without_files(
+def nothing_to_read(
     spark: SparkSession, sources: Iterable[tuple[Operator, SourceReads]], failure: BaseException | None
 ) -> CkptError | None:
     """Return the error of the first bounded source without files, if ``failure`` is a missing column.

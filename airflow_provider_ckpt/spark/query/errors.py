@@ -23,6 +23,16 @@ class FunctionFailedForNowError(TransientError):
     template = f"{FunctionFailedError.template}. Another try calls it again"
 
 
+class SharedFilesError(InvalidInputError):
+    """Data: history, live, location, path, union."""
+
+    template = (
+        "sources {history!r} and {live!r} ({location}) both read {path}, and {union} unites their rows: each row "
+        "would come twice. To read what is there as {history!r} and what comes later as {live!r}, say "
+        "@job.source(after={history}) on {live!r}. If their functions select different rows, say reads_again=True there"
+    )
+
+
 class NothingToReadError(TransientError):
     """A bounded source has nothing to read when the job first starts. Data: uid, location, nothing."""
 

@@ -35,11 +35,15 @@ def name_late_files(
     frozen: Mapping[str, FrozenEnd],
     read: Collection[str],
     tell: Callable[[LateFilesFound], None],
+    followers: Mapping[str, SourceReads] | None = None,
 ) -> None:
     """Tell of those that nobody was told of, with whether each was read all the same: before the source's end.
 
-    ``read``: normal paths of the late files that queries have read. Of whoever dies in here some are told of once more.
-    Raises what ``tell`` and the storage fail with, and NewerFormatError."""
+    ``read``: normal paths of the late files that queries have read. ``followers``: what the live source reads that
+    leaves out the files of a bounded one. Its files are not late, and the bounded source reads none of them.
+    Of whoever dies in here some are told of once more. Raises what ``tell`` and the storage fail with, and
+    NewerFormatError.
+    """
     for uid, files in frozen.items():
         if not isinstance(files, FrozenFiles):
             continue  # what comes to a topic behind the end of a source belongs to others
@@ -51,7 +55,10 @@ def name_late_files(
                 continue
             listed = ()  # taken away after it was read
         late = {path for path in listed if unescaped_path(path) not in files.normal}
-        _tell_new(late, storage, uid, state, read, tell)
+        live = (followers or {}).get(uid)
+        if live is not None and late:
+            late -= {*list_files(spark, live)}
+        _tell_new(late, storage, uid, state, () if live is not None else read, tell)
 
 
 def _is_gone(error: Exception) -> bool:

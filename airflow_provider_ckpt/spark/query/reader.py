@@ -220,7 +220,7 @@ class _Recording:
 class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
     """``limit``: bytes a micro-batch of a file source may read, if the user's function set no limit. ``offsets``: what
     a bounded Kafka source reads, once that is frozen. ``holds_event_time``: what is read holds the watermark of its
-    query (:func:`.hold_event_time`)."""
+    query (:func:`.hold_event_time`). ``select``: chooses among the files of a file source."""
 
     def __init__(
         self,
@@ -233,12 +233,13 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         holds_event_time: bool = False,
         skips_temporary: bool = True,
         malformed: MalformedRule | None = None,
+        select: Callable[[DataFrame], DataFrame] = lambda frame: frame,
     ) -> None:
         DataStreamReader.__init__(self, spark)
         self._malformed = malformed
         self.reads = SourceReads(skips_temporary=skips_temporary)
         self._limit, self._offsets, self._bounded = limit, offsets, bounded
-        self._holds_event_time = holds_event_time
+        self._holds_event_time, self._select = holds_event_time, select
         self._limits_hold = False
         self.before_load = self._apply_limit
         self.name(uid)
@@ -272,6 +273,8 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
 
     def _load(self, path: Any) -> DataFrame:
         frame = super()._load(path)
+        if self.reads.is_file:
+            frame = self._select(frame)
         if self._offsets is not None and self.reads.is_kafka:
             frame = only_frozen(frame, self._offsets)
         return self._held_back(frame)

@@ -36,6 +36,7 @@ from airflow_provider_ckpt.spark.query.exchange_files import READ
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
+from airflow_provider_ckpt.spark.query.shared_files import followers
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded_input import bounded_input
@@ -252,7 +253,10 @@ class StreamingRunnerFactory:
         context, settings = self._context, settings or VertexSettings()
         limit = read_limit(context.options)
         guard = EventTimeGuard(observes=vertex.uid in self._stateful)
-        calls = SourceCalls(context.spark, streaming=True, limit=limit, ends=self._frozen, guard=guard)
+        followed = followers(context.operators)
+        calls = SourceCalls(
+            context.spark, streaming=True, limit=limit, ends=self._frozen, followed=followed, guard=guard
+        )
         changed = of_vertex(context.operators, vertex, settings, context.logic)
         operators = {**context.operators, **changed}
 

@@ -1016,7 +1016,7 @@ _FORGOTTEN = (
     Mutant(
         "missing-column-of-folders-refused",
         "R11",
-        "without_files",
+        "nothing_to_read",
         "        if must_have and not list_files(spark, reads):\n",
         "        if False:\n",
         (
