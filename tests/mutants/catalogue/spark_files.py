@@ -129,7 +129,7 @@ _EVENT_TIME = (
         "unfit-rows-of-earlier-batches-forgotten",
         "R1",
         "GatedPublication.publish_batch",
-        "times=added(self.times, times)",
+        "times=combined(self.times, times)",
         "times=dict(times)",
         (f"{_TIMES}::test_rows_with_an_unfit_event_time_are_counted_once_and_named_by_their_reason",),
         "the counts of rows without an event time are those of the last micro-batch",
