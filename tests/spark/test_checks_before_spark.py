@@ -107,6 +107,7 @@ def test_a_sink_with_the_releases_of_another_root_is_refused(tmp_path: Path) -> 
     manifests.mkdir(parents=True)
     code, line = run(tmp_path, 'FileSink(folder + "/out", format="json")')
     assert code is ExitCode.FAILED
+    (tmp_path / "out").mkdir(exist_ok=True)
     (tmp_path / "out" / "part-0.parquet").write_bytes(b"PAR1")
     code, line = run(tmp_path, 'FileSink(folder + "/out", format="json")')
     assert code is ExitCode.REFUSED

@@ -111,6 +111,7 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
         folder=SimpleNamespace(location=""),
         vertex=SimpleNamespace(uid="vertex", sources=("live",)),
         publication=SimpleNamespace(plan=SimpleNamespace(settings=None, without=frozenset())),
+        being_read=(),
     )
     graph = SimpleNamespace(inputs=lambda uid: ())
     context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1, executors=None, graph=graph)

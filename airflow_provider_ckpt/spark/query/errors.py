@@ -416,7 +416,7 @@ class UnknownCompressionError(InvalidInputError):
     template = (
         "{subject} cannot read {file}: Spark does not know {kind}, and would read the bytes of the file as text. "
         "Nothing of it was released. Unpack it, or compress it with gzip, under a name that Spark knows (.gz), and "
-        "move this file away"
+        "move this file away. If a micro-batch was planned with it already, docs/producers.md says how to go on"
     )
 
 

@@ -18,26 +18,21 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError, ResultLostError
 from airflow_provider_ckpt.partitions.log_reader import LogReader
-from airflow_provider_ckpt.partitions.prepared_store import Prepared
 from airflow_provider_ckpt.partitions.published_files import refuse_damaged
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.spark.query.analysed_plan import analysed
 from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.query.edge_schema import plain
 from airflow_provider_ckpt.spark.query.exchange_files import read_files
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.batch_files import refuse_unfit_files
 from airflow_provider_ckpt.spark.task.batch_sources import BatchSources
 from airflow_provider_ckpt.spark.task.bounded_runner import BoundedRunner, batch_of, publication_of
 from airflow_provider_ckpt.spark.task.consumer_size import sized_for
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import InputsIncompleteError
 from airflow_provider_ckpt.spark.task.jvm import is_gone
-from airflow_provider_ckpt.spark.task.malformed_rows import malformed_of_frame
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.running_query import query_failed
-from airflow_provider_ckpt.spark.task.unfit_rows import unfit_content
 from airflow_provider_ckpt.storage.layout import partition_path
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
 
@@ -109,28 +104,12 @@ class BatchRunner(BoundedRunner):
             return
         with sized_for(self._run.spark, sum(file.size for one in self._inputs for file in self._files(one))):
             frame = self._frame()
-            if self.vertex.sources:
-                refuse_unfit_files(self._run.spark, self.vertex.uid, analysed(frame))
             self._reading.begin()
-            prepared = self._staged(lambda: self._write(frame))
+            prepared = self._staged(lambda: self._outputs.stage(frame, 0, lambda: self._is_stopped))
         self._sources.compare(self._run.job, self._context.task_id, self._run.post, lambda: self._is_stopped)
         positions = {channel.key: self._inputs[channel.producer].position for channel in self._channels}
         self._reading.publication.publish(batch_of(prepared, inputs=positions, ended=self.vertex.sources))
         self._reading.end()
-
-    def _write(self, frame: DataFrame) -> Prepared:
-        if not self.vertex.sources:
-            return self._outputs.stage(frame, 0, lambda: self._is_stopped)
-        try:
-            prepared = self._outputs.stage(frame, 0, lambda: self._is_stopped)
-            return self._outputs.stage_malformed(prepared, malformed_of_frame(frame), lambda: self._is_stopped)
-        except Exception as error:
-            unfit = (
-                None if self._is_stopped else unfit_content(self._run.spark, self.vertex.uid, analysed(frame), error)
-            )
-            if unfit is None:
-                raise
-            raise unfit from None
 
     def _refuse_incomplete(self) -> None:
         """R23: what the coordinator knows by reports, seen once more in the logs that are going to be read."""

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.spark.query.exchange_files import read_files, write_f
 from airflow_provider_ckpt.spark.task.attempt_leftovers import delete_leftovers
 from airflow_provider_ckpt.spark.task.malformed_rows import MalformedRows
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
+from airflow_provider_ckpt.spark.task.source_content import SourceContent
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.sink_wait import SinkWait
 
@@ -57,14 +58,16 @@ class Outputs:
         *,
         wait: Callable[[str, Callable[[], bool]], SinkWait] = SinkWait.none,
         is_stateful: bool = False,
+        sources: SourceContent | None = None,
         quarantines: Mapping[str, str] | None = None,
     ) -> None:
-        """``quarantines``: source -> the one of ``sinks`` that is given its malformed rows, and nothing else."""
+        """``sources``: those of the vertex. ``quarantines``: source -> the one of ``sinks`` that is given its malformed
+        rows, and nothing else."""
         self._spark = spark
         self._storage = storage
         self._attempt = attempt
         self._sinks = sinks
-        self._quarantines = quarantines or {}
+        self._sources, self._quarantines = sources, quarantines or {}
         self._main = [uid for uid in sinks if uid not in self._quarantines.values()]
         self._partition = partition
         self._scratch = scratch
@@ -77,8 +80,36 @@ class Outputs:
         the frame of a query without state: what it has staged of the frame before counts for nothing. The state of a
         query would already be that of the first time. ``is_over``: the run is over, and nothing is tried again.
 
-        Raises SinkAnswerError, and what a sink fails with.
+        Malformed rows are counted, and go to their quarantines.
+
+        Raises SinkAnswerError, the error of a file that is not as its source reads it, and what a sink fails with.
         """
+        return self._with_content(frame, is_over, lambda: self._stage(frame, batch_id, is_over))
+
+    def keep_state_of(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool] = lambda: False) -> Prepared:
+        """Consume the frame for the state of its query alone. Only malformed rows are published, and counted."""
+
+        def consume() -> Prepared:
+            frame.write.format("noop").mode("overwrite").save()
+            return Prepared(self._attempt, batch_id, (), {}, None)
+
+        return self._with_content(frame, is_over, consume)
+
+    def _with_content(self, frame: DataFrame, is_over: Callable[[], bool], consume: Callable[[], Prepared]) -> Prepared:
+        sources = self._sources
+        if sources is None:
+            return consume()
+        sources.refuse_unfit(frame)
+        try:
+            prepared = consume()
+        except Exception as error:
+            unfit = None if is_over() else sources.unfit(frame, error)
+            if unfit is None:
+                raise
+            raise unfit from None
+        return self._with_malformed(prepared, sources.malformed(frame), is_over)
+
+    def _stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool]) -> Prepared:
         nonce = uuid.uuid4().hex[:12]
         files: tuple[PartitionFile, ...] = ()
         copy, rows = None, None
@@ -97,24 +128,13 @@ class Outputs:
             self._storage.delete_tree(copy)
         return Prepared(self._attempt, batch_id, files, handles, rows)
 
-    def stage_malformed(
-        self, prepared: Prepared, malformed: MalformedRows, is_over: Callable[[], bool] = lambda: False
-    ) -> Prepared:
-        """Return what :meth:`stage` returned with the malformed rows of the batch, counted and in quarantine.
-
-        Raises SinkAnswerError, and what a sink fails with.
-        """
+    def _with_malformed(self, prepared: Prepared, malformed: MalformedRows, is_over: Callable[[], bool]) -> Prepared:
         handles = {
             uid: self._staged(uid, malformed.of(source), prepared.batch_id, True, is_over)
             for source, uid in self._quarantines.items()
             if malformed.counts.get(source)
         }
         return replace(prepared, malformed=malformed.counts, handles={**prepared.handles, **handles})
-
-    def keep_state_of(self, frame: DataFrame, batch_id: int) -> Prepared:
-        """Consume the frame for the state of its query alone: nothing of it is published."""
-        frame.write.format("noop").mode("overwrite").save()
-        return Prepared(self._attempt, batch_id, (), {}, None)
 
     def _staged(self, uid: str, source: DataFrame, batch_id: int, again: bool, is_over: Callable[[], bool]) -> Handle:
         sink, wait = self._sinks[uid], self._wait(uid, is_over)

@@ -41,10 +41,8 @@ from airflow_provider_ckpt.spark.task.batch_files import (
 )
 from airflow_provider_ckpt.spark.task.errors import LateRowsError, unfit_event_time
 from airflow_provider_ckpt.spark.task.late_rows import late_rows_of_batch
-from airflow_provider_ckpt.spark.task.malformed_rows import malformed_of_batch
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.source_times import source_times_of_batch
-from airflow_provider_ckpt.spark.task.unfit_rows import unfit_content
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
@@ -136,30 +134,15 @@ class Publisher:
         LogFencedError before Spark can commit it (R8)."""
         self._check_planned(batch_id, is_over)
         if only_final and self.folder.planned_watermark(batch_id) != MAX_WATERMARK:
-            prepared = self._outputs.keep_state_of(frame, batch_id)
+            prepared = self._outputs.keep_state_of(frame, batch_id, is_over)
         else:
-            prepared = self._staged(frame, batch_id, is_over)
+            prepared = self._outputs.stage(frame, batch_id, is_over)
         if self._stateful:
             prepared = replace(prepared, times=self._times(), late_rows=self._late_rows())
-        if self.vertex.sources:
-            malformed = malformed_of_batch(self._context.run.spark, self.vertex.uid)
-            prepared = self._outputs.stage_malformed(prepared, malformed, is_over)
         self._prepared.write(prepared)
         with self.lock:
             self._pending = prepared
         self._context.check_fenced()
-
-    def _staged(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool]) -> Prepared:
-        try:
-            return self._outputs.stage(frame, batch_id, is_over)
-        except Exception as error:
-            if is_over() or not self.vertex.sources:
-                raise
-            spark, vertex = self._context.run.spark, self.vertex.uid
-            unfit = unfit_content(spark, vertex, execution_of_batch(spark, vertex).logical(), error)
-            if unfit is None:
-                raise
-            raise unfit from None
 
     def publish_committed(self) -> bool:
         """Append the entry of the prepared batch if Spark has committed it; returns whether it was. Any thread."""

@@ -12,20 +12,16 @@ from pyspark.sql.types import StructType
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.partitions.prepared_store import Prepared
-from airflow_provider_ckpt.spark.query.analysed_plan import analysed
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
 from airflow_provider_ckpt.spark.query.splits import as_one, as_planned, split_frame
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.batch_files import refuse_unfit_files
 from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.errors import SplitFailedError
 from airflow_provider_ckpt.spark.task.hopeless import hopeless
 from airflow_provider_ckpt.spark.task.jvm import is_gone
-from airflow_provider_ckpt.spark.task.malformed_rows import malformed_of_frame
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 from airflow_provider_ckpt.spark.task.time_limit import TimeLimit
-from airflow_provider_ckpt.spark.task.unfit_rows import unfit_content
 from airflow_provider_ckpt.task.split_batch_size import SHORT
 
 log = logging.getLogger(__name__)
@@ -78,7 +74,7 @@ class SplitStage:
                 return None
             try:
                 return count, self._staged(
-                    lambda: self._write(frame, batch, lambda: limit.has_passed or self._is_over())
+                    lambda: self._outputs.stage(frame, batch, lambda: limit.has_passed or self._is_over())
                 )
             except Exception as error:
                 if isinstance(error, CkptError) and not limit.has_passed:
@@ -107,14 +103,7 @@ class SplitStage:
 
     def _stage(self, split: Split, batch: int) -> Prepared:
         try:
-            frame = self._frame(split)
-            try:
-                return self._write(frame, batch, self._is_over)
-            except Exception as error:
-                unfit = unfit_content(self._spark, self._operator.uid, analysed(frame), error)
-                if unfit is None:
-                    raise
-                raise unfit from None
+            return self._outputs.stage(self._frame(split), batch, self._is_over)
         except (FunctionFailedError, FunctionFailedForNowError) as error:  # a plan refuses it; here it is of one split
             raised: BaseException = error.__cause__ or error
         except CkptError:
@@ -128,11 +117,6 @@ class SplitStage:
         if type(raised).__name__ not in cause and not cause.startswith("["):
             cause = f"{type(raised).__name__}: {cause}"
         raise SplitFailedError(uid=self._operator.uid, split=split.id, cause=cause) from raised
-
-    def _write(self, frame: DataFrame, batch: int, is_over: Callable[[], bool]) -> Prepared:
-        refuse_unfit_files(self._spark, self._operator.uid, analysed(frame))
-        prepared = self._outputs.stage(frame, batch, is_over)
-        return self._outputs.stage_malformed(prepared, malformed_of_frame(frame), is_over)
 
     def _frame(self, *splits: Split) -> DataFrame:
         return as_planned(self._operator, splits[0], split_frame(self._spark, self._operator, *splits), self._schema)

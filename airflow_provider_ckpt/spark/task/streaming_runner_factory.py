@@ -43,6 +43,7 @@ from airflow_provider_ckpt.spark.task.bounded_input import bounded_input
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.spark.task.source_content import SourceContent
 from airflow_provider_ckpt.spark.task.state_cut import cut_anew
 from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.spark.task.trials import Trials
@@ -128,7 +129,7 @@ class StreamingRunnerFactory:
             vertex,
             folder=folder,
             inputs=self._inputs(vertex, edges, plan, folder),
-            outputs=self.outputs(of_attempt, is_stateful=vertex.uid in self._stateful),
+            outputs=self.outputs(of_attempt, is_stateful=vertex.uid in self._stateful, streaming=True),
             prepared=prepared,
             plan=plan,
             stateful=vertex.uid in self._stateful,
@@ -287,7 +288,7 @@ class StreamingRunnerFactory:
         folder = f"{partition}/{graph.data_folder(vertex.uid)}"
         return PartitionTarget(partition, folder, vertex.persist) if graph.publishes(vertex.uid) else None
 
-    def outputs(self, of_attempt: AttemptContext, *, is_stateful: bool = False) -> Outputs:
+    def outputs(self, of_attempt: AttemptContext, *, is_stateful: bool = False, streaming: bool = False) -> Outputs:
         context, subtask, attempt = of_attempt.run, of_attempt.subtask, of_attempt.attempt
         vertex = context.graph.vertex(subtask.vertex)
         sinks = {uid: self._sinks[uid] for uid in vertex.sinks}
@@ -302,5 +303,6 @@ class StreamingRunnerFactory:
             f"{subtask_path(context.job_id, subtask.vertex, subtask.number)}/scratch",
             wait=of_attempt.wait,
             is_stateful=is_stateful,
+            sources=SourceContent(context.spark, vertex.uid, streaming) if vertex.sources else None,
             quarantines=quarantines,
         )

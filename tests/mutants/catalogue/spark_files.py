@@ -661,7 +661,7 @@ _PREPARED = (
     Mutant(
         "partition-data-shared",
         "R5",
-        "Outputs.stage",
+        "Outputs._stage",
         '        copy = f"{self._partition.data}/{self._attempt}-{batch_id}-{nonce}"',
         '        copy = f"{self._partition.data}/{self._attempt}-{batch_id}"',
         ("tests/spark/test_outputs.py",),
@@ -679,7 +679,7 @@ _PREPARED = (
     Mutant(
         "state-computed-again",
         "R18",
-        "Outputs.stage.again",
+        "Outputs._stage.again",
         "again = copy is not None or not self._is_stateful",
         "again = True",
         ("tests/spark/test_outputs.py",),
@@ -688,7 +688,7 @@ _PREPARED = (
     Mutant(
         "computed-for-each-sink",
         "R18",
-        "Outputs.stage",
+        "Outputs._stage",
         "    elif len(self._main) != 1:",
         "    elif False:",
         ("tests/spark/test_outputs.py",),
@@ -892,7 +892,7 @@ _FORGOTTEN = (
     Mutant(
         "empty-batch-left-lying",
         "R7",
-        "Outputs.stage",
+        "Outputs._stage",
         "    if copy is not None and not files:",
         "    if copy is not None and self._partition is None:",
         ("tests/spark/test_outputs.py",),

@@ -214,8 +214,9 @@ _LOOKS = (
         "read-under-the-lock",
         "R19",
         "BatchRunner._read",
-        "        prepared = self._staged(lambda: self._write(frame))",
-        "        with self._reading.publication.lock:\n            prepared = self._staged(lambda: self._write(frame))",
+        "        prepared = self._staged(lambda: self._outputs.stage(frame, 0, lambda: self._is_stopped))",
+        "        with self._reading.publication.lock:\n"
+        "            prepared = self._staged(lambda: self._outputs.stage(frame, 0, lambda: self._is_stopped))",
         ("tests/spark/test_batch_order.py",),
         "no barrier passes while a batch runs, and the driver's loop is blocked for hours",
     ),

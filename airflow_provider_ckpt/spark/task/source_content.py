@@ -1,0 +1,45 @@
+"""The content of the files that a batch reads: files that Spark would misread, and malformed rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.query.analysed_plan import analysed
+from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
+from airflow_provider_ckpt.spark.task.batch_files import refuse_unfit_files
+from airflow_provider_ckpt.spark.task.malformed_rows import MalformedRows, malformed_of_batch, malformed_of_frame
+from airflow_provider_ckpt.spark.task.unfit_rows import unfit_content
+
+
+@dataclass(frozen=True)
+class SourceContent:
+    """Of a vertex with sources. ``streaming``: its batches are micro-batches of a query."""
+
+    spark: SparkSession
+    vertex: str
+    streaming: bool
+
+    def refuse_unfit(self, frame: DataFrame) -> None:
+        """Refuse files before a batch is read. The files of a micro-batch are checked where they are planned.
+
+        Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError.
+        """
+        if not self.streaming:
+            refuse_unfit_files(self.spark, self.vertex, self._plan(frame))
+
+    def unfit(self, frame: DataFrame, error: BaseException) -> CkptError | None:
+        """Return the error for the content of a file at which the batch failed; None if the failure is another one."""
+        return (
+            None if isinstance(error, CkptError) else unfit_content(self.spark, self.vertex, self._plan(frame), error)
+        )
+
+    def malformed(self, frame: DataFrame) -> MalformedRows:
+        """Return the malformed rows of a batch that was read."""
+        return malformed_of_batch(self.spark, self.vertex) if self.streaming else malformed_of_frame(frame)
+
+    def _plan(self, frame: DataFrame) -> Any:
+        return execution_of_batch(self.spark, self.vertex).logical() if self.streaming else analysed(frame)
