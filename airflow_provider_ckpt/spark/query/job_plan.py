@@ -258,8 +258,8 @@ class _Planner:
             self._check_event_time(vertex, builder, built, bounded, dropped)
         if self._calls.streaming:
             self._follow_event_time(vertex, builder, built, dropped)
-        if self._calls.streaming and built.stateful:
-            self._check_idle_timeouts(vertex)
+            if built.stateful:
+                self._check_idle_timeouts(vertex)
             self._follow_changes(vertex, built, dropped)
             without = builder_of({**(known or {}), **builder.unions})
             check_left_out(operators[vertex.uid], without, built, bounded, dropped, edges)
