@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.source_times import SourceTimes
+from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 
 CLOCKS_DIFFER = 60.0
 """Seconds that a watermark may be ahead of the clock without a warning."""
@@ -118,9 +119,9 @@ def _mark(times: SourceTimes | None) -> int:
 
 
 def ahead_of_clock(state: JobState, now: float) -> dict[str, int]:
-    """Return the watermarks of queries with state that are ahead of the clock, by vertex."""
-    times = state.times()
-    return {uid: mark for uid, mark in state.watermarks().items() if uid in times and mark / 1000 > now + CLOCKS_DIFFER}
+    """Return the watermarks of queries with state that are ahead of the clock, by vertex. That of a drain is not."""
+    marks = {uid: mark for uid, mark in state.watermarks().items() if mark < MAX_WATERMARK}
+    return {uid: marks[uid] for uid in state.times() if marks.get(uid, 0) / 1000 > now + CLOCKS_DIFFER}
 
 
 def shown_ahead(vertex: str, watermark: int) -> str:

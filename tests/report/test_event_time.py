@@ -15,6 +15,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 from airflow_provider_ckpt.report.event_time import held_windows
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
 
@@ -137,4 +138,10 @@ def test_a_watermark_ahead_of_the_clock_is_one_warning() -> None:
     assert warned.startswith("the watermark of totals is ahead of the clock, at 2026-02-25 14:00:00Z")
     run = Run()
     run.release(round((NOON + 30) * 1000), clicks=seen(-31), orders=seen(-31))
+    assert not [line for line in run.lines if line["kind"] == "warning"]
+
+
+def test_the_watermark_of_a_drain_is_no_warning() -> None:
+    run = Run()
+    run.release(MAX_WATERMARK, clicks=seen(0), orders=seen(0))
     assert not [line for line in run.lines if line["kind"] == "warning"]

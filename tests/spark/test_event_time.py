@@ -17,8 +17,9 @@ from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.report.event_time import held_windows
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, watermarks
 from airflow_provider_ckpt.spark.query.errors import IdleTimeoutError
-from airflow_provider_ckpt.spark.query.event_time import EventTimeGuard
+from airflow_provider_ckpt.spark.query.event_time import FOLLOWED, EventTimeGuard
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
+from airflow_provider_ckpt.spark.query.unions import Union, without_ended
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, timed
 from tests.spark.test_late_rows import counted
@@ -101,6 +102,19 @@ def test_a_row_of_the_year_9999_makes_no_other_row_late(world: World, declared: 
     assert "rows further ahead of the clock than max_ahead: 1 of live in counts" in run.lines[-1]["message"]
     assert any("1 more rows came further ahead of the clock" in line["message"] for line in run.of("released"))
     assert not run.of("warning")
+
+
+def test_columns_in_another_order_keep_what_follows_the_inputs_of_a_union(spark: SparkSession) -> None:
+    """When history had been left out, a row of the year 9999 made 10 of 18 rows late."""
+    guard = EventTimeGuard(observes=False)
+    rows = timed(spark.readStream.name("live").format("rate").load().withColumnRenamed("value", "id"))
+    live = guard.of_input(rows.select("ts", "id"), None, uid="live", max_ahead=60.0)
+    known = Union(rows.select("id", "ts").schema, {"live": live.schema})
+    (left,) = without_ended({"live": live}, known)
+    assert left.columns == ["id", "ts"]
+    followed = left.withWatermark("ts", "1 minute")
+    assert f"{FOLLOWED}ts" in followed._jdf.queryExecution().analyzed().toString()
+    assert followed.columns == ["id", "ts"]
 
 
 def test_a_row_moves_the_watermark_as_far_as_its_source_lets_it(world: World) -> None:

@@ -171,3 +171,29 @@ def test_the_columns_that_a_new_folder_adds_are_named(text: str, columns: str) -
 def test_any_other_failure_is_none_of_folders() -> None:
     for text in ("assertion failed: Invalid batch: id#1,k#2 != id#3", "Disk is full", ""):
         assert unfit_folders("the query of vertex 'rows'", text) is None
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("kind", "fits", "value", "named"),
+    [
+        ("TINYINT", "-128", "300", "TINYINT"),
+        ("SMALLINT", "32767", "70000", "SMALLINT"),
+        ("DECIMAL(10,2)", "5.00", "5", "DECIMAL(10,2) (whose folders must have 2 digits behind the point)"),
+        ("DECIMAL(5,2)", "123.45", "99999999.99", "DECIMAL(5,2)"),
+    ],
+)
+def test_a_folder_that_spark_would_misread_is_refused(
+    world: World, mode: str, kind: str, fits: str, value: str, named: str
+) -> None:
+    """Spark reads zone=300 as the TINYINT 44, and of Parquet files zone=5 as the DECIMAL(10,2) 0.05."""
+    put(world, f"zone={fits}", 1)
+    job = zones(world, f"id long, zone {kind}", bounded=True)
+    assert world.run(job, mode=mode).status == "FINISHED"
+    assert [(number, str(zone)) for number, zone in released(world)] == [(1, fits)]
+    other = World(Path(world.path("other")))
+    put(other, f"zone={value}", 1)
+    run = other.run(zones(other, f"id long, zone {kind}", bounded=True), mode=mode)
+    assert run.status == "FAILED"
+    told = f"cannot read the folder zone={value}: the schema of the source reads column zone as {named}"
+    assert told in str(run.cause)

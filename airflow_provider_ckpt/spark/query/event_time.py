@@ -13,7 +13,8 @@ is past its start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -60,6 +61,10 @@ def max_ahead_of(operators: Mapping[str, Operator], graph: JobGraph, producer: s
     return max(known) if known and len(known) == len(limits) else None
 
 
+_FOLLOW = "ckpt_follow"
+"""Attribute of a frame: what its ``withWatermark`` calls."""
+
+
 @dataclass(frozen=True)
 class EventTimeGuard:
     """How a running query follows event time. ``observes``: it keeps state, so the rows are counted that a window never
@@ -87,11 +92,7 @@ class EventTimeGuard:
                 frame, _quoted(mark.column), f"{mark.delay_ms} milliseconds", uid=uid, max_ahead=max_ahead
             )
 
-        def with_watermark(eventTime: str, delayThreshold: str) -> DataFrame:  # noqa: N803 - Spark's names
-            return self.follow(frame, eventTime, delayThreshold, uid=uid, max_ahead=max_ahead)
-
-        frame.withWatermark = with_watermark  # type: ignore[method-assign]
-        return frame
+        return _watched(frame, functools.partial(self.follow, uid=uid, max_ahead=max_ahead))
 
     def _followed(self, frame: DataFrame, field: StructField, uid: str, max_ahead: float | None) -> DataFrame:
         time, delay_ms = F.col(_quoted(field.name)), int((field.metadata or {})[MARK])
@@ -112,6 +113,22 @@ class EventTimeGuard:
             found = found.observe(f"{OBSERVED} {delay_ms} {uid}", *counts)
         columns = (_marked(one, field) for one in frame.schema.fields)
         return found.select(*columns)
+
+
+def projected(frame: DataFrame, *columns: Column) -> DataFrame:
+    """Select columns. What follows the ``withWatermark`` of ``frame`` follows that of the result."""
+    chosen = frame.select(*columns)
+    follow = vars(frame).get(_FOLLOW)
+    return chosen if follow is None else _watched(chosen, follow)
+
+
+def _watched(frame: DataFrame, follow: Callable[[DataFrame, str, str], DataFrame]) -> DataFrame:
+    def with_watermark(eventTime: str, delayThreshold: str) -> DataFrame:  # noqa: N803 - Spark's names
+        return follow(frame, eventTime, delayThreshold)
+
+    frame.withWatermark = with_watermark  # type: ignore[method-assign]
+    setattr(frame, _FOLLOW, follow)
+    return frame
 
 
 def _plain_time(marked: DataFrame) -> StructField | None:

@@ -12,6 +12,7 @@ from airflow_provider_ckpt.spark.query.file_index import index_of
 from airflow_provider_ckpt.spark.query.frozen import frame_of_existing, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _CHOOSE = frozenset({"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"})
@@ -37,7 +38,7 @@ def left_below(spark: SparkSession, reads: SourceReads) -> LeftBelow | None:
     if not reads.is_file or any(key.lower() in _CHOOSE for key in reads.options):
         return None
     frame = frame_of_existing(spark, reads)
-    return None if frame is None else _left_by(frame)
+    return None if frame is None else _left_by(frame, reads.skips_temporary)
 
 
 def leaves_out(spark: SparkSession, sources: Mapping[str, SourceReads]) -> Iterator[str]:
@@ -51,7 +52,7 @@ def leaves_out(spark: SparkSession, sources: Mapping[str, SourceReads]) -> Itera
             )
 
 
-def _left_by(frame: DataFrame) -> LeftBelow | None:
+def _left_by(frame: DataFrame, skips_temporary: bool) -> LeftBelow | None:
     plan: Any = frame._jdf.queryExecution().analyzed()
     index = index_of(plan.collectLeaves().head())
     if index is None or index.leafFiles().size() == index.allFiles().size():
@@ -59,4 +60,5 @@ def _left_by(frame: DataFrame) -> LeftBelow | None:
     read = {normal_path(str(uri)) for uri in index.inputFiles()}
     listed = str(index.leafFiles().keys().mkString("\n")).splitlines()  # one call, as there may be many
     left = [path for path in map(unescaped_path, listed) if path not in read]
+    left = [path for path in left if not (skips_temporary and has_temporary_name(path))]
     return LeftBelow(len(left), tuple(sorted({path.rpartition("/")[0] for path in left}))) if left else None

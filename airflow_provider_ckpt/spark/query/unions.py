@@ -20,6 +20,7 @@ from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.definition import UnionDefinition
 from airflow_provider_ckpt.spark.query.edge_schema import plain
 from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnlikeFieldsError
+from airflow_provider_ckpt.spark.query.event_time import projected
 from airflow_provider_ckpt.spark.query.nested_fields import (
     in_order_of,
     is_in_another_order,
@@ -91,7 +92,7 @@ def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: St
             column = in_order_of(column, have.dataType, want.dataType, spelling).alias(have.name)
             is_same = False
         columns.append(column)
-    return frame if is_same or len(columns) < len(frame.schema.fields) else frame.select(*columns)
+    return frame if is_same or len(columns) < len(frame.schema.fields) else projected(frame, *columns)
 
 
 def without_ended(frames: Mapping[str, DataFrame], known: Union) -> list[DataFrame]:
@@ -127,7 +128,7 @@ def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType |
         columns.append(column)
     if is_same:
         return frame
-    return frame.select(*columns, *(F.col(_quoted(have.name)) for have in named.values()))
+    return projected(frame, *columns, *(F.col(_quoted(have.name)) for have in named.values()))
 
 
 def _by_name(frame: DataFrame, schema: StructType) -> dict[str, StructField]:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of, statuses
 from airflow_provider_ckpt.spark.query.file_looks import SETTLED, await_settled, statuses_now
+from airflow_provider_ckpt.spark.query.misread_folders import misread_folder
 from airflow_provider_ckpt.spark.query.orc_columns import unfit_orc_column
 from airflow_provider_ckpt.spark.query.unfit_files import unfit_file
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
@@ -71,10 +72,12 @@ def refuse_other_files(
 
 
 def refuse_unfit_files(spark: SparkSession, vertex: str, plan: Any) -> None:
-    """Refuse a file that Spark would misread. ``plan``: what reads it, analysed.
+    """Refuse a file or folder that Spark would misread. ``plan``: what reads it, analysed.
 
-    Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError.
+    Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError, PartitionValueError.
     """
+    if (misread := misread_folder(f"the query of vertex {vertex!r}", plan)) is not None:
+        raise misread
     if (unfit := unfit_file(spark, f"the query of vertex {vertex!r}", plan)) is not None:
         raise unfit
     if (column := unfit_orc_column(spark, plan)) is not None:

@@ -168,6 +168,11 @@ class RunningQuery:
         # asked for after it was found ended: the runner's thread says so before it stops a query
         return None if self._end.is_expected or query is not self._query else query
 
+    @property
+    def is_active(self) -> bool:
+        query = self._query
+        return query is not None and bool(query.isActive)
+
     def stop_to_begin_batch_again(self) -> bool:
         """Stop the query if files of its batch have become complete: only a new one lists them again. Return whether
         it was stopped."""

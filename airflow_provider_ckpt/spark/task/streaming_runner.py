@@ -406,7 +406,8 @@ class StreamingRunner:
         with self._lock:
             if self._machine.phase is not TaskPhase.RUNNING:  # else the planned batch is run before it stands still
                 return
-        self._begin()
+        if not self._query.is_active:  # a drain may have begun it again before
+            self._begin()
 
     def _stand_still(self) -> None:
         self._boundary.stand_still()
