@@ -227,10 +227,11 @@ def test_r1_batches_that_are_missing_before_the_one_that_spark_committed_last_ar
 def test_r9_an_output_whose_record_of_releases_is_gone_is_missed(world: World, gone: str) -> None:
     world.put_ids("live", 2, 3)
     world.run(one(world), world.ask("stop", lambda: world.released_count() == 6))
+    job = one(world)  # it makes the folders that it names
     shutil.rmtree(world.base / gone)
     written = world.everything_under_root()
     with pytest.raises(OutputLostError, match="sink 'out'"):
-        world.run(one(world))
+        world.run(job)
     assert world.everything_under_root() == written
 
 
