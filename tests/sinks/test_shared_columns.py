@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,15 +12,18 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from airflow_provider_ckpt.sinks.column_record import ColumnRecord
 from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError, SharedColumnsError
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.shared_columns import refuse_unlike_columns
 from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
+from airflow_provider_ckpt.sinks.sink_name import SinkName
 from tests.sinks.lake import Lake
 
 ID, SHOP, TEXT_ID = ("id", "long"), ("shop", "string"), ("id", "string")
 ITEMS = {"type": "array", "elementType": "long", "containsNull": True}
 SURE_ITEMS = {"type": "array", "elementType": "long", "containsNull": False}
+GOLDEN = Path(__file__).parents[1] / "golden" / "sink-columns-v1"
 Columns = tuple[tuple[str, Any], ...]
 
 
@@ -137,6 +141,15 @@ def test_types_of_files_that_spark_wrote_are_compared(lake: Lake, tmp_path: Path
     with pytest.raises(SharedColumnsError, match="column 'id' is string in sink lake and long in file"):
         start(lake, "monday", TEXT_ID)
     start(lake, "monday", ID)()
+
+
+def test_the_golden_record_of_columns_is_read_and_written_again(lake: Lake) -> None:
+    golden, name = (GOLDEN / "columns.json").read_bytes(), SinkName("monday", "lake")
+    lake.books.replace("monday/lake/columns.json", golden)
+    columns = ColumnRecord(lake.books).read(name)
+    assert columns == (ID, SHOP, ("items", ITEMS))
+    ColumnRecord(lake.books).write(SinkName("tuesday", "lake"), columns)
+    assert json.loads(lake.books.read("tuesday/lake/columns.json")) == json.loads(golden)
 
 
 def test_a_record_of_columns_that_is_damaged_is_refused_by_name(lake: Lake) -> None:
