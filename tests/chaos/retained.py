@@ -13,8 +13,8 @@ from tests.chaos.released import Row, read_rows
 from tests.support.books import books
 
 SINKS = ("raw", "all", "out")
-LEDGER = re.compile(r".*/\d{8}\.json")
-"""Entries of a sink's logs. The next start removes what a kill in the middle of a write leaves."""
+LEDGER = re.compile(r".*/(\d{8}|columns)\.json")
+"""Entries of a sink's logs, and the record of its columns. The next start removes what a killed write leaves."""
 METADATA = "parts/checkpoints/chk-1/_metadata"
 RETAINED = re.compile(
     r"ckpt-root\.json|parts/(journal/\d{8}\.json|journal/head\.json|checkpoints/chk-\d+/_metadata"
