@@ -332,6 +332,10 @@ class QueryBuilder:
         assert output is not None, f"every input of {self._vertex.uid} was dropped"
         return output
 
+    def holds(self, uid: str) -> bool:
+        """Return whether an input holds event time in the query that was built last, so that no row of it is late."""
+        return uid in self._to_hold(self._without)
+
     def _to_hold(self, without: frozenset[str]) -> frozenset[str]:
         """Return the inputs that hold event time. One that stays in the query after its end would hold it for ever; a
         query without live inputs ends then, and outputs its last windows (R12, R13)."""

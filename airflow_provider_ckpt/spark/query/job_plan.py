@@ -312,7 +312,7 @@ class _Planner:
         """By the graph and not by what is left of it: a source that is over is left out, and has left its rows."""
         edges = self._graph.inputs(vertex.uid)
         for edge in edges:
-            read = edge.producer in self._mixed and edge.uid not in dropped
+            read = edge.producer in self._mixed and edge.uid not in dropped and not builder.holds(edge.uid)
             if read and watermark_over(built.frame, leaf_ids(builder.inputs[edge.uid])):
                 location = self._job.operators[vertex.uid].location
                 if self._graph.vertex(edge.producer).splits:
