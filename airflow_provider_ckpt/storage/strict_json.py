@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -20,9 +19,8 @@ DEEPEST = 100
 MOST_DIGITS = 100
 """Digits of a whole number. ``float`` takes every such number."""
 
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
-_TEXTS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _DIGITS = bytes(ord("0") if one in b"0123456789" else ord(" ") for one in range(256))
 _TOO_MANY_DIGITS = b"0" * (MOST_DIGITS + 1)
 _SURROGATES = (b"\\ud", b"\\uD")
@@ -73,15 +71,12 @@ def _parse(data: bytes, most_bytes: int | None, foreign: bool) -> Any:
 
 def _is_too_deep(data: bytes) -> bool:
     """Brackets that do not match are left to the parser."""
-    if data.count(b"[") + data.count(b"{") <= DEEPEST or not _left_over(data):
+    if data.count(b"[") + data.count(b"{") <= DEEPEST:
         return False
-    # Texts may hold brackets, too.
-    return _left_over(_TEXTS.sub(b"", data))
-
-
-def _left_over(data: bytes) -> bool:
-    """Return whether pairs of brackets are left after the innermost ones were taken away DEEPEST times."""
-    brackets = data.translate(_ONE_KIND, _NOT_BRACKETS)
+    marks = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(_ONE_KIND, _NO_MARKS)
+    marks = marks.replace(b'""', b"")  # texts without brackets
+    brackets = b"".join(marks.split(b'"')[::2])
+    # The innermost pairs are taken away again and again.
     for _ in range(DEEPEST):
         brackets = brackets.replace(b"[]", b"")
     return b"[]" in brackets
