@@ -17,7 +17,16 @@ from airflow_provider_ckpt.storage.errors import (
 )
 from airflow_provider_ckpt.storage.redaction import redact
 
-_HOPELESS = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ENOSYS, errno.ELOOP, errno.EXDEV}
+_HOPELESS = {
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.EINVAL,
+    errno.ENOSYS,
+    errno.ELOOP,
+    errno.EXDEV,
+    errno.ENXIO,  # a socket, opened as a file
+}
 
 
 @contextmanager

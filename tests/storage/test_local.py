@@ -196,6 +196,9 @@ class TestLocalStorage(StorageConformance):
         storage.create("d/x", b"1")
         os.mkfifo(self.folder / "d/pipe")
         assert not storage.exists("d/pipe")
+        for read in (storage.read, lambda path: storage.read_range(path, 0, 10)):
+            with pytest.raises(StorageFailedError, match="it is not a regular file"):
+                read("d/pipe")
 
     def test_a_folder_without_the_right_to_look_in_is_told(self, storage: Storage, tmp_path: Path) -> None:
         """The verbs run as another user, who really lacks the right."""
