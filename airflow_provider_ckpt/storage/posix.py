@@ -157,10 +157,16 @@ def walk(folder: str, prefix: str = "") -> Iterator[tuple[str, int]]:
     for entry in found:
         if is_temporary(entry.name):
             continue
-        if entry.is_dir():
-            yield from walk(entry.path, f"{prefix}{entry.name}/")
-            continue
         try:
-            yield f"{prefix}{entry.name}", entry.stat().st_size
+            is_folder = entry.is_dir()
+            size = 0 if is_folder else entry.stat().st_size
         except FileNotFoundError:
             continue
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            continue  # a link to itself leads to no file
+        if is_folder:
+            yield from walk(entry.path, f"{prefix}{entry.name}/")
+        else:
+            yield f"{prefix}{entry.name}", size
