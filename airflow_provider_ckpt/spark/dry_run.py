@@ -108,7 +108,7 @@ def check_job(job: Job, options: RunOptions, storage: Storage, location: Locatio
         prepared.plan.mode,
         tuple(_query(prepared, vertex.uid) for vertex in prepared.plan.graph.vertices),
         {uid: sink.last_released() for uid, sink in sorted(prepared.sinks.items())},
-        _refused(journal),
+        _refused(journal, storage.uri),
         (*leaves_out(job), *hides_partitions(job)),
     )
 
@@ -130,9 +130,9 @@ def _query(prepared: PreparedJob, uid: str) -> CheckedQuery:
     return CheckedQuery(uid, vertex.operators, inputs, vertex.sinks, vertex.bounded, columns)
 
 
-def _refused(journal: Journal) -> str | None:
+def _refused(journal: Journal, root: str) -> str | None:
     try:
-        refuse_living_driver(journal.state, time.time())
+        refuse_living_driver(journal.state, time.time(), root)
     except JobRunsError as error:
         return str(error)
     return None
