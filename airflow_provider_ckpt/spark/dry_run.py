@@ -120,7 +120,8 @@ def _would(prepared: PreparedJob, decision: Decision) -> str:
         return f"begin the job again from nothing: {prepared.anew}"
     if decision.restore is not None:
         return f"go back to checkpoint {decision.restore.checkpoint}"
-    return f"resume the job after checkpoint {decision.state.last_completed or 'none'}"
+    last = decision.state.last_completed
+    return f"resume the job after checkpoint {last}" if last else "resume the job, which has completed no checkpoint"
 
 
 def _query(prepared: PreparedJob, uid: str) -> CheckedQuery:
