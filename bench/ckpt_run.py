@@ -32,7 +32,7 @@ class CkptRun:
             "run",
             reference,
         ]
-        command += ["--root", str(work / "ckpt"), "--checkpoint-interval", "1s", "--json"]
+        command += ["--root", str(work / "ckpt"), "--checkpoint-interval", "1s", "--json", "--every-checkpoint"]
         for key, value in {**CONF, **conf}.items():
             command += ["--conf", f"{key}={value}"]
         self._errors = open(self._log, "w")  # noqa: SIM115 - closed in stop()

@@ -28,6 +28,7 @@ from airflow_provider_ckpt.cli import (
     worker,
 )
 from airflow_provider_ckpt.cli.refusals import print_refusal
+from airflow_provider_ckpt.cli.suggestions import Commands, refuse_mistyped
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
@@ -50,6 +51,11 @@ COMMANDS = (
 
 
 def build_parser() -> argparse.ArgumentParser:
+    return _build()[0]
+
+
+def _build() -> tuple[argparse.ArgumentParser, Commands]:
+    """Return the parser, and those of the commands by name."""
     parser = argparse.ArgumentParser(
         prog="ckpt",
         description="Mixed bounded/unbounded PySpark jobs with Flink's checkpoint semantics.",
@@ -59,12 +65,19 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add(commands)
-    return parser
+    return parser, commands.choices
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments of a command. End the process with exit code 2 if they are none."""
+    parser, commands = _build()
+    refuse_mistyped(parser, commands, argv)
+    return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. ``argv`` without the program name; None = the process's."""
-    args = build_parser().parse_args(argv)
+    args = parse(sys.argv[1:] if argv is None else argv)
     try:
         code: int = args.run(args)
     except CkptError as error:

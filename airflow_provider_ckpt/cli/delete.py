@@ -11,6 +11,7 @@ from airflow_provider_ckpt.cli.job_client import job_client
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.jobmaster.deletion_terms import DeletionTerms
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
 _WHAT = (
@@ -49,15 +50,17 @@ def run(args: argparse.Namespace) -> int:
     client = job_client(args)
     state = client.state()
     if _is_to_be_asked(args, state):
-        DeletionTerms(**terms).check(state)
-        if not _is_confirmed(state, arguments.location(args).for_display()):
+        root = arguments.location(args).for_display()
+        DeletionTerms(**terms).check(state, root)
+        if not _is_confirmed(state, root):
             print("nothing was deleted")
             return ExitCode.REFUSED
     deleted = client.delete(job, **terms)
     if deleted.already:
         print(f"job {args.job} is DELETED already")
         return ExitCode.FINISHED
-    print(f"job {args.job} (it was {deleted.was}) is deleted: {deleted.files} files, {deleted.bytes} bytes")
+    amount = f"{counted(deleted.files, 'file')}, {counted(deleted.bytes, 'byte')}"
+    print(f"job {args.job} (it was {deleted.was}) is deleted: {amount}")
     for uid, places in deleted.staged.items():
         print(f"sink {uid}: staged batches deleted: {places}")
     for uid in deleted.left:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
 from airflow_provider_ckpt.jobmaster.garbage import JobGarbage, Reason
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
 _WHAT = "say what nothing needs any more of the jobs under a root, and why; delete it with --delete"
@@ -52,12 +53,12 @@ def _print(report: GarbageReport) -> None:
         _print_job(job)
     if report.temporary:
         files, size = len(report.temporary), sum(one.bytes for one in report.temporary)
-        print(f"in the root\n  {files} files, {size} bytes: {_WHY[Reason.TEMPORARY]}")
+        print(f"in the root\n  {_amount(files, size)}: {_WHY[Reason.TEMPORARY]}")
     for strange in report.strange:
         print(f"{strange.name} is left: {strange.what}")
     done = "deleted" if report.deleted else "nothing needs any more"
     hint = "" if report.deleted or not report.files else "; --delete deletes them"
-    print(f"{done}: {report.files} files, {report.bytes} bytes{hint}")
+    print(f"{done}: {_amount(report.files, report.bytes)}{hint}")
     for job_id, problem in report.problems.items():
         print(f"ckpt: error: job {job_id}: {problem}", file=sys.stderr)
 
@@ -75,4 +76,8 @@ def _by_reason(job: JobGarbage) -> list[str]:
     for one in job.garbage:
         files, size = sums[one.reason]
         sums[one.reason] = files + one.files, size + one.bytes
-    return [f"{files} files, {size} bytes: {_WHY[reason]}" for reason, (files, size) in sums.items()]
+    return [f"{_amount(files, size)}: {_WHY[reason]}" for reason, (files, size) in sums.items()]
+
+
+def _amount(files: int, size: int) -> str:
+    return f"{counted(files, 'file')}, {counted(size, 'byte')}"

@@ -9,7 +9,14 @@ import subprocess
 import sys
 
 from airflow_provider_ckpt.cli import arguments
-from airflow_provider_ckpt.cli.run import add_options, add_take_over, printer, refuse_without_spark, run_options
+from airflow_provider_ckpt.cli.run import (
+    add_every_checkpoint,
+    add_options,
+    add_take_over,
+    printer,
+    refuse_without_spark,
+    run_options,
+)
 from airflow_provider_ckpt.cli.timing import add_lost_after, add_poll, timing
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.job.loading import load_job
@@ -33,6 +40,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_options(parser)
     add_take_over(parser)
+    add_every_checkpoint(parser)
     add_poll(parser)
     add_lost_after(parser)
     parser.add_argument(
@@ -43,7 +51,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     options, location, limits = run_options(args), arguments.location(args), timing(args)
-    show = printer(args.json)
+    show = printer(args)
     job = load_job(options.job, options.params)
     job.validate()
     client = JobClient(location, options.job_id)
@@ -51,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         code = _plan(options, location, show)
         if code or not client.look().deployment:  # refused, or over already
             return code.coarse
-    with short_lines(show, location.redact) as on_status:
+    with short_lines(show, location.secrets()) as on_status:
         return run_master(RemoteJob(job, options, location, limits), on_status).coarse
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 
 from airflow_provider_ckpt.cli import arguments
-from airflow_provider_ckpt.cli.run import add_options, add_take_over, printer, refuse_without_spark, run_options
+from airflow_provider_ckpt.cli.run import (
+    add_every_checkpoint,
+    add_options,
+    add_take_over,
+    printer,
+    refuse_without_spark,
+    run_options,
+)
 
 _WHAT = "prepare a job for `ckpt master` and `ckpt worker`: plan it, check everything, freeze what it reads"
 
@@ -18,6 +25,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_options(parser)
     add_take_over(parser)
+    add_every_checkpoint(parser)
     parser.set_defaults(run=run)
 
 
@@ -27,6 +35,6 @@ def run(args: argparse.Namespace) -> int:
     from airflow_provider_ckpt.spark.main import plan, run_job, stop_session
 
     try:
-        return run_job(options, location, printer(args.json), plan).coarse
+        return run_job(options, location, printer(args), plan).coarse
     finally:
         stop_session()

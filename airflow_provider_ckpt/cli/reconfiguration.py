@@ -57,8 +57,8 @@ def print_preview(preview: ReconfigurationPreview) -> None:
         for line in _differences(one) or ["nothing: this is what it has"]:
             print(f"              {line}")
         if one.state is not None:
-            parts = "an unknown number of" if one.state[0] is None else one.state[0]
-            print(f"              its state is cut anew: {parts} parts -> {one.state[1]}")
+            parts = "an unknown number" if one.state[0] is None else one.state[0]
+            print(f"              its state is repartitioned: {parts} -> {one.state[1]}")
     for source in preview.rescaled:
         before = "an unknown number" if source.before is None else source.before
         print(f"rescaled      {source.source}: read by {before} -> {source.after}")

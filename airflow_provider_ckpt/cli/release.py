@@ -7,6 +7,7 @@ import argparse
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.job_client import job_client
 from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
 _WHAT = "release what a job has completed, when its driver is gone; without Spark, the job does not run"
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     released = job_client(args).release(job, driver_is_gone=args.driver_is_gone)
     for event in released:
         rows = sum(int(sink.get("rows", 0)) for sink in event.sinks.values())
-        print(f"checkpoint {event.checkpoint} released {rows} rows")
+        print(f"checkpoint {event.checkpoint} released {counted(rows, 'row')}")
     if not released:
         print(f"job {args.job} has nothing to release")
     return ExitCode.FINISHED

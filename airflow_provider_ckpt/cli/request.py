@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.FINISHED
     answer = client.answer(asked, timeout)
     state = answer.state
-    print(f"job {args.job} is {state.status}; last released checkpoint {state.last_released or 'none'}")
+    print(f"job {args.job} is {state.status}; last released checkpoint: {state.last_released or 'none'}")
     if answer.outcome is not None:
         print(f"{args.kind} {answer.outcome}")
     return ExitCode.FINISHED if answer.is_served else ExitCode.FAILED

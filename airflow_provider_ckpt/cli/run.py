@@ -20,6 +20,7 @@ from airflow_provider_ckpt.job.option import Option
 from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
 from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.report.status_reporter import OnStatus
+from airflow_provider_ckpt.report.trace_file import hide_secrets
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.layout import check_job_id
 
@@ -33,6 +34,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_options(parser)
     add_take_over(parser)
+    add_every_checkpoint(parser)
     parser.set_defaults(run=run)
 
 
@@ -52,6 +54,12 @@ def add_take_over(parser: argparse.ArgumentParser) -> None:
     """Add the option of the commands that take a job over."""
     taking = "take the job from a driver that lives, which then ends; without it such a job is refused"
     parser.add_argument("--take-over", action="store_true", help=taking)
+
+
+def add_every_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the commands that print status lines while a job runs."""
+    every = "also print a line for each checkpoint that completes, and for one that releases nothing"
+    parser.add_argument("--every-checkpoint", action="store_true", help=every)
 
 
 OPTION = "--option"
@@ -79,13 +87,14 @@ PAIRS = (kinds.CONF, kinds.PARAMS)
 
 
 def run(args: argparse.Namespace) -> int:
-    options = run_options(args)
     location = arguments.location(args)
+    hide_secrets(location.secrets())  # the name of the Job may need Spark
+    options = run_options(args)
     refuse_without_spark()
     from airflow_provider_ckpt.spark.main import run_job, stop_session
     from airflow_provider_ckpt.spark.signals import LeaveOnSignal
 
-    told = LeaveOnSignal(options, location, printer(args.json))
+    told = LeaveOnSignal(options, location, printer(args))
     try:
         code = run_job(options, location, told)
     finally:
@@ -139,8 +148,12 @@ def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str,
         raise JobIdNeededError(reference=reference, name=name) from None
 
 
-def printer(as_json: bool) -> OnStatus:
-    return print_json if as_json else print_sentence
+def printer(args: argparse.Namespace) -> OnStatus:
+    """Return what prints a status line. Quiet lines are printed with ``--every-checkpoint`` only."""
+    show = print_json if args.json else print_sentence
+    if args.every_checkpoint:
+        return show
+    return lambda line: None if line.is_quiet else show(line)
 
 
 # Flushed line by line: whoever follows a long job through a pipe wants to see it now.
@@ -149,10 +162,7 @@ def print_json(line: StatusLine) -> None:
 
 
 def print_sentence(line: StatusLine) -> None:
-    """Print a line for a person. What went wrong goes to standard error, and so do the user's own frames. Quiet lines
-    are for programs."""
-    if line.is_quiet:
-        return
+    """Print a line for a person. What went wrong goes to standard error, and so do the user's own frames."""
     if not line.went_wrong:
         print(line.message, flush=True)
     print(line.frames, end="", file=sys.stderr, flush=True)

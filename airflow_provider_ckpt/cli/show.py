@@ -17,9 +17,11 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.report.changed_files import changed_lines, not_read_whole
 from airflow_provider_ckpt.report.event_time import all_unfit_rows, held_windows, shown_times, unfit_rows
+from airflow_provider_ckpt.report.open_windows import open_windows
 from airflow_provider_ckpt.report.reconciled import table
 from airflow_provider_ckpt.report.settings import shown
 from airflow_provider_ckpt.storage.layout import late_path
@@ -52,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
 
 def summary(state: JobState) -> list[tuple[str, object]]:
     """(name, value) pairs; a value that is None or empty is not shown."""
-    worker = state.worker
+    worker, now = state.worker, time.time()
+    held = held_windows(state, now)
     return [
         ("job", state.job_id),
         ("status", shown_status(state)),
@@ -77,7 +80,8 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("files given up", ", ".join(state.forgotten_files)),
         ("unfit rows", "; ".join(all_unfit_rows(unfit_rows(state)))),
         ("event time", "; ".join(shown_times(state))),
-        ("waiting", "; ".join(one.shown(time.time()) for one in held_windows(state, time.time()))),
+        ("waiting", "; ".join(one.shown(now) for one in held)),
+        ("open windows", "; ".join(map(str, open_windows(state, held)))),
         ("splits", "; ".join(_splits(state))),
         ("keeps results of", ", ".join(persisted_operators(state))),
         ("reconfigured", "; ".join(f"{uid}: {shown(one)}" for uid, one in sorted(state.settings.items()))),
@@ -103,7 +107,7 @@ def _with_those_beside(state: JobState, subtask: SubtaskId) -> str:
 def _deleted(state: JobState) -> str | None:
     if state.deletion is None:
         return None
-    undone = "" if state.status is JobStatus.DELETED else ", not complete: run `ckpt delete` again"
+    undone = "" if state.status is JobStatus.DELETED else ", not complete: delete it again"
     return f"{text.instant(state.deletion.at)}, was {state.deletion.was}{undone}"
 
 
@@ -157,7 +161,7 @@ def late_files(state: JobState) -> list[str]:
     lines = []
     for found in state.late_files:
         what = "came late but were read" if found.read else "came after the end and are not in the output"
-        lines.append(f"{found.uid}: {found.total} files {what}:")
+        lines.append(f"{found.uid}: {counted(found.total, 'file')} {what}:")
         lines += [f"  {path}" for path in found.paths[:LATE_FILES_SHOWN]]
         if found.total > LATE_FILES_SHOWN:
             where = "--json lists all" if found.count is None else _kept_where(state, found.uid)

@@ -7,7 +7,7 @@ import signal
 from types import FrameType
 
 from airflow_provider_ckpt.cli import arguments
-from airflow_provider_ckpt.cli.run import add_options, printer, refuse_without_spark, run_options
+from airflow_provider_ckpt.cli.run import add_every_checkpoint, add_options, printer, refuse_without_spark, run_options
 from airflow_provider_ckpt.cli.timing import add_lost_after, add_poll, add_silence, timing
 from airflow_provider_ckpt.remote.can_leave import CanLeave
 
@@ -22,6 +22,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "is started again, anywhere: it goes on where its subtasks are, and no other worker notices.",
     )
     add_options(parser)
+    add_every_checkpoint(parser)
     parser.add_argument(
         "--subtask",
         action="append",
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
     work = WorkerRun(tuple(args.subtask), limits, _leave_on_signal, standby=args.standby)
     try:
-        return run_job(options, location, printer(args.json), work).coarse
+        return run_job(options, location, printer(args), work).coarse
     finally:
         stop_session()
 

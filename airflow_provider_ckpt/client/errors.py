@@ -105,5 +105,6 @@ class TimersWaitError(InvalidInputError):
     template = (
         "a drain of job {job_id!r} discards state that waits for timers of processing time, because they fire only "
         "while the query runs: {vertices}. Nothing was asked of the driver. Let the timers fire, or stop the job to "
-        "keep the state for the next run. To discard the state, use ckpt drain --discard-timers (discard_timers=True)"
+        "keep the state for the next run. To discard the state, add --discard-timers (in Python "
+        "discard_timers=True)"
     )

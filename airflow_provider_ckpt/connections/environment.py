@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from airflow_provider_ckpt.connections.connection import Connection, parse_connection
-from airflow_provider_ckpt.connections.errors import ConnectionMissingError
+from airflow_provider_ckpt.connections.errors import BadConnectionError, ConnectionMissingError
 
+_PREFIX = "AIRFLOW_CONN_"
 _HANDED: dict[str, str] = {}
 """What this process was handed in memory, as its environment would hold it."""
 _FOR_NOW: dict[object, Mapping[str, str]] = {}
@@ -17,7 +18,7 @@ _FOR_NOW: dict[object, Mapping[str, str]] = {}
 
 def variable_of(conn_id: str) -> str:
     """The environment variable in which Airflow, too, looks for the connection first."""
-    return f"AIRFLOW_CONN_{conn_id.upper()}"
+    return f"{_PREFIX}{conn_id.upper()}"
 
 
 def hand_over(environ: Mapping[str, str]) -> None:
@@ -45,3 +46,18 @@ def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> C
     if not text.strip():
         raise ConnectionMissingError(conn_id=conn_id, variable=variable)
     return parse_connection(conn_id, text)
+
+
+def secrets_of_connections() -> set[str]:
+    """Return the secrets of all connections that this process has, in the forms in which they may be printed."""
+    texts = {
+        (name, text)
+        for place in (os.environ, _HANDED, *list(_FOR_NOW.values()))
+        for name, text in place.items()
+        if name.startswith(_PREFIX)
+    }
+    found: set[str] = set()
+    for name, text in texts:
+        with suppress(BadConnectionError):  # whoever reads it refuses it
+            found.update(parse_connection(name.removeprefix(_PREFIX).lower(), text).secrets())
+    return found

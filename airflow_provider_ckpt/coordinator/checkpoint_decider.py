@@ -9,6 +9,7 @@ from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED
 from airflow_provider_ckpt.coordinator.parts import Parts
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.words import counted
 
 
 class CheckpointDecider:
@@ -50,9 +51,11 @@ class CheckpointDecider:
         if aborted is not None and aborted.kind == "savepoint" and stop is not None:
             stop.failures.failed(aborted.checkpoint, reason)
             if stop.failures.exceeded:
-                self._job.fail_stop(f"{stop.failures.in_a_row} savepoints failed {tolerable}, last: {last}", now)
+                self._job.fail_stop(
+                    f"{counted(stop.failures.in_a_row, 'savepoint')} failed {tolerable}, last: {last}", now
+                )
         elif cycle.failures.exceeded:
-            cause = f"{cycle.failures.in_a_row} checkpoints failed in a row {tolerable}, last: {last}"
+            cause = f"{counted(cycle.failures.in_a_row, 'checkpoint')} failed in a row {tolerable}, last: {last}"
             self._job.end(JobStatus.RESTARTING, cause)
 
     def completed(self, completed: Completed | None) -> None:

@@ -10,6 +10,7 @@ from airflow_provider_ckpt.coordinator.requests import UPGRADE, Stop
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.words import counted
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,9 @@ class JobLifecycle:
 
     def _end_finished(self) -> None:
         """Splits that nobody has read would be lost without a word: no later run of a FINISHED job reads them."""
-        unread = ", ".join(f"{count} splits of {uid}" for uid, count in self._parts.splits.all_unread.items())
+        unread = ", ".join(
+            f"{counted(count, 'split')} of {uid}" for uid, count in self._parts.splits.all_unread.items()
+        )
         if unread:
             cause = f"every subtask has ended, and nobody has read {unread}: an error of this package, please report it"
             self.end(JobStatus.FAILED, cause)

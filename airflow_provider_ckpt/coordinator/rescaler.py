@@ -31,6 +31,7 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.setting_ranges import problem_of
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.words import counted
 
 KIND = "rescale"
 
@@ -123,7 +124,7 @@ class Rescaler:
         if not parts.splits.is_open(uid):
             return f"all splits of {uid} are handed out"
         if parallelism > (unread := parts.splits.unread(uid)):
-            return f"{parallelism} are more than the {unread} splits of {uid} that are left to read"
+            return f"{uid} has {counted(unread, 'split')} left to read, and cannot be read by {parallelism} subtasks"
         if not parts.rescaling.is_settled(uid):
             return f"the job was taken over just now, and not all that read {uid} have said where they are; ask again"
         return None

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.job.options import OPTIONS
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition, SourceDefinition, VertexDefinition
 from airflow_provider_ckpt.model.kept_state import mistaken
 from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.model.words import counted
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def check_changes(
         before=first.before,
         after=first.after,
         why=first.why,
-        more=(f" ({len(refused) - 1} more differences)" if len(refused) > 1 else "") + given,
+        more=(f" ({counted(len(refused) - 1, 'more difference')})" if len(refused) > 1 else "") + given,
     )
 
 

@@ -157,7 +157,7 @@ class UnboundedPersistError(InvalidJobError):
 
 class UnboundedBatchError(InvalidJobError):
     template = (
-        "mode 'batch' needs bounded sources only, but {sources} of job {job!r} never end. "
+        "mode 'batch' needs sources with an end, and job {job!r} has others: {sources}. "
         "Use mode 'auto' or 'streaming', or declare them with bounded=True."
     )
 
@@ -309,12 +309,11 @@ class UnfitLogicError(InvalidJobError):
 
 
 class UnfitAssignedLogicError(UnfitLogicError):
-    """The same, when the job is run again. ``data``: uid, reference, problem, job_id, root."""
+    """The same, when the job is run again. ``data``: uid, reference, problem, command."""
 
     template = (
         f"{UnfitLogicError.template}. Put it back as it was when {{uid!r}} was given it, or give it another one, or "
-        "that which the job declares, while nobody runs the job: "
-        "ckpt reconfigure {job_id} {uid}.logic=declared --root {root} --next-run"
+        "that which the job declares, while nobody runs the job: {command}"
     )
 
 

@@ -29,6 +29,7 @@ from airflow_provider_ckpt.journal.events import DeletionBegun, JobDeleted
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.attempts import AllAttemptsBut
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -83,7 +84,7 @@ class JobDeletion:
         return self._delete(journal)
 
     def _admit(self, state: JobState) -> None:
-        self._terms.check(state)
+        self._terms.check(state, self._storage.uri)
         wanted = () if state.plan is None else state.graph().vertices
         uids = {uid for vertex in wanted for uid in vertex.sinks}
         self._sinks = {} if self._terms.keep_staged else self._sinks_of(state)
@@ -129,7 +130,8 @@ class JobDeletion:
                     break
         for uid, first in failed.items():
             cause = str(first) or type(first).__name__
-            raise StagedOutputLeftError(job_id=self._job_id, sink=uid, cause=cause) from first
+            delete = ckpt_command("delete", self._job_id, root=self._storage.uri)
+            raise StagedOutputLeftError(job_id=self._job_id, sink=uid, cause=cause, delete=delete) from first
         return staged
 
 

@@ -10,9 +10,10 @@ from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operator
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.words import ckpt_command, release_command
 
-_ABANDONED = "If nobody runs it, or is going to, say so (abandoned, `ckpt delete --abandoned`); else wait for its end"
-_UNFINISHED = "Run it to its end, or say that this is to be lost (unfinished, `ckpt delete --unfinished`)"
+_ABANDONED = "If nobody runs it, or is going to, add --abandoned (in Python abandoned=True); else wait for its end"
+_UNFINISHED = "Run it to its end. To lose that, add --unfinished (in Python unfinished=True)"
 
 
 @dataclass(frozen=True)
@@ -38,28 +39,30 @@ class DeletionTerms:
         for name, value in vars(self).items():
             kinds.FLAG.read(value, name)
 
-    def check(self, state: JobState) -> None:
+    def check(self, state: JobState, root: str) -> None:
         """Raises JobNotOverError, UnreleasedOutputError, PersistedResultsError. A deletion that has begun is not asked
-        again."""
+        again. ``root``: for display."""
         if state.deletion is not None:
             return
         if state.status is not JobStatus.FINISHED:
-            self._check_unfinished(state)
+            self._check_unfinished(state, root)
         if state.has_unreleased and not self.discard_unreleased:
             raise UnreleasedOutputError(
                 job_id=state.job_id,
                 status=state.status,
                 completed=state.last_completed,
                 released=f"up to {state.last_released}" if state.last_released else "none",
+                release=release_command(state.job_id, root),
             )
         kept = persisted_operators(state)
         if state.status is JobStatus.FINISHED and kept and not self.persisted:
             raise PersistedResultsError(job_id=state.job_id, operators=", ".join(kept))
 
-    def _check_unfinished(self, state: JobState) -> None:
+    def _check_unfinished(self, state: JobState, root: str) -> None:
         alive = is_alive(state.worker)
         if alive:  # also one that has told an end, and is leaving: it may still stage
-            self._refuse(state, "its driver lives", "Stop the job, or wait until the driver has left")
+            stop = ckpt_command("stop", state.job_id, root=root)
+            self._refuse(state, "its driver lives", f"Stop the job (`{stop}`), or wait until the driver has left")
         if state.is_held and not self.abandoned:
             seen = (
                 "is gone" if alive is False else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"

@@ -70,40 +70,42 @@ class ReleaseHeldError(TransientError):
 
 
 class JobHasDriverError(InvalidInputError):
+    """``data``: job_id, status, driver, stop (a command)."""
+
     template = (
         "job {job_id!r} is {status}, and its driver {driver}: a driver releases by itself, and would be overtaken. "
-        "Stop the job, or wait until the driver has left. If you know that it is gone, on a host that cannot be seen "
-        "from here, say so (driver_is_gone, `ckpt release --driver-is-gone`)"
+        "Stop the job (`{stop}`), or wait until the driver has left. If you know that it is gone, on a host that "
+        "cannot be seen from here, add --driver-is-gone (in Python driver_is_gone=True)"
     )
 
 
 class JobRunsError(InvalidInputError):
-    """Another driver of the job lives. ``data``: job_id, status, driver."""
+    """Another driver of the job lives. ``data``: job_id, status, driver, stop (a command), wait (a sentence or "")."""
 
     template = (
-        "job {job_id!r} is {status}, and has a driver: {driver}. Stop the job first (`ckpt stop {job_id}`), or take "
-        "it from that driver, which then ends (--take-over)"
+        "job {job_id!r} is {status}, and has a driver: {driver}. Stop the job first (`{stop}`), or take "
+        "it from that driver, which then ends (--take-over){wait}"
     )
 
 
 class JobHasWorkersError(JobHasDriverError):
     """Workers go on without a JobMaster, and whoever claims the job without their deployment ends it for them (W4).
-    ``data``: job_id, status, deployment (the epoch in which it was prepared)."""
+    ``data``: job_id, status, deployment (the epoch in which it was prepared), master (a command)."""
 
     template = (
         "job {job_id!r} is {status}, and was prepared for workers in epoch {deployment}: those that live would be "
-        "overtaken, and end. Begin `ckpt master` (in Airflow: the task that coordinates): it releases first, and goes "
-        "on with them. If they are gone, or may end, say so (driver_is_gone, `ckpt release --driver-is-gone`)"
+        "overtaken, and end. Begin `{master}` (in Airflow: the task that coordinates): it releases first, and goes "
+        "on with them. If they are gone, or may end, add --driver-is-gone (in Python driver_is_gone=True)"
     )
 
 
 class JobStillRunsError(InvalidInputError):
-    """``data``: job_id, status, driver."""
+    """``data``: job_id, status, driver, stop (a command)."""
 
     template = (
-        "job {job_id!r} is {status}, and {driver}. Ask the driver for the change (`ckpt reconfigure` without "
-        "--next-run), or stop the job first. If you know that nobody runs it any more, say so (driver_is_gone, "
-        "`ckpt reconfigure --next-run --driver-is-gone`)"
+        "job {job_id!r} is {status}, and {driver}. Ask the driver for the change (without --next-run), or stop the job "
+        "first (`{stop}`). If you know that nobody runs it any more, add --driver-is-gone (in Python "
+        "driver_is_gone=True)"
     )
 
 
@@ -124,7 +126,7 @@ class PersistedResultsError(InvalidInputError):
 
     template = (
         "job {job_id!r} is not deleted: the results of {operators} are kept for other jobs (persist=True), and would "
-        "go with it. If nobody reads them any more, say so (persisted, `ckpt delete --persisted`)"
+        "go with it. If nobody reads them any more, add --persisted (in Python persisted=True)"
     )
 
 
@@ -153,22 +155,23 @@ class ResultDamagedError(PartitionFilesDamagedError):
 
 
 class UnreleasedOutputError(InvalidInputError):
-    """``data``: job_id, status, completed and released: the last checkpoints that are."""
+    """``data``: job_id, status, completed and released (the last checkpoints that are), release (a command)."""
 
     template = (
         "job {job_id!r} is {status} and is not deleted: it has completed checkpoint {completed}, and released "
-        "{released}. What lies between would be lost: release it first (`ckpt release`, JobClient.release), or say "
-        "that it is to be lost (discard_unreleased, `ckpt delete --discard-unreleased`)"
+        "{released}. What lies between would be lost: release it first (`{release}`, JobClient.release). To discard "
+        "it, add --discard-unreleased (in Python discard_unreleased=True)"
     )
 
 
 class StagedOutputLeftError(TransientError):
-    """The deletion has begun, nobody runs the job any more, and it is not complete. ``data``: job_id, sink, cause."""
+    """The deletion has begun, nobody runs the job any more, and it is not complete. ``data``: job_id, sink, cause,
+    delete (a command)."""
 
     template = (
-        "what sink {sink} of job {job_id!r} has staged could not be deleted: {cause}. Delete the job again to go on, "
-        "with its definition if the sink has storage options of its own; if the target is gone for good, leave there "
-        "what is there (keep_staged, `ckpt delete --keep-staged`)"
+        "what sink {sink} of job {job_id!r} has staged could not be deleted: {cause}. Delete the job again to go on "
+        "(`{delete}`), with its definition if the sink has storage options of its own; if the target is gone for good, "
+        "leave there what is there: add --keep-staged (in Python keep_staged=True)"
     )
 
 

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.words import ckpt_command, release_command
 from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.partitions.subtask_entries import subtask_entries
 from airflow_provider_ckpt.sinks.sink import BoundSink
@@ -41,7 +42,8 @@ def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage
     if (runs := who_runs(state)) is not None:
         return _with(found, skipped=runs)
     if state.status is JobStatus.DELETING:
-        return _with(found, skipped="its deletion was interrupted: `ckpt delete` goes on with it")
+        delete = ckpt_command("delete", job_id, root=storage.uri)
+        return _with(found, skipped=f"its deletion was interrupted: `{delete}` goes on with it")
     if state.status is JobStatus.DELETED:
         return _with(found, _of_deleted(storage, job_id))
     sinks = sinks_of(state)
@@ -51,7 +53,8 @@ def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage
         garbage = [*unrun.garbage(), *numbered_leftovers(storage, state), *_temporary(storage, job_id)]
         return _with(found, garbage, left=(*left, *unrun.left))
     if state.has_unreleased:
-        what = f"it has completed checkpoint {state.last_completed}, which is not released: `ckpt release` does it"
+        release = release_command(job_id, storage.uri)
+        what = f"it has completed checkpoint {state.last_completed}, which is not released: `{release}` does it"
         return _with(found, skipped=what)
     return _with(found, [*_of_finished(storage, state, sinks), *_temporary(storage, job_id)], left=left)
 

@@ -20,6 +20,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings, merged
+from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -80,12 +81,15 @@ class NextRunLogic:
             why = "no run of it has got as far as a plan, and the next one reads the functions of the job's own file"
             raise NotForNextRunError(job_id=self._job_id, why=why)
         alive = is_alive(state.worker) if state.is_held else False
+        driver = None
         if alive or (alive is None and not self._driver_is_gone):
-            driver = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
-            raise JobStillRunsError(job_id=self._job_id, status=state.status, driver=f"its driver {driver}")
-        if state.deployment and not self._driver_is_gone:
+            seen = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
+            driver = f"its driver {seen}"
+        elif state.deployment and not self._driver_is_gone:
             driver = f"it was prepared for workers in epoch {state.deployment}: those that live would be overtaken"
-            raise JobStillRunsError(job_id=self._job_id, status=state.status, driver=driver)
+        if driver is not None:
+            stop = ckpt_command("stop", self._job_id, root=self._storage.uri)
+            raise JobStillRunsError(job_id=self._job_id, status=state.status, driver=driver, stop=stop)
         self._settings(state)
 
     def _settings(self, state: JobState) -> dict[str, VertexSettings]:

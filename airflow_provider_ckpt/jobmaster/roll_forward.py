@@ -25,6 +25,7 @@ from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.words import ckpt_command, run_command
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.sinks.binding import bind_sinks
@@ -110,9 +111,12 @@ class RollForward:
         unknown = alive is None and state.is_held and not self._driver_is_gone
         if alive or unknown:
             driver = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
-            raise JobHasDriverError(job_id=self._job_id, status=state.status, driver=driver)
+            stop = ckpt_command("stop", self._job_id, root=self._storage.uri)
+            raise JobHasDriverError(job_id=self._job_id, status=state.status, driver=driver, stop=stop)
         if state.deployment and not self._driver_is_gone:  # its JobMaster is: that says nothing of its workers
-            raise JobHasWorkersError(job_id=self._job_id, status=state.status, deployment=state.deployment)
+            master = run_command("master", self._job_id, self._storage.uri)
+            epoch = state.deployment
+            raise JobHasWorkersError(job_id=self._job_id, status=state.status, deployment=epoch, master=master)
 
     def _check_sinks(self, state: JobState, definition: JobDefinition) -> None:
         self._graph = state.graph()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from airflow_provider_ckpt.jobmaster.errors import JobRunsError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import end_worker, is_alive
+from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.model.worker import Worker
 
 GRACE = 10.0
@@ -53,7 +55,7 @@ def claim(
     return TakenOver(epoch, before, journal.state.created is not None)
 
 
-def refuse_living_driver(state: JobState, now: float) -> None:
+def refuse_living_driver(state: JobState, now: float, root: str) -> None:
     """Refuse to take the job from a driver that lives.
 
     A driver on this host is looked up by its process. A driver elsewhere counts as alive if it wrote to the journal in
@@ -62,6 +64,7 @@ def refuse_living_driver(state: JobState, now: float) -> None:
     Args:
         state: what the journal says now.
         now: epoch seconds by the clock of this host.
+        root: the root for display.
 
     Raises:
         JobRunsError: another driver has the job and lives.
@@ -76,7 +79,18 @@ def refuse_living_driver(state: JobState, now: float) -> None:
     unseen = "" if alive else ", which cannot be seen from here"
     wrote = "" if last is None else f", last journal entry {max(0, round(now - last))} s ago"
     driver = f"pid {worker.pid or 'unknown'} on host {worker.host or 'unknown'}{unseen}{wrote}"
-    raise JobRunsError(job_id=state.job_id, status=state.status or "not RUNNING yet", driver=driver)
+    stop = ckpt_command("stop", state.job_id, root=root)
+    status, wait = state.status or "not RUNNING yet", "" if alive or last is None else _wait(now, last)
+    raise JobRunsError(job_id=state.job_id, status=status, driver=driver, stop=stop, wait=wait)
+
+
+def _wait(now: float, last: float) -> str:
+    """Return how long a driver elsewhere counts as alive if it writes nothing more. ``last``: its last sign of life."""
+    seconds = math.floor(last + RECENT - now) + 1
+    return (
+        f". If that driver is gone, run this again in {seconds} s: a driver on another host counts as alive until "
+        f"{RECENT:g} s after its last journal entry"
+    )
 
 
 def _last_sign(state: JobState) -> float | None:

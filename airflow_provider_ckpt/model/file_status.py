@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.model.words import counted, were
+
 
 @dataclass(frozen=True)
 class FileStatus:
@@ -34,7 +36,8 @@ class ChangedFile:
         if self.read is None:
             return f"{self.path} changed after its batch was planned, so part of it may not have been read"
         if self.size > self.read:
-            return f"{self.path} grew after it was read: {self.size - self.read} bytes were not read"
+            return f"{self.path} grew after it was read: {counted(self.unread, 'byte')} {were(self.unread)} not read"
         if self.size < self.read:
-            return f"{self.path} was replaced after it was read: {self.read} bytes then, {self.size} bytes now"
+            then, now = counted(self.read, "byte"), counted(self.size, "byte")
+            return f"{self.path} was replaced after it was read: {then} then, {now} now"
         return f"{self.path} was written again after it was read, with the same size"

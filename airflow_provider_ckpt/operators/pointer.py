@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_ckpt.hooks.application import Submission
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ class Pointer:
         if found.pop("is_deferred"):
             for name in _CHANGES_WHILE_DEFERRED:
                 del found[name]
-            found["progress"] = f"the task is deferred; ckpt show {self.job_id} shows how far the job is"
+            show = ckpt_command("show", self.job_id, root=self.root)
+            found["progress"] = f"the task is deferred; `{show}` shows how far the job is"
         return found
 
     def summary(self) -> dict[str, Any]:

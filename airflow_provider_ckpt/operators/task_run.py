@@ -101,10 +101,9 @@ class TaskRun:
             if self.pointer.status is JobStatus.STOPPED
             else "its driver was killed"
         )
-        return AirflowException(
-            f"Job {self.pointer.job_id}: this task was killed, and {stopped}. "
-            f"A retry goes on from checkpoint {self.pointer.checkpoint or 'none'}."
-        )
+        last = self.pointer.checkpoint
+        begins = f"goes on from checkpoint {last}" if last else "begins without a checkpoint: none has completed"
+        return AirflowException(f"Job {self.pointer.job_id}: this task was killed, and {stopped}. A retry {begins}.")
 
     def failure(self, submitted: object, error: Exception, *, killed: bool = False) -> AirflowException:
         """AirflowFailException when another try would end the same way, else one that is retried.

@@ -20,8 +20,8 @@ class TooSoonLostError(InvalidInputError):
 
 class NotPlannedError(InvalidInputError):
     template = (
-        "job {job_id!r} is not prepared for workers (its status is {status}): `ckpt plan` does that, and a `ckpt "
-        "master` without --no-plan begins with it"
+        "job {job_id!r} is not prepared for workers (its status is {status}): `{plan}` does that, and so does "
+        "`ckpt master` without --no-plan"
     )
 
 

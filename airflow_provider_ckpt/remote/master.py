@@ -39,6 +39,7 @@ from airflow_provider_ckpt.journal.worker_process import identify, identify_shar
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.words import JOB_FILE, run_command
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.tailed_logs import TailedLogs
 from airflow_provider_ckpt.remote.come_to import note_finished, splits_left
@@ -166,7 +167,7 @@ class Master:
         def admit(state: JobState) -> None:
             self._refuse_abandoned()  # whoever has followed it may have the job already, and would lose it
             if self._admit(state) != deployment:
-                raise NotPlannedError(job_id=self._job_id, status="that of another deployment by now")
+                raise self._not_planned("that of another deployment by now")
 
         attempt = self._remote.options.attempt or new_nonce()
         taken = takeover.claim(self._journal, attempt, self._remote.process, admit, deployment=deployment)
@@ -186,12 +187,16 @@ class Master:
         """Asked once more of the very state that the claim follows. Returns the epoch of the deployment."""
         state.refuse_deleted()
         if self._remote.options.spare_driver:
-            takeover.refuse_living_driver(state, time.time())
+            takeover.refuse_living_driver(state, time.time(), self._storage.uri)
         definition = state.definition
         if not state.deployment or definition is None or self._job is None:
-            raise NotPlannedError(job_id=self._job_id, status=state.status or "not known")
+            raise self._not_planned(state.status or "not known")
         check_sinks(self._job, state, definition, self._sinks)
         return state.deployment
+
+    def _not_planned(self, status: str) -> NotPlannedError:
+        plan = run_command("plan", self._job_id, self._storage.uri, self._remote.options.job or JOB_FILE)
+        return NotPlannedError(job_id=self._job_id, status=status, plan=plan)
 
     def make(self, journal: OwnedJournal) -> JobMaster:
         """What runs the job that was taken over. Raises SubtaskLogLostError, and the storage's errors."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from airflow_provider_ckpt.journal.events import SourceFilesChanged
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.words import counted, were
 
 NAMED = 5
 WAY_OUT = "The producer should write under a hidden name (.name or _name), and rename the file when it is complete"
@@ -15,13 +16,18 @@ def changed_files(event: SourceFilesChanged) -> str:
     """Return the files of one report, with what happened to each."""
     named = [str(one) for one in event.files[:NAMED]]
     more = event.count - len(named)
-    return "; ".join([*named, f"{more} more files changed after they were read"] if more > 0 else named)
+    return "; ".join([*named, _more(more)] if more > 0 else named)
+
+
+def _more(count: int) -> str:
+    return f"{counted(count, 'more file')} changed after {'it' if count == 1 else 'they'} {were(count)} read"
 
 
 def not_read_whole(state: JobState) -> list[str]:
     """Return a phrase for each source with files that changed after they were read, since the job began."""
     return [
-        f"files of {uid} that changed after they were read: {counts['files']}, {counts['bytes']} bytes were not read"
+        f"files of {uid} that changed after they were read: {counts['files']}, "
+        f"{counted(counts['bytes'], 'byte')} {were(counts['bytes'])} not read"
         for uid, counts in sorted(state.changed_counts.items())
     ]
 
@@ -32,4 +38,4 @@ def changed_lines(state: JobState) -> Iterator[str]:
         for one in event.files:
             yield f"{event.uid}: {one}"
         if event.count > len(event.files):
-            yield f"{event.uid}: {event.count - len(event.files)} more files changed after they were read"
+            yield f"{event.uid}: {_more(event.count - len(event.files))}"

@@ -10,6 +10,7 @@ from typing import Any
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
+from airflow_provider_ckpt.model.words import counted
 
 CLOCKS_DIFFER = 60.0
 """Seconds that a watermark may be ahead of the clock without a warning."""
@@ -43,7 +44,7 @@ def new_unfit_rows(before: Unfit, now: Unfit) -> str:
     for _, reason in _REASONS:
         new = sum(rows for key, rows in more.items() if key[0] == reason and rows > 0)
         if new:
-            texts.append(f"; {new} more rows came {reason} (since the job began: {_of(reason, now)})")
+            texts.append(f"; {counted(new, 'more row')} came {reason} (since the job began: {_of(reason, now)})")
     return "".join(texts)
 
 

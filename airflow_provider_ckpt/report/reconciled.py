@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
 from airflow_provider_ckpt.model.split import size
+from airflow_provider_ckpt.model.words import counted
 
 _SHOWN = 5
 _LINES = 50
@@ -43,15 +44,13 @@ def _kept(event: JobReconciled) -> Iterator[str]:
         by_vertex[subtask.vertex] = by_vertex.get(subtask.vertex, 0) + 1
     for vertex, count in by_vertex.items():
         if vertex not in event.splits_kept:
-            yield vertex if count == 1 else f"{vertex} ({count} subtasks)"
-    yield from (f"{source} ({count} splits)" for source, count in event.splits_kept.items() if count)
+            yield vertex if count == 1 else f"{vertex} ({counted(count, 'subtask')})"
+    yield from (f"{source} ({counted(count, 'split')})" for source, count in event.splits_kept.items() if count)
 
 
 def _why(reset: Reset) -> str:
     if not reset.positions:
         return "the journal has it at its end, and its log has not"
     what, numbers = ("batch", reset.positions) if reset.splits is None else ("split", reset.splits)
-    count = size(numbers)
-    plural = "" if count == 1 else "es" if what == "batch" else "s"
     for_what = "are to be kept" if reset.consumer == reset.subtask else f"{reset.consumer} is to read"
-    return f"files of {count} {what}{plural} are gone that {for_what}"
+    return f"files of {counted(size(numbers), what)} are gone that {for_what}"

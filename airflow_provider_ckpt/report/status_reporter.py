@@ -6,7 +6,7 @@ person reads one line for each checkpoint that released something, and a sign of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ckpt.job.causes import cause_first
@@ -30,6 +30,7 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.report.changed_files import WAY_OUT, changed_files, not_read_whole
 from airflow_provider_ckpt.report.event_time import (
     Unfit,
@@ -40,6 +41,7 @@ from airflow_provider_ckpt.report.event_time import (
     shown_ahead,
     unfit_rows,
 )
+from airflow_provider_ckpt.report.open_windows import OpenWindows, batches, open_windows, why_no_row
 from airflow_provider_ckpt.report.reconciled import short_table, told_of
 from airflow_provider_ckpt.report.settings import shown
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
@@ -68,6 +70,12 @@ class StatusReporter:
         """Rows since the job began that do not fit the schema of their source, as far as a line has said it."""
         self._rows: int | None = 0
         """Released in this run. None: some sink does not count rows."""
+        self._batches: Mapping[str, int] = {}
+        """Subtask -> its last micro-batch at the checkpoint that this run began with."""
+        self._completed = 0
+        """The checkpoint that this run began with."""
+        self._open: set[tuple[str, bool]] = set()
+        """Vertices whose open windows a line has reported; true: windows that wait for the end of an input."""
 
     def say(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
         shown = cause_first(message)
@@ -90,6 +98,7 @@ class StatusReporter:
         self._late_rows = sum(state.late_rows().values())
         self._unfit = unfit_rows(state)
         self._malformed_rows = sum(state.malformed_rows().values())
+        self._batches, self._completed = batches(state), state.last_completed
         if not resumed:
             self.say(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state, **places)
             return
@@ -130,7 +139,9 @@ class StatusReporter:
         if state.has_unreleased:
             left.append(f"checkpoint {state.last_completed} is not released in every sink")
         if self._rows == 0 and not state.driver_since:
-            left.append("this run released no row")
+            left.append(f"this run released no row: {why_no_row(state, self._batches, self._completed)}")
+        else:
+            left += map(str, open_windows(state))
         return "".join(f"; {one}" for one in left)
 
     def event(self, event: Event, state: JobState) -> None:
@@ -159,25 +170,34 @@ class StatusReporter:
         rows = [int(sink["rows"]) for sink in event.sinks.values() if "rows" in sink]
         late = self._late_since(state, event.checkpoint) + self._unfit_since(state, event.checkpoint)
         late += self._malformed_since(state, event.checkpoint)
-        held = "".join(f"; {one.shown(event.at)}" for one in held_windows(state, event.at))
+        waiting = held_windows(state, event.at)
+        held = "".join(f"; {one.shown(event.at)}" for one in waiting)
         self._warn_of_clock(state, event.at)
         counts_all = len(rows) == len(event.sinks)
         self._rows = self._rows + sum(rows) if self._rows is not None and counts_all else None
         if late or any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
             self._shown_at = event.at
-            what = f"released {sum(rows)} rows" if rows else "released"
+            what = f"released {counted(sum(rows), 'row')}" if rows else "released"
             self.say(LineKind.RELEASED, f"{name} {what}{took}{_progress(state)}{late}{held}", state)
-        elif self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS:
+        elif self._is_due(event, windows := open_windows(state, waiting)):
             self._shown_at = event.at
-            self.say(LineKind.RELEASED, f"{name}; nothing new{held}", state)
+            self._open.update((one.vertex, bool(one.unread)) for one in windows)
+            nothing = f"released no row: {'; '.join(map(str, windows))}" if windows else "released nothing new"
+            self.say(LineKind.RELEASED, f"{name} {nothing}{held}", state)
         else:
             self.say(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
+
+    def _is_due(self, event: CheckpointReleased, windows: Sequence[OpenWindows]) -> bool:
+        """Return whether a person is shown a checkpoint that released nothing: once for open windows, then as a sign
+        of life."""
+        is_late = self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS
+        return is_late or any((one.vertex, bool(one.unread)) not in self._open for one in windows)
 
     def _late_since(self, state: JobState, checkpoint: int) -> str:
         """Return what the line about a release adds if rows were dropped as late since the line before."""
         late = state.late_rows(checkpoint)
         new, self._late_rows = sum(late.values()) - self._late_rows, max(self._late_rows, sum(late.values()))
-        return f"; {new} more rows were late and were dropped (since the job began: {_counts(late)})" if new > 0 else ""
+        return f"; dropped {counted(new, 'more late row')} (since the job began: {_counts(late)})" if new > 0 else ""
 
     def _unfit_since(self, state: JobState, checkpoint: int) -> str:
         """Return what the line about a release adds for rows whose event time does not fit, since the line before."""
@@ -197,13 +217,16 @@ class StatusReporter:
         rows = state.malformed_rows(checkpoint)
         total = sum(rows.values())
         new, self._malformed_rows = total - self._malformed_rows, max(self._malformed_rows, total)
-        return f"; {new} more rows were malformed (since the job began: {_malformed(rows)})" if new > 0 else ""
+        return (
+            f"; read {counted(new, 'more malformed row')} (since the job began: {_malformed(rows)})" if new > 0 else ""
+        )
 
     def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
-        """Only if other sinks stay behind: else the checkpoint is told as a whole, a moment later."""
+        """Report a sink's release if another sink is behind. Otherwise the line about the checkpoint follows."""
         others, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
-        text = f"{event.sink} released {rows} rows, up to checkpoint {event.checkpoint}"
-        behind = f"; another sink has them up to checkpoint {state.last_released or 'none'} only"
+        text = f"{event.sink} released {counted(rows, 'row')}, up to checkpoint {event.checkpoint}"
+        last = f"only up to checkpoint {state.last_released}" if state.last_released else "no checkpoint so far"
+        behind = f"; another sink has released {last}"
         self.say(LineKind.RELEASED, f"{text}{behind}", state, quiet=not (others and rows))
 
 
@@ -282,14 +305,11 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
         return LineKind.RECONFIGURED, f"{what}: {event.outcome}"
     if isinstance(event, FilesForgotten):
         named = ", ".join(event.files[:5])
-        return LineKind.WARNING, f"{len(event.files)} files are given up, and their rows are not in the output: {named}"
+        return LineKind.WARNING, f"gave up {counted(len(event.files), 'file')}; the output lacks their rows: {named}"
     if isinstance(event, SourceFilesChanged):
         return LineKind.CHANGED_FILES, f"source {event.uid}: {changed_files(event)}. {WAY_OUT}"
     if isinstance(event, LateFilesFound):
-        verb = "was read" if event.read else "is not read"
-        named = ", ".join(event.paths[:5])
-        return (
-            LineKind.LATE_FILES,
-            f"{event.total} files turned up in {event.uid} after it was frozen, which {verb}: {named}",
-        )
+        which = "which the job read" if event.read else "which the job does not read"
+        found = f"found {counted(event.total, 'file')} in {event.uid} that came after it was frozen"
+        return LineKind.LATE_FILES, f"{found}, {which}: {', '.join(event.paths[:5])}"
     return None

@@ -8,26 +8,38 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from airflow_provider_ckpt.connections.environment import secrets_of_connections
 from airflow_provider_ckpt.report.status_line import TRACES, StatusLine
 from airflow_provider_ckpt.report.status_reporter import OnStatus
+from airflow_provider_ckpt.storage.redaction import redact
 
 _FRAME = '  File "'
+_SECRETS: set[str] = set()
+"""Texts that must not be in the file of this process, besides those of its connections."""
+
+
+def hide_secrets(texts: Iterable[str]) -> None:
+    """Keep texts out of the file of this process, and out of Spark's log if Spark has not started."""
+    _SECRETS.update(texts)
 
 
 @dataclass(frozen=True)
 class TraceFile:
-    """``path``: of a file that the first text creates. Only this user can read it. ``redact``: removes secrets."""
+    """``path``: of a file that the first text creates. Only this user can read it. ``secrets``: kept out of it."""
 
     path: str
-    redact: Callable[[str], str] = str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def exists(self) -> bool:
         return os.path.exists(self.path)
+
+    def redact(self, text: str) -> str:
+        return redact(text, self.secrets)
 
     def append(self, text: str) -> None:
         """Write a paragraph of its own. A file that cannot be written keeps no run from its end."""
@@ -66,16 +78,25 @@ def _is_shown(line: StatusLine) -> bool:
     return bool(line.frames) and (line.traceback or "").count(_FRAME) == line.frames.count(_FRAME)
 
 
-@functools.cache
 def trace_file() -> TraceFile:
-    """Return the file of this process. Other users may write to the folder, so they must not guess its name."""
-    return TraceFile(os.path.join(tempfile.gettempdir(), f"ckpt-{secrets.token_hex(8)}.log"))
+    """Return the file of this process, with the secrets that the process knows by now."""
+    return TraceFile(_path(), tuple(sorted({*_SECRETS, *secrets_of_connections()})))
+
+
+@functools.cache
+def _path() -> str:
+    """Return a path that nobody can guess, because other users may write to the folder."""
+    return os.path.join(tempfile.gettempdir(), f"ckpt-{secrets.token_hex(8)}.log")
 
 
 @contextmanager
-def short_lines(on_status: OnStatus, redact: Callable[[str], str]) -> Iterator[OnStatus]:
-    """Keep stack traces in the file of this process while it runs a job. Yields the ``on_status`` to use."""
-    file = replace(trace_file(), redact=redact)
+def short_lines(on_status: OnStatus, hidden: Iterable[str]) -> Iterator[OnStatus]:
+    """Keep stack traces in the file of this process while it runs a job. Yields the ``on_status`` to use.
+
+    ``hidden``: secrets.
+    """
+    hide_secrets(hidden)
+    file = trace_file()
     with short_records(file):
         yield keeping_traces(on_status, file)
 

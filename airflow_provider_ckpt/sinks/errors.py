@@ -37,9 +37,9 @@ class StagedFilesMissingError(TerminalError):
     """Staged files are neither in their staged place nor at their final name: somebody deleted them."""
 
     template = (
-        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {count} staged file(s) are gone, "
-        "the first is {path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt…' folders?). "
-        "Bring them back and go on with --resume-failed, or run the job under another id, from its input."
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: staged files are gone ({count} in "
+        "all), the first is {path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt…' "
+        "folders?). Bring them back and go on with --resume-failed, or run the job under another id, from its input."
     )
 
 

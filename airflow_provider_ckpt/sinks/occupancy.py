@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Literal
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError, OutputSupersededError, OutputTakenMeanwhileError
 from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_names import is_data_file, job_and_sink, released_by
@@ -190,7 +191,9 @@ class Occupancy:
         unknown = [p for p, _ in self._storage.files("") if is_data_file(p) and released_by(p) not in names]
         if not unknown:
             return None
-        return f"it holds {len(unknown)} data file(s) that no release of a job names, the first is {unknown[0]!r}"
+        return (
+            f"it holds {counted(len(unknown), 'data file')} that no release of a job names, the first is {unknown[0]!r}"
+        )
 
 
 def _listed(names: list[SinkName]) -> str:

@@ -108,7 +108,7 @@ def check_job(job: Job, options: RunOptions, storage: Storage, location: Locatio
         prepared.plan.mode,
         tuple(_query(prepared, vertex.uid) for vertex in prepared.plan.graph.vertices),
         {uid: sink.last_released() for uid, sink in sorted(prepared.sinks.items())},
-        _refused(journal),
+        _refused(journal, storage.uri),
         (*leaves_out(job), *hides_partitions(job)),
     )
 
@@ -120,7 +120,8 @@ def _would(prepared: PreparedJob, decision: Decision) -> str:
         return f"begin the job again from nothing: {prepared.anew}"
     if decision.restore is not None:
         return f"go back to checkpoint {decision.restore.checkpoint}"
-    return f"resume the job after checkpoint {decision.state.last_completed or 'none'}"
+    last = decision.state.last_completed
+    return f"resume the job after checkpoint {last}" if last else "resume the job, which has completed no checkpoint"
 
 
 def _query(prepared: PreparedJob, uid: str) -> CheckedQuery:
@@ -130,9 +131,9 @@ def _query(prepared: PreparedJob, uid: str) -> CheckedQuery:
     return CheckedQuery(uid, vertex.operators, inputs, vertex.sinks, vertex.bounded, columns)
 
 
-def _refused(journal: Journal) -> str | None:
+def _refused(journal: Journal, root: str) -> str | None:
     try:
-        refuse_living_driver(journal.state, time.time())
+        refuse_living_driver(journal.state, time.time(), root)
     except JobRunsError as error:
         return str(error)
     return None

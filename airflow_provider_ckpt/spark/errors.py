@@ -66,7 +66,7 @@ class JobStateMovedError(TransientError):
 
     template = (
         "job {job_id!r} changed {times} times while this driver was getting ready to take it over; its driver is at "
-        "work: stop it first (ckpt stop), or try again"
+        "work: stop it first (`{stop}`), or try again"
     )
 
 
@@ -157,8 +157,8 @@ class OtherPlanError(InvalidInputError):
 
     template = (
         "{what} of job {job_id!r} are not what it was prepared with (deployment {deployment}): a worker has to be "
-        "given the definition, the parameters and the settings of then. To run the job as it is now, stop it and begin "
-        "again with `ckpt master`"
+        "given the definition, the parameters and the settings of then. To run the job as it is now, stop it and start "
+        "its master and workers again"
     )
 
 
@@ -168,8 +168,8 @@ class OtherCodeError(InvalidInputError):
     template = (
         "{file}, of this worker, is not what job {job_id!r} was prepared with (deployment {deployment}). What differs, "
         "but for comments and layout: {differs}. Its subtasks would go on with other code than the rest of the job: "
-        "give this worker the file of then, and what it imports. To run the job as it is now, stop it and begin again "
-        "with `ckpt master`"
+        "give this worker the file of then, and what it imports. To run the job as it is now, stop it and start its "
+        "master and workers again"
     )
 
 
@@ -178,8 +178,8 @@ class OtherLogicError(InvalidInputError):
 
     template = (
         "{file}, of this worker, is not what {uid!r} of job {job_id!r} was given while the job ran ({problem}): give "
-        "this worker the file of then, and what it imports, or plan the job anew with `ckpt plan`, which takes it over "
-        "and goes by the file of now"
+        "this worker the file of then, and what it imports, or stop the job and start its master and workers "
+        "again, which use the current file"
     )
 
 

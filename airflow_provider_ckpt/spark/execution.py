@@ -49,6 +49,7 @@ from airflow_provider_ckpt.spark.notices import (
     looks_up_files,
     not_as_given,
     resumes_with_edited_code,
+    suggests_fewer_partitions,
 )
 from airflow_provider_ckpt.spark.preparation import PreparedJob
 from airflow_provider_ckpt.spark.query.freezing import freeze_sources, freeze_split_lists
@@ -153,7 +154,7 @@ class Execution:
     def _admit(self, state: JobState) -> None:
         self._refuse_overtaken(state)
         if self._options.spare_driver:
-            takeover.refuse_living_driver(state, time.time())
+            takeover.refuse_living_driver(state, time.time(), self._storage.uri)
         decision = decide(self._storage, self._options, state, self._reconciler)
         if decision != self._prepared.base:
             raise MovedError
@@ -249,16 +250,18 @@ class Execution:
         for other in prepared.logic.changed:
             self._status.say(LineKind.WARNING, str(other), journal.state)
         given = not_as_given(before, journal.state.settings)
-        parts = keeps_state_partitions(plan, prepared.spark, options.conf, journal.state.settings)
+        parts = keeps_state_partitions(plan, prepared.spark, options, journal.state.settings, self._storage.uri)
+        fewer = suggests_fewer_partitions(plan, prepared.spark, options.conf, prepared.base.state)
         timers = discards_timers(options, plan)
         self._warn(
             [
                 *finished_without_a_file(journal.state),
                 *gets_no_rows(idle),
-                *looks_up_files(plan, time.time()),
+                *looks_up_files(plan, time.time(), options.job_id, self._storage.uri),
                 *given,
                 *prepared.kept.notices(),
                 *parts,
+                *fewer,
                 *edited,
                 *timers,
                 *hides_partitions(prepared.job),

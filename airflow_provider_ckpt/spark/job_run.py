@@ -23,6 +23,7 @@ from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
 from airflow_provider_ckpt.spark.decision import Decision, decide
@@ -150,7 +151,7 @@ def _take_over(
     for _ in range(MOVES):
         state = journal.refresh()
         if options.spare_driver:
-            refuse_living_driver(state, time.time())
+            refuse_living_driver(state, time.time(), storage.uri)
         decision = decide(storage, options, state, reconciler)
         if decision.finished:
             return Ended(finish_again(job, options, storage, location, place.on_status, decision.state))
@@ -166,7 +167,8 @@ def _take_over(
             ).run()
         except MovedError:
             continue
-    raise JobStateMovedError(job_id=options.job_id, times=MOVES)
+    stop = ckpt_command("stop", options.job_id, root=storage.uri)
+    raise JobStateMovedError(job_id=options.job_id, times=MOVES, stop=stop)
 
 
 def _prepared(version: JobVersion, place: Place, decision: Decision, reach: Callable[[], object]) -> PreparedJob:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.report.trace_file import TraceFile
 from airflow_provider_ckpt.spark.task.known_warnings import REPEATED, message_filter
+from airflow_provider_ckpt.storage.redaction import HIDDEN, SHORTEST
 
 _TIME = "%d{yy/MM/dd HH:mm:ss} %p"
 _LINE = r"\A[^\n]*\n*\z"
@@ -23,6 +25,20 @@ _DONE = "airflow_provider_ckpt.traces"
 def _short(file: TraceFile) -> str:
     more = rf"%replace{{%replace{{%m%n%ex}}{{{_LINE}}}{{}}}}{{(?s).+}}{{{file.pointer}}}"
     return rf"{_TIME} %c{{1}}: %replace{{{_MESSAGE}{_EXCEPTION}}}{{\s+$}}{{}}{more}%n"
+
+
+def _hiding(pattern: str, secrets: Iterable[str]) -> str:
+    """Return a pattern that hides the secrets. They are written in code units, because braces end a regular expression
+    in a pattern."""
+    hidden = sorted((one for one in secrets if len(one) >= SHORTEST), key=len, reverse=True)
+    if not hidden:
+        return pattern
+    return f"%replace{{{pattern}}}{{{'|'.join(map(_code_units, hidden))}}}{{{HIDDEN}}}"
+
+
+def _code_units(text: str) -> str:
+    units = text.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def keep_traces(spark: SparkSession, file: TraceFile) -> None:
@@ -50,7 +66,7 @@ def _console_appender(log4j: Any, configuration: Any, file: TraceFile) -> Any:
     target = getattr(appenders, "ConsoleAppender$Target").SYSTEM_ERR
     builder = appenders.ConsoleAppender.newBuilder().setTarget(target).setName("ckpt-console")
     builder = builder.setFilter(message_filter(log4j, REPEATED)).setConfiguration(configuration)
-    return builder.setLayout(_layout(log4j, configuration, _short(file))).build()
+    return builder.setLayout(_layout(log4j, configuration, _hiding(_short(file), file.secrets))).build()
 
 
 def _file_appender(log4j: Any, configuration: Any, file: TraceFile) -> Any:
@@ -61,7 +77,7 @@ def _file_appender(log4j: Any, configuration: Any, file: TraceFile) -> Any:
     builder = builder.withPolicy(rolling.SizeBasedTriggeringPolicy.createPolicy(_LARGEST))
     strategy = rolling.DefaultRolloverStrategy.newBuilder().withMax("1").withConfig(configuration).build()
     builder = builder.withStrategy(strategy).setName("ckpt-traces").setConfiguration(configuration)
-    return builder.setLayout(_layout(log4j, configuration, _WHOLE)).build()
+    return builder.setLayout(_layout(log4j, configuration, _hiding(_WHOLE, file.secrets))).build()
 
 
 def _layout(log4j: Any, configuration: Any, pattern: str) -> Any:

@@ -80,7 +80,7 @@ def plan(
 def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: Work = run) -> ExitCode:
     """Do ``work`` for the job, by default all of it. ``location``: of the root. Errors are told through ``on_status``
     (kind "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
-    with short_lines(on_status, location.redact) as shorter:
+    with short_lines(on_status, location.secrets()) as shorter:
         return _ended(options, location, shorter, work)
 
 
@@ -123,6 +123,7 @@ def _run(options: RunOptions, location: Location, on_status: OnStatus, work: Wor
     loaded.job.own_modules = own_modules(loaded, options.job)
     ship_functions(loaded)
     loaded.job.validate()
+    loaded.job.runtime_mode(options.mode)
     check_job_id(options.job_id)
     root, journal = look(options, location)
     refuse_root_in_output(loaded.job, root, location)

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.model.words import ckpt_command, counted
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.spark.query.empty_sources import nothing_in
 from airflow_provider_ckpt.spark.query.frozen import list_temporary
@@ -21,6 +22,8 @@ from airflow_provider_ckpt.spark.query.job_plan import JobPlan
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_PER_CORE = 10
+"""Partitions of state for each core, above which a local master is told that fewer are faster."""
 
 
 def finished_without_a_file(state: JobState) -> Iterator[str]:
@@ -56,34 +59,57 @@ def discards_timers(options: RunOptions, plan: JobPlan) -> Iterator[str]:
             yield f"this run is to drain the job, which discards state of {uid} that waits for processing time then"
 
 
-def looks_up_files(plan: JobPlan, at: float) -> Iterator[str]:
+def looks_up_files(plan: JobPlan, at: float, job_id: str, root: str) -> Iterator[str]:
     """Name the tables of files whose later changes a query does not see. ``at``: time of the plan."""
+    upgrade = ckpt_command("upgrade", job_id, root=root)
     time = datetime.fromtimestamp(at, timezone.utc).isoformat(" ", "seconds")
     for uid, folders in plan.lookups.items():
         yield (
             f"the query of {uid} looks up files in {', '.join(folders)}, listed at {time}. It reads files that change "
-            "later only after its next start: `ckpt upgrade JOB` starts all queries of a running job again"
+            f"later only after its next start: `{upgrade}` starts all queries of a running job again"
         )
 
 
 def keeps_state_partitions(
-    plan: JobPlan, spark: SparkSession, conf: Mapping[str, object], settings: Settings
+    plan: JobPlan, spark: SparkSession, options: RunOptions, settings: Settings, root: str
 ) -> Iterator[str]:
     """Warn of a number of shuffle partitions that was set for this run and that existing state does not take.
 
     ``settings``: what was changed while the job ran. Repartitioned state is left out, because a request has changed its
     number.
     """
-    given = conf.get(_SHUFFLE_PARTITIONS, spark.sparkContext.getConf().get(_SHUFFLE_PARTITIONS))
+    given = options.conf.get(_SHUFFLE_PARTITIONS, spark.sparkContext.getConf().get(_SHUFFLE_PARTITIONS))
     for uid, number in plan.state_partitions().items():
         changed = settings.get(uid)
         is_changed = changed is not None and changed.state_partitions is not None
         if given is not None and str(given) != str(number) and not is_changed:
+            change = ckpt_command("reconfigure", options.job_id, f"{uid}.state_partitions={given}", root=root)
             yield (
-                f"the state of {uid} has {number} partitions, and keeps them: {_SHUFFLE_PARTITIONS}={given} is for new "
-                f"state only. `ckpt reconfigure JOB {uid}.state_partitions={given}` repartitions the state while the "
-                "job runs"
+                f"the state of {uid} has {counted(number, 'partition')}, and keeps that number: "
+                f"{_SHUFFLE_PARTITIONS}={given} is for new state only. `{change}` repartitions the state while the job "
+                "runs"
             )
+
+
+def suggests_fewer_partitions(
+    plan: JobPlan, spark: SparkSession, conf: Mapping[str, object], before: JobState
+) -> Iterator[str]:
+    """Name new state that has Spark's default number of partitions on a local master with few cores.
+
+    Each partition is a task, and a file or more, in every micro-batch. ``before``: the job as the last run left it.
+    """
+    context = spark.sparkContext
+    is_set = _SHUFFLE_PARTITIONS in conf or context.getConf().contains(_SHUFFLE_PARTITIONS)
+    known = {} if before.plan is None or before.plan.definition is None else before.plan.definition.vertices
+    state = {uid: number for uid, number in plan.state_partitions().items() if uid not in known}
+    cores = context.defaultParallelism
+    if is_set or not str(context.master).startswith("local") or not state or max(state.values()) <= _PER_CORE * cores:
+        return
+    yield (
+        f"the state of {', '.join(state)} has {max(state.values())} partitions, Spark's default, and this local master "
+        f"has {counted(cores, 'core')}: each partition is a task in every micro-batch. A small job is faster with "
+        f"--conf {_SHUFFLE_PARTITIONS}={2 * cores} from its first run on, because state keeps its number"
+    )
 
 
 def resumes_with_edited_code(before: JobState, plan: JobPlan, code: JobCode | None) -> Iterator[str]:
@@ -145,6 +171,6 @@ def leaves_out_temporary(spark: SparkSession, reads: Mapping[str, SourceReads]) 
         left_out = list_temporary(spark, read) if read.is_file else []
         if left_out:
             yield (
-                f"bounded source {uid} leaves out {len(left_out)} files with the names of temporary files: "
+                f"bounded source {uid} leaves out {counted(len(left_out), 'file')} with names of temporary files: "
                 f"{', '.join(left_out[:5])}. To read them, declare it with temporary_files='read'"
             )

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.reconfigured import reconfigured
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.shared_columns import refuse_unlike_columns
@@ -183,7 +184,8 @@ def prepared_again(prepared: PreparedJob, decision: Decision) -> PreparedJob:
     """``prepared`` for a decision of now that is the same: with what the journal says since compared again, and nothing
     planned. Raises what :func:`prepare` raises of that."""
     keeps = prepared.options.allow_non_restored_state
-    check_resumable(decision.state, prepared.plan, prepared.job.code, allow_non_restored_state=keeps)
+    root = prepared.location.for_display()
+    check_resumable(decision.state, prepared.plan, prepared.job.code, allow_non_restored_state=keeps, root=root)
     refuse_lost_output(decision.state, prepared.sinks)
     return replace(prepared, base=decision)
 
@@ -197,8 +199,9 @@ def _as_changed(
     try:
         return reconfigured(job.operators, graph.vertices, decision.state.settings, logic)
     except UnfitLogicError as error:
-        job_id, root = options.job_id, location.for_display()
-        raise UnfitAssignedLogicError(**error.data, job_id=job_id, root=root) from error
+        job_id, uid, root = options.job_id, error.data["uid"], location.for_display()
+        command = ckpt_command("reconfigure", job_id, f"{uid}.logic=declared", "--next-run", root=root)
+        raise UnfitAssignedLogicError(**error.data, command=command) from error
 
 
 def _plan(
@@ -231,7 +234,8 @@ def _plan_on(
 ) -> JobPlan:
     splits = plan_splits(job, given, storage, decision.state, decision.done.over)
     plan = _laid_out(plan_job(spark, job, options, decision.done, splits), decision.state)
-    check_resumable(decision.state, plan, job.code, allow_non_restored_state=options.allow_non_restored_state)
+    keeps, root = options.allow_non_restored_state, storage.uri
+    check_resumable(decision.state, plan, job.code, allow_non_restored_state=keeps, root=root)
     return plan
 
 
@@ -261,7 +265,16 @@ def _plan_anew(spark: SparkSession, job: Job, options: RunOptions, given: GivenS
 
 def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> None:
     for uid, sink in sinks.items():
-        released = sink.last_released()
+        released = _last_released(sink)
         if released:  # by a job of this id, of which this root knows nothing
             raise OutputTakenError(sink=uid, job_id=job_id, released=released, root=root)
         sink.check_target()
+
+
+def _last_released(sink: BoundSink) -> int:
+    """Return the last release. Of a target that cannot be read, :meth:`BoundSink.check_target` may know the reason."""
+    try:
+        return sink.last_released()
+    except CkptError:
+        sink.check_target()
+        raise

@@ -98,7 +98,7 @@ def test_r16_what_is_completed_and_not_released_fails_it_for_good(root: Storage,
     job = start_driver(journal("orders"))
     complete(job, 1, released=False)
     end(job, "FAILED")
-    with pytest.raises(AirflowFailException, match="`ckpt release`"):
+    with pytest.raises(AirflowFailException, match="`ckpt release orders "):
         clean(root.uri, unfinished=True)
     assert clean(root.uri, unfinished=True, discard_unreleased=True)["status"] == "DELETED"
 

@@ -216,7 +216,8 @@ def test_it_is_deferred_to_a_trigger_that_knows_all_that_a_jobmaster_needs(
     waits = deferral_of(task, context(store))
     assert store.values["ckpt"]["outputs"] == {"out": str(tmp_path / "out")}, "the link, before the job has ended"
     assert not {"checkpoint", "released", "finished_operators"} & set(store.values["ckpt"]), "nobody would keep them"
-    assert store.values["ckpt"]["progress"] == f"the task is deferred; ckpt show {JOB_ID} shows how far the job is"
+    show = f"`ckpt show {JOB_ID} --root {store.values['ckpt']['root'].removeprefix('file://')}`"
+    assert store.values["ckpt"]["progress"] == f"the task is deferred; {show} shows how far the job is"
     assert (waits.method_name, waits.timeout) == ("execute_complete", timedelta(hours=1))
     _, given = waits.trigger.serialize()
     assert given == json.loads(json.dumps(given)), "it is kept in Airflow's database"

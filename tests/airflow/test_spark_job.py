@@ -628,7 +628,7 @@ def test_a_kill_asks_the_driver_to_stop_and_ends_what_does_not_leave(
     operator.on_kill()
     ended = task.end()
     assert not isinstance(ended, AirflowFailException)
-    assert "its driver was killed. A retry goes on from checkpoint none" in str(ended)
+    assert "its driver was killed. A retry begins without a checkpoint" in str(ended)
     (request,) = wait_until(lambda: _requests(root), "the request")  # the request may take longer than the grace period
     assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 6, True)
     assert not is_alive(spark_submit.calls[0].pid)

@@ -110,7 +110,7 @@ def test_what_is_refused_names_the_option_with_which_it_is_not(
     code, out, err = ckpt("delete", "orders")
     assert (code, out) == (2, "")
     assert f"job 'orders' is {status} and is not deleted" in err
-    assert f"`ckpt delete {option}`" in err
+    assert f"add {option} (in Python {option[2:].replace('-', '_')}=True)" in err
     assert "vertices" in job.parts()
     assert ckpt("delete", "orders", option, "--yes")[0] == 0
     assert job.parts() == ["journal"]
@@ -172,7 +172,7 @@ def test_a_deletion_that_was_interrupted_is_shown_with_what_to_do(tmp_path: Path
     deleting.write(DeletionBegun(JobStatus.FINISHED, 9.0))
     assert "DELETING" in ckpt("jobs")[1]
     shown = ckpt("show", "orders")[1]
-    assert "1970-01-01 00:00:09Z, was FINISHED, not complete: run `ckpt delete` again" in shown
+    assert "1970-01-01 00:00:09Z, was FINISHED, not complete: delete it again" in shown
     assert ckpt("delete", "orders")[0] == 0
     assert "not complete" not in ckpt("show", "orders")[1]
 

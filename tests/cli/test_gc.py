@@ -39,7 +39,7 @@ def test_it_says_what_it_would_delete_and_deletes_it_if_that_is_said(tmp_path: P
     told = (
         "job orders (FINISHED)\n"
         f"  4 files, {requests + 12} bytes: the job has FINISHED and did not give it back\n"
-        "  1 files, 2 bytes: staged by attempts that are over\n"
+        "  1 file, 2 bytes: staged by attempts that are over\n"
     )
     total = f"5 files, {requests + 14} bytes"
     assert ckpt() == (0, f"{told}nothing needs any more: {total}; --delete deletes them\n", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -36,6 +37,7 @@ def history(read):
 
 job.sink("lake", history, FileSink("lake"))
 """
+ROOT = "/lake/ckpt"
 ELSEWHERE = Worker(host="vm-2", boot_id="b", pid=3153, started="1")
 
 
@@ -77,7 +79,8 @@ def test_a_job_whose_driver_lives_is_refused_before_spark_starts(
     assert main([command, f"{tmp_path}/orders.py:job", "--root", str(tmp_path / "root"), "--job-id", "orders"]) == 2
     told = capfd.readouterr().err
     assert f"job 'orders' is RUNNING, and has a driver: pid {process.pid} on host {identify().host}, last" in told
-    assert "Stop the job first (`ckpt stop orders`), or take it from that driver, which then ends (--take-over)" in told
+    stop = f"`ckpt stop orders --root {tmp_path}/root`"
+    assert f"Stop the job first ({stop}), or take it from that driver, which then ends (--take-over)\n" in told
     assert "Spark" not in told
     journal.write(CheckpointTriggered(2, time.time()))  # not fenced
     assert process.poll() is None
@@ -98,7 +101,7 @@ def test_a_driver_that_is_gone_is_no_driver(process: subprocess.Popen[bytes], jo
     _runs(journal, _driver_of(process))
     process.kill()
     process.wait()
-    refuse_living_driver(journal.state, time.time())
+    refuse_living_driver(journal.state, time.time(), ROOT)
 
 
 @pytest.mark.parametrize(
@@ -109,27 +112,30 @@ def test_a_driver_that_has_ended_the_job_and_is_about_to_leave_is_waited_for(
 ) -> None:
     _runs(journal, _driver_of(process))
     journal.write(StatusChanged(status, time.time()))
-    refuse_living_driver(journal.state, time.time())
+    refuse_living_driver(journal.state, time.time(), ROOT)
 
 
 def test_a_driver_on_another_host_counts_as_alive_while_it_writes(journal: Journal) -> None:
     _runs(journal, ELSEWHERE, seconds_ago=5)
     now = time.time()
-    with pytest.raises(JobRunsError, match=r"pid 3153 on host vm-2, which cannot be seen from here, last .* 5 s"):
-        refuse_living_driver(journal.state, now)
-    refuse_living_driver(journal.state, now + RECENT)
+    with pytest.raises(JobRunsError, match=r"pid 3153 on host vm-2, which cannot be seen from here, last .* 5 s") as e:
+        refuse_living_driver(journal.state, now, ROOT)
+    wait = re.search(r"If that driver is gone, run this again in (\d+) s: a driver on another host", str(e.value))
+    assert wait is not None
+    refuse_living_driver(journal.state, now + int(wait[1]), ROOT)
+    refuse_living_driver(journal.state, now + RECENT, ROOT)
 
 
 def test_who_prepared_a_job_for_workers_is_no_driver(journal: Journal) -> None:
     journal.claim("planner", ELSEWHERE, time.time())
     journal.write(CheckpointTriggered(1, time.time()))
     with pytest.raises(JobRunsError):
-        refuse_living_driver(journal.state, time.time())
+        refuse_living_driver(journal.state, time.time(), ROOT)
     journal.write(DeploymentPrepared(1, time.time()))
-    refuse_living_driver(journal.state, time.time())
+    refuse_living_driver(journal.state, time.time(), ROOT)
 
 
 def test_a_driver_takes_over_from_itself(journal: Journal) -> None:
     """An upgrade claims the next epoch in the same process."""
     _runs(journal, identify())
-    refuse_living_driver(journal.state, time.time())
+    refuse_living_driver(journal.state, time.time(), ROOT)

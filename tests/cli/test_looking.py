@@ -88,7 +88,7 @@ def test_show_names_files_that_changed_and_files_that_were_given_up(
     shown = capsys.readouterr().out
     assert "files of live that changed after they were read: 4, 25 bytes were not read" in shown
     assert "live: /in/a.json grew after it was read: 20 bytes were not read" in shown
-    assert "live: 1 more files changed after they were read" in shown
+    assert "live: 1 more file changed after it was read" in shown
     assert "/in/x.json.tmp" in shown
     main(["show", "orders", "--root", empty_root, "--json"])
     view = json.loads(capsys.readouterr().out)

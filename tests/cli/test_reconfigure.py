@@ -84,7 +84,7 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
         "stands still  daily",
         "              trigger_interval: 5.0 -> 2.0",
         "              state_partitions: as declared -> 16",
-        "              its state is cut anew: an unknown number of parts -> 16",
+        "              its state is repartitioned: an unknown number -> 16",
         "goes on       other",
     ]
     assert pending_requests(storage, "orders", 1, ()) == []

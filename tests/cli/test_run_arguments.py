@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.cli import build_parser, main
-from airflow_provider_ckpt.cli.run import print_sentence, run_options
+from airflow_provider_ckpt.cli.run import run_options
 from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 from airflow_provider_ckpt.spark import main as driver
 
 JOB = """
@@ -169,9 +168,3 @@ def test_an_empty_job_id_is_not_the_jobs_name(
 ) -> None:
     assert main(["run", reference, "--root", str(tmp_path / "root"), "--job-id", ""]) == 2
     assert "the job id '' is refused" in capsys.readouterr().err
-
-
-def test_known_warnings_lines_are_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    print_sentence(StatusLine(LineKind.CHECKPOINT, "checkpoint 1 completed", {"quiet": True}))
-    print_sentence(StatusLine(LineKind.RELEASED, "checkpoint 2 released 3 rows (1 ms)"))
-    assert capsys.readouterr().out == "checkpoint 2 released 3 rows (1 ms)\n"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.cli.run import print_sentence
+from airflow_provider_ckpt.cli import build_parser
+from airflow_provider_ckpt.cli.run import print_sentence, printer
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 # as Spark gives it: without a line break at its end
@@ -33,6 +34,12 @@ def test_an_error_is_the_last_line_and_begins_a_line_of_its_own(capsys: pytest.C
     )
 
 
-def test_a_quiet_line_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    print_sentence(StatusLine(LineKind.CHECKPOINT, "checkpoint 1", {"quiet": True, "traceback": TRACE}))
-    assert capsys.readouterr() == ("", "")
+@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["sentences", "json"])
+def test_a_quiet_line_is_printed_only_if_every_checkpoint_is_asked_for(
+    flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    quiet = StatusLine(LineKind.CHECKPOINT, "checkpoint 1", {"quiet": True})
+    for more, lines in ([], 0), (["--every-checkpoint"], 1):
+        printer(build_parser().parse_args(["run", "job.py:job", "--root", "root", *flags, *more]))(quiet)
+        printed = capsys.readouterr().out.splitlines()
+        assert ["checkpoint 1" in line for line in printed] == [True] * lines

@@ -146,7 +146,7 @@ def test_one_whose_first_driver_has_only_claimed_it_is_refused(tmp_path: Path) -
 def test_r16_what_is_completed_and_not_released_is_not_lost_unsaid(make: Make, status: JobStatus) -> None:
     job = make(status, released=1)
     before = job.storage.files("")
-    with pytest.raises(UnreleasedOutputError, match=r"completed checkpoint 2, and released up to 1.*`ckpt release`"):
+    with pytest.raises(UnreleasedOutputError, match=r"checkpoint 2, and released up to 1.*`ckpt release orders "):
         job.client.delete(unfinished=True, abandoned=True)
     assert job.storage.files("") == before
     output = job.output()

@@ -263,7 +263,8 @@ def test_one_whose_deletion_was_interrupted_is_left_to_it(tmp_path: Path) -> Non
     deleting.claim("t~delete", Worker(), 9.0, releases_only=True)
     deleting.write(ev.DeletionBegun(FINISHED, 9.0))
     found = of(job, delete=True)
-    assert (found.garbage, found.skipped) == ((), "its deletion was interrupted: `ckpt delete` goes on with it")
+    delete = f"ckpt delete orders --root {tmp_path}/root"
+    assert (found.garbage, found.skipped) == ((), f"its deletion was interrupted: `{delete}` goes on with it")
 
 
 def test_a_sink_of_another_kind_is_named_and_what_it_has_staged_is_left(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_nothing_is_due_once_it_is_decided() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"parts": by(41)}, "41 are more than the 40 splits of parts that are left to read"),
+        ({"parts": by(41)}, "parts has 40 splits left to read, and cannot be read by 41 subtasks"),
         ({"v": by(2)}, "v is no source with splits"),
         ({"parts": replace(by(2), pool_weight=3)}, "parts is read split by split: only its parallelism"),
         ({"parts": WEIGHT}, "parts is read split by split: only its parallelism"),

@@ -248,7 +248,7 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
 def test_more_subtasks_than_splits_are_refused() -> None:
     """Each subtask has a log and stays for the life of the job, so a typing error could not be undone."""
     refused = outcomes(rescale(parts_and_consumer(), 41))
-    assert refused == ["refused: 41 are more than the 40 splits of parts that are left to read"]
+    assert refused == ["refused: parts has 40 splits left to read, and cannot be read by 41 subtasks"]
     assert outcomes(rescale(parts_and_consumer(), 40)) == ["accepted"]
 
 

@@ -213,7 +213,7 @@ def test_a_checkpoint_pending_when_the_stop_came_still_counts_against_the_job() 
     h.request("stop", "r1")
     status, cause = _end(h.decline("IO_EXCEPTION"))
     assert status == "RESTARTING"
-    assert "the stop did not take place: 1 checkpoints failed in a row" in cause
+    assert "the stop did not take place: 1 checkpoint failed in a row" in cause
 
 
 def test_a_final_checkpoint_that_is_given_up_with_the_stop_does_not_count_against_the_job() -> None:

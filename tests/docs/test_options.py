@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options import OPTIONS
 from tests.docs import options
 from tests.docs.examples import ROOT
+
+_ROW = re.compile(r"^\| `(\w+)` \| (.*?) \|", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", options.pages(), ids=lambda page: page.name)
@@ -36,3 +43,21 @@ def test_every_option_has_its_line_about_what_a_change_of_it_does() -> None:
     page = (ROOT / "docs" / "changes.md").read_text("utf-8")
     said = {"conf": "`--conf`", "params": "`--param`"}
     assert not [option.name for option in OPTIONS if said.get(option.name, f"`{option.name}`") not in page]
+
+
+@pytest.mark.parametrize(
+    ("heading", "decorator"),
+    [("## Sources", Job.source), ("## Transforms", Job.transform)],
+    ids=["source", "transform"],
+)
+def test_the_table_of_a_decorator_has_each_of_its_options_with_its_default(heading: str, decorator: Any) -> None:
+    section = (ROOT / "docs" / "job.md").read_text("utf-8").partition(f"\n{heading}\n")[2]
+    table = section.partition("\n| option |")[2].partition("\n\n")[0]
+    shown = {match[1]: match[2] for match in _ROW.finditer(table)}
+    options = [one for one in inspect.signature(decorator).parameters.values() if one.kind is not one.VAR_KEYWORD]
+    wanted = {one.name: one.default for one in options if one.name not in ("self", "function")}
+    assert sorted(shown) == sorted(wanted)
+    literal = {name: json.dumps(one) if isinstance(one, str) else str(one) for name, one in wanted.items()}
+    literal["max_ahead"] = '"1 day"'
+    for name, one in wanted.items():
+        assert one is None or shown[name] == f"`{literal[name]}`", name

@@ -105,7 +105,7 @@ def test_the_error_names_the_field_both_values_and_how_many_more() -> None:
     with pytest.raises(DefinitionChangedError) as caught:
         check_changes(JOB, both, CHANGEABLE)
     assert "the job has another mode" in str(caught.value)
-    assert "'streaming' became 'batch' (1 more differences)" in str(caught.value)
+    assert "'streaming' became 'batch' (1 more difference)" in str(caught.value)
 
 
 @pytest.mark.slow

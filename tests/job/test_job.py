@@ -153,7 +153,7 @@ def test_the_runtime_mode_follows_the_sources() -> None:
     assert mixed.runtime_mode() == "streaming"
     assert bounded.job.runtime_mode() == "batch"
     assert bounded.job.runtime_mode("streaming") == "streaming"
-    with pytest.raises(errors.UnboundedBatchError, match="live of job 'orders' never end"):
+    with pytest.raises(errors.UnboundedBatchError, match="job 'orders' has others: live"):
         mixed.runtime_mode("batch")
     with pytest.raises(errors.BadOptionError, match="mode='batsch'"):
         mixed.runtime_mode("batsch")  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ REFUSALS = (
     r"the job is being ended",
     r".* is being rescaled to .*",
     r"all splits of .* are handed out",
-    r"\d+ are more than the \d+ splits? of .* that (is|are) left to read",
+    r".* has \d+ splits? left to read, and cannot be read by \d+ subtasks",
 )
 
 

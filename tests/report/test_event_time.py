@@ -118,7 +118,7 @@ def test_rows_that_event_time_does_not_fit_are_reported_once_and_at_the_end() ->
     run = Run()
     first = run.release(HOUR_AGO, clicks=seen(0, without=2, before_1970=1), orders=seen(0))
     assert "; 2 more rows came without an event time (since the job began: 2 of clicks in totals)" in first
-    assert "; 1 more rows came before 1970 (since the job began: 1 of clicks in totals)" in first
+    assert "; 1 more row came before 1970 (since the job began: 1 of clicks in totals)" in first
     assert "more rows" not in run.release(HOUR_AGO, clicks=seen(0, without=2, before_1970=1), orders=seen(0))
     last = run.release(HOUR_AGO, clicks=seen(0, without=2, before_1970=1), orders=seen(0, ahead=3))
     assert "; 3 more rows came further ahead of the clock than max_ahead (since the job began: 3 of orders" in last

@@ -90,7 +90,7 @@ def test_an_idle_job_gives_a_sign_of_life_every_ten_minutes() -> None:
     run = Run()
     for number in range(1, 1 + 3 * int(IDLE_SECONDS // 30) + 1):
         run.checkpoint(number, {"lake": {"rows": 0}})
-    assert run.shown == ["checkpoint 21; nothing new", "checkpoint 41; nothing new", "checkpoint 61; nothing new"]
+    assert run.shown == [f"checkpoint {number} released nothing new" for number in (21, 41, 61)]
 
 
 def test_a_clock_that_was_set_back_does_not_silence_the_job() -> None:
@@ -98,7 +98,7 @@ def test_a_clock_that_was_set_back_does_not_silence_the_job() -> None:
     run.checkpoint(1, {"lake": {"rows": 1}})
     run.now -= 7200
     run.checkpoint(2, {"lake": {"rows": 0}})
-    assert run.shown[-1] == "checkpoint 2; nothing new"
+    assert run.shown[-1] == "checkpoint 2 released nothing new"
 
 
 def test_a_sink_that_counts_no_rows_is_believed_in_what_it_counts() -> None:
@@ -126,7 +126,8 @@ def test_a_stop_names_what_is_not_read_and_not_released() -> None:
     run.plan()
     run.checkpoint(1, {"lake": {"rows": 0}})
     assert run.end(JobStatus.STOPPED) == (
-        "job orders STOPPED; not read to the end: history; the next run reads on; this run released no row"
+        "job orders STOPPED; not read to the end: history; the next run reads on; this run released no row: "
+        "no micro-batch ended: nothing new was there to read, or the run was too short"
     )
     run.checkpoint(2, {"lake": {"rows": 7}})
     run.source_ended("history", "history", 4)

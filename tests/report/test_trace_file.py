@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.connections.environment import handed
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
-from airflow_provider_ckpt.report.trace_file import TraceFile, keeping_traces, short_records, trace_file
+from airflow_provider_ckpt.report.trace_file import TraceFile, hide_secrets, keeping_traces, short_records, trace_file
+from airflow_provider_ckpt.storage.location import Location
 
 TRACE = 'Traceback (most recent call last):\n  File "/job.py", line 9, in price\n    1 / 0\nZeroDivisionError: x\n'
 
@@ -56,7 +58,7 @@ def test_texts_follow_each_other_in_the_file(file: TraceFile) -> None:
 
 
 def test_secrets_reach_neither_the_line_nor_the_file(file: TraceFile) -> None:
-    redacting = replace(file, redact=lambda text: text.replace("s3cr3t", "***"))
+    redacting = replace(file, secrets=("s3cr3t",))
     assert redacting.shortened("s3cr3t a\ns3cr3t b") == f"*** a [more in {file.path}]"
     assert Path(file.path).read_text() == "*** a\n*** b\n"
 
@@ -67,7 +69,19 @@ def test_a_file_that_cannot_be_written_shortens_nothing(tmp_path: Path) -> None:
 
 
 def test_the_file_of_a_process_has_one_name() -> None:
-    assert trace_file() is trace_file()
+    assert trace_file().path == trace_file().path
+
+
+def test_it_holds_no_secret_of_a_connection_or_of_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_provider_ckpt.report.trace_file._SECRETS", set())
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", "postgres://me:p%40ss%2Fw0rd@db/shop")
+    monkeypatch.setenv("AIRFLOW_CONN_BROKEN", "{")
+    hide_secrets(Location("s3://lake", {"secret": "k3y-of-the-root"}).secrets())
+    assert trace_file().redact("p@ss/w0rd, p%40ss%2Fw0rd and k3y-of-the-root") == "***, *** and ***"
+    with handed({"AIRFLOW_CONN_LATER": '{"conn_type": "kafka", "password": "l4ter"}'}):
+        assert trace_file().redact("l4ter") == "***"
+    assert trace_file().redact("l4ter") == "l4ter"
+    assert "w0rd" not in repr(trace_file())
 
 
 def test_the_files_of_tests_are_among_those_that_pytest_deletes(tmp_path_factory: pytest.TempPathFactory) -> None:

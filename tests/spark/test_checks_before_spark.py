@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -116,9 +117,21 @@ def test_a_sink_with_the_releases_of_another_root_is_refused(tmp_path: Path) -> 
 
 def test_a_database_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     code, line = run(tmp_path, 'SqlSink("orders", url=f"sqlite:///{folder}/missing/x.db")')
-    assert code is ExitCode.FAILED
-    missing = tmp_path / "missing" / "x.db"
-    assert line.message.startswith(f"sink 'out' of job 'orders' could not read its ledger: there is no file {missing}")
+    assert code is ExitCode.REFUSED
+    folder = tmp_path / "missing"
+    assert f"there is no file {folder}/x.db" in line.message
+    command = line.message.partition("make an empty file: ")[2]
+    assert command == f"mkdir -p {folder} && touch {folder}/x.db"
+    subprocess.run(command, shell=True, check=True)
+    code, line = run(tmp_path, 'SqlSink("orders", url=f"sqlite:///{folder}/missing/x.db", create=True)')
+    assert (code, line.message) == (ExitCode.FAILED, "SparkStartedError: ")
+
+
+def test_batch_mode_with_a_live_source_is_refused(tmp_path: Path) -> None:
+    live = '\n@job.source()\ndef live(read):\n    pass\n\njob.sink("l", live, FileSink(folder + "/live"))'
+    code, line = run(tmp_path, after=live, mode="batch")
+    assert code is ExitCode.REFUSED
+    assert line.message.startswith("mode 'batch' needs sources with an end, and job 'orders' has others: live. Use")
 
 
 def test_a_database_that_can_be_opened_starts_spark(tmp_path: Path) -> None:

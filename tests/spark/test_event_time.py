@@ -100,7 +100,7 @@ def test_a_row_of_the_year_9999_makes_no_other_row_late(world: World, declared: 
     assert world.late_rows() == 0
     assert (times_of(world).ahead, times_of(world).newest) == (1, 1_109_000)
     assert "rows further ahead of the clock than max_ahead: 1 of live in counts" in run.lines[-1]["message"]
-    assert any("1 more rows came further ahead of the clock" in line["message"] for line in run.of("released"))
+    assert any("1 more row came further ahead of the clock" in line["message"] for line in run.of("released"))
     assert not run.of("warning")
 
 

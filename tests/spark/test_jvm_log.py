@@ -76,6 +76,16 @@ def test_a_message_of_several_lines_is_shown_by_the_first(log: Log) -> None:
     assert log.kept(event).endswith(f"{PYTHON}\n")
 
 
+@pytest.mark.parametrize("secret", ["s3cr{e}t\\Q|(.*", "pä$$w0rd😀", "***|"], ids=["braces", "unicode", "stars"])
+def test_a_secret_is_neither_shown_nor_kept(spark: SparkSession, tmp_path: Path, secret: str) -> None:
+    log = Log(spark, TraceFile(str(tmp_path / "ckpt-1.log"), (secret, f"{secret}-longer", "abc")))
+    event = log.event(f"abc tried {secret}-longer at host", f"and {secret}\nagain {secret}")
+    shown, kept = log.shown(event), log.kept(event)
+    assert shown.startswith("WARN Utils: abc tried *** at host: java.io.IOException: and *** [more in ")
+    assert kept.count("***") == 3
+    assert "-longer" not in kept
+
+
 @pytest.mark.parametrize(
     ("message", "verdict"),
     [

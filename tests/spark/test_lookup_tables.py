@@ -54,5 +54,6 @@ def test_the_time_of_the_listing_is_told(spark: SparkSession, world: World) -> N
     options = RunOptions(job="tests:job", root=str(world.root), job_id="job")
     plan = plan_job(spark, one, options)
     assert plan.lookups == {"priced": (f"file:{world.path('prices')}",)}
-    (told,) = looks_up_files(plan, 0.0)
+    (told,) = looks_up_files(plan, 0.0, "job", "/lake/ckpt")
     assert "listed at 1970-01-01 00:00:00+00:00" in told
+    assert "`ckpt upgrade job --root /lake/ckpt` starts" in told

@@ -159,7 +159,7 @@ def test_malformed_rows_of_history_and_a_live_source_are_counted_once(
     assert malformed(world) == {"history": 3, "live": 6}
     assert "malformed rows since the job began: 3 in history, 6 in live" in run.lines[-1]["message"]
     assert run.lines[-1]["malformed_rows"] == 9
-    assert any("more rows were malformed" in line["message"] for line in run.of("released"))
+    assert any("more malformed row" in line["message"] for line in run.of("released"))
     assert sum("read as nulls: in file:" in one.getMessage() for one in caplog.records) == 5
     assert "hunter2" not in caplog.text
 

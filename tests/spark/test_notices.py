@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from airflow_provider_ckpt.journal.events import PlanRecorded
 from airflow_provider_ckpt.journal.state import JobState
@@ -11,7 +15,7 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.spark.notices import not_as_given, resumes_with_edited_code
+from airflow_provider_ckpt.spark.notices import not_as_given, resumes_with_edited_code, suggests_fewer_partitions
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan
 
 
@@ -37,3 +41,38 @@ def test_an_edit_of_a_query_that_keeps_state_is_told_at_the_start() -> None:
     assert not [*resumes_with_edited_code(before, plan, code)]
     before.end_of_data.add(SubtaskId("counts/0"))
     assert not [*resumes_with_edited_code(before, plan, replace(code, rest="other"))]
+
+
+FEWER = (
+    "the state of counts has 200 partitions, Spark's default, and this local master has 2 cores: each partition is a "
+    "task in every micro-batch. A small job is faster with --conf spark.sql.shuffle.partitions=4 from its first run "
+    "on, because state keeps its number"
+)
+
+
+@pytest.mark.parametrize(
+    ("master", "cores", "number", "conf", "knows", "told"),
+    [
+        ("local[2]", 2, 200, {}, False, [FEWER]),
+        ("local[2]", 2, 200, {"spark.sql.shuffle.partitions": "200"}, False, []),
+        ("local[2]", 2, 200, {}, True, []),
+        ("local[2]", 2, None, {}, False, []),
+        ("local[*]", 32, 200, {}, False, []),
+        ("yarn", 2, 200, {}, False, []),
+    ],
+    ids=["suggested", "chosen", "the state is there", "no state", "many cores", "a cluster"],
+)
+def test_fewer_partitions_are_suggested_for_new_state_of_a_small_local_job(
+    master: str, cores: int, number: int | None, conf: dict[str, str], knows: bool, told: list[str]
+) -> None:
+    query = VertexDefinition("append", stateful=True, shuffle_partitions=number)
+    definition, graph = JobDefinition("streaming", {}, {"counts": query}, {}), JobGraph((), ())
+    before = JobState("orders")
+    if knows:
+        before.plan = PlanRecorded(graph, {}, 1.0, definition)
+    context = SimpleNamespace(
+        master=master, defaultParallelism=cores, getConf=lambda: SimpleNamespace(contains=lambda key: False)
+    )
+    spark: Any = SimpleNamespace(sparkContext=context)
+    plan = JobPlan(graph, "streaming", {}, {}, definition)
+    assert [*suggests_fewer_partitions(plan, spark, conf, before)] == told

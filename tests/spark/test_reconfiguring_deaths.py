@@ -172,7 +172,7 @@ def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_th
     Path(bad.removesuffix(":job")).unlink()
     with pytest.raises(UnfitLogicError, match="cannot be loaded, and marked was given it while the job ran") as refused:
         world.run(counting(world))
-    way_out = f"ckpt reconfigure {world.job_id} marked.logic=declared --root {world.root} --next-run"
+    way_out = f"ckpt reconfigure {world.job_id} marked.logic=declared --next-run --root {world.root}"
     assert str(refused.value).endswith(way_out)
     counting_version(world, "bad")
     with UserScript(world, lambda script: script.put(30)):

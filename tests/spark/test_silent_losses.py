@@ -38,7 +38,7 @@ def test_state_keeps_its_number_of_partitions_whatever_the_next_run_sets(world: 
     assert (run.status, run.cause) == ("FINISHED", None)
     assert sum(row["n"] for row in world.released()) == len(expected)
     (warning,) = [line["message"] for line in run.of("warning") if "shuffle.partitions" in line["message"]]
-    assert f"the state of counts has {first} partitions, and keeps them" in warning
+    assert f"the state of counts has {first} partitions, and keeps that number" in warning
     definition = world.state().definition
     assert definition is not None
     assert definition.vertices["counts"].shuffle_partitions == int(first)

@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_ckpt import FileSink, Job
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
+from tests.spark.jobs import windows
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -62,7 +63,8 @@ def test_a_job_without_anything_to_read_stops_too_and_says_that_it_released_noth
     world.path("live")
     run = world.run(job_of(world), stop_after=SECONDS)
     assert run.status == "STOPPED"
-    assert run.lines[-1]["message"] == "job job STOPPED; this run released no row"
+    why = "no micro-batch ended: nothing new was there to read, or the run was too short"
+    assert run.lines[-1]["message"] == f"job job STOPPED; this run released no row: {why}"
 
 
 def test_a_stop_names_the_bounded_source_that_is_not_read_to_its_end(world: World) -> None:
@@ -72,3 +74,19 @@ def test_a_stop_names_the_bounded_source_that_is_not_read_to_its_end(world: Worl
     assert run.status == "STOPPED"
     assert run.lines[-1]["message"] == "job job STOPPED; not read to the end: history; the next run reads on"
     assert world.released_ids() == [0, 1, 2]
+
+
+def test_a_stop_names_the_windows_that_it_leaves_open(world: World) -> None:
+    """A row's id is its event time in seconds."""
+    world.put_ids("history", 1, 10)
+    world.put_ids("live", 1, 10, 10)
+    read = lambda: world.read_up_to("counts", "live") >= 0 and world.state().last_completed > 0  # noqa: E731
+    run = world.run(windows(world), world.ask("stop", read))
+    assert run.status == "STOPPED"
+    assert [(row["id"], row["n"]) for row in world.released()] in ([], [(0, 10)])
+    assert "windows of counts" in run.lines[-1]["message"]
+    assert "(newest row: 1970-01-01 00:00:19Z)" in run.lines[-1]["message"]
+    run = world.run(windows(world), world.ask("drain", lambda: world.state().epoch == 2))
+    assert run.status == "FINISHED"
+    assert sorted((row["id"], row["n"]) for row in world.released()) == [(0, 10), (10, 10)]
+    assert "open" not in run.lines[-1]["message"]

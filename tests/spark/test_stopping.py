@@ -111,7 +111,7 @@ def test_a_stop_that_has_to_leave_without_a_savepoint_is_to_be_run_again(world: 
 
     run = world.run(mixed(world), hear, storage=storage, checkpoint_interval=30)
     assert run.status == "RESTARTING"
-    assert (run.cause or "").startswith("the stop did not take place: 1 savepoints failed (0 tolerated)")
+    assert (run.cause or "").startswith("the stop did not take place: 1 savepoint failed (0 tolerated)")
     assert str(world.state().outcomes[asked[0]]) == f"failed: {run.cause}"
     again = world.run(mixed(world), world.drain_at(len(expected)))
     assert again.status == "FINISHED"

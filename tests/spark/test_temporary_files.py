@@ -79,7 +79,7 @@ def test_temporary_names_are_left_out_and_named(world: World, mode: str) -> None
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [1]
     (warning,) = [line["message"] for line in run.of("warning")]
-    assert f"leaves out {len(SUFFIXES)} files with the names of temporary files" in warning
+    assert f"leaves out {len(SUFFIXES)} files with names of temporary files" in warning
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])

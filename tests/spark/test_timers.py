@@ -63,7 +63,7 @@ def test_a_drain_is_refused_unless_the_timers_are_given_up(world: World, capsys:
     assert all("late" in text and "--discard-timers" in text for text in told)
     assert len(told) == 2
     (warning,) = [line["message"] for line in run.of("warning")]
-    assert warning == "the end of late/0 discards 3 rows of state, which wait for processing time"
+    assert warning == "the end of late/0 discards 3 rows of state that waited for processing time"
 
 
 def test_a_run_that_is_to_drain_warns_at_its_start(world: World) -> None:

@@ -34,7 +34,7 @@ class TableLostCommitsError(TerminalError):
     """The table knows of fewer releases than somebody has seen there."""
 
     template = (
-        "Sink {sink} of job {job!r}: table {uri} knows of {applied} release(s) of it, and {who} of {known}. The table "
+        "Sink {sink} of job {job!r}: table {uri} knows of {applied} of its releases, and {who} of {known}. The table "
         "lost commits: it was restored from an older copy, or deleted and made again. Nothing was released on account "
         "of it. Bring the newer table back and go on with --resume-failed, or run the job under another id, from its "
         "input"

@@ -119,10 +119,13 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
     def _trigger_writes(self, connection: Connection) -> TriggerWrites:
         return self._dialect.trigger_writes(connection, self._table, rights_needed(self._settings.mode))
 
-    def check_rows(self, given: SinkInput) -> None:
+    def check_target(self) -> None:
         absence = self._dialect.absence(self._database.address.parameters)
         if absence is not None:
-            raise self._failures.unfit(f"{absence}, and the sink makes none. Correct its path, or make an empty file")
+            raise self._failures.unfit(absence)
+
+    def check_rows(self, given: SinkInput) -> None:
+        self.check_target()
         super().check_rows(given)
         with self._transaction("read its triggers") as connection:
             unknown = ", ".join(self._trigger_writes(connection).unknown)

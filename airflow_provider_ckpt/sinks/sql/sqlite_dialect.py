@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -53,7 +54,11 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         path = Path(parameters["path"])
         if path.is_file():
             return None
-        return f"{path} is no file" if path.exists() else f"there is no file {path}"
+        if path.exists():
+            return f"{path} is no file; give the path of a file"
+        make = f"touch {shlex.quote(str(path))}"
+        make = make if path.parent.is_dir() else f"mkdir -p {shlex.quote(str(path.parent))} && {make}"
+        return f"there is no file {path}, and the sink makes none. Correct its path, or make an empty file: {make}"
 
     def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         return connect(**parameters)

@@ -257,12 +257,12 @@ class GraphChangedError(InvalidInputError):
 
 
 class UnreleasedSinkGoneError(InvalidInputError):
-    """``data``: job_id, sink, released and completed (numbers of checkpoints)."""
+    """``data``: job_id, sink, released and completed (numbers of checkpoints), release (a command)."""
 
     template = (
         "sink {sink!r} is gone (or has another uid) in job {job_id!r}, and was released up to checkpoint {released} of "
         "{completed}: the rows that it has staged since would never be seen. Release them first, with the job as it "
-        "was: ckpt release, or a run that ends; a sink that is only called otherwise keeps its old uid"
+        "was (`{release}`, or a run that ends); a sink that is only called otherwise keeps its old uid"
     )
 
 

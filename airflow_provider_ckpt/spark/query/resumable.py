@@ -15,6 +15,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
+from airflow_provider_ckpt.model.words import release_command
 from airflow_provider_ckpt.spark.query.errors import (
     EndingConsumersError,
     GraphChangedError,
@@ -29,11 +30,11 @@ from airflow_provider_ckpt.spark.query.unions import shape
 
 
 def check_resumable(
-    state: JobState, plan: JobPlan, code: JobCode | None = None, *, allow_non_restored_state: bool
+    state: JobState, plan: JobPlan, code: JobCode | None = None, *, allow_non_restored_state: bool, root: str
 ) -> None:
     """Refuse to go on with another job under the same id. Operators are matched by uid: new ones start empty,
     gone ones need ``allow_non_restored_state``, and none may move to another vertex or change its output. ``code``: of
-    the job's file.
+    the job's file. ``root``: for display.
 
     Raises DefinitionChangedError, GraphChangedError, UnreleasedSinkGoneError, SchemaChangedError,
     IllegalGraphChangeError.
@@ -49,7 +50,7 @@ def check_resumable(
     gone = sorted(before.keys() - after.keys())
     if moved or (gone and not allow_non_restored_state):
         raise GraphChangedError(gone=", ".join(gone) or "none", moved=", ".join(moved) or "none")
-    _check_behind(state, definition, gone)
+    _check_behind(state, definition, gone, root)
     _check_returned(state, plan)
     _check_edges(state, plan)
     if plan.mode == "streaming":
@@ -101,7 +102,7 @@ def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]
     return [(uid, v.uid) for v in graph.vertices if v.uid in over for uid in v.sinks if uid not in known]
 
 
-def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[str]) -> None:
+def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[str], root: str) -> None:
     """What was staged for a sink and not released yet is output, no state to be given up: nobody would release it any
     more, and the checkpoint would count as released when the others have it. One that releases at the end only has
     nothing to release before that: it is given up, as was asked for. Behind the final checkpoint it is like any."""
@@ -113,8 +114,9 @@ def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[s
             continue
         released = max(state.last_released, state.sinks_released.get(uid, 0))
         if released < state.last_completed:
+            release, completed = release_command(state.job_id, root), state.last_completed
             raise UnreleasedSinkGoneError(
-                job_id=state.job_id, sink=uid, released=released, completed=state.last_completed
+                job_id=state.job_id, sink=uid, released=released, completed=completed, release=release
             )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.query.file_index import index_of
 from airflow_provider_ckpt.spark.query.frozen import frame_of_existing, unescaped_path
 from airflow_provider_ckpt.spark.query.reader import SourceReads
@@ -30,7 +31,7 @@ class LeftBelow:
     def __str__(self) -> str:
         named = ", ".join(f"/{redact_uri(folder)}" for folder in self.folders[:_NAMED])
         more = f" and {len(self.folders) - _NAMED} more" if len(self.folders) > _NAMED else ""
-        return f"{self.count} files in {named}{more}"
+        return f"{counted(self.count, 'file')} in {named}{more}"
 
 
 def left_below(spark: SparkSession, reads: SourceReads) -> LeftBelow | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.errors import TerminalError, TransientError
 from airflow_provider_ckpt.model.source_times import SourceTimes
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 
 
@@ -40,7 +41,7 @@ class PlannedFilesGoneError(SourceFilesGoneError):
     """Files that a micro-batch was planned with are gone when it runs: Spark would leave them out in silence."""
 
     template = (
-        "{count} of the files that the next batch reads from source {uid!r} are gone, {path} among them. Nothing of "
+        "files that the next batch reads from source {uid!r} are gone: {count} in all, {path} among them. Nothing of "
         "the batch was written. Put the files back and run the job with --resume-failed. To do without a file that was "
         "renamed or deleted, add --forget-file {path} (in Airflow forget_files); the job shows which files were given "
         "up."
@@ -61,7 +62,7 @@ class LateRowsError(TerminalError):
     """Spark dropped rows as late, and a source says ``late_rows="fail"``. Data: vertex, rows, source."""
 
     template = (
-        "the query of vertex {vertex!r} dropped {rows} rows as late, and source {source!r} says late_rows='fail'. "
+        "the query of vertex {vertex!r} dropped late rows ({rows}), and source {source!r} says late_rows='fail'. "
         "Spark counts what is left after it has aggregated within a task, so there may be more input rows. Nothing of "
         "the micro-batch was released. To go on without these rows, set late_rows='warn' and run with --resume-failed. "
         "To have them, run the job under another job id with a longer delay in watermark=(column, delay)"
@@ -114,7 +115,7 @@ def unfit_event_time(vertex: str, source: str, times: SourceTimes) -> UnfitEvent
         (times.before_1970, "before 1970 (Spark takes them for late)"),
         (times.ahead, "further ahead of the clock than max_ahead (they do not move the watermark)"),
     )
-    rows = " and ".join(f"{count} rows {reason}" for count, reason in reasons if count)
+    rows = " and ".join(f"{counted(count, 'row')} {reason}" for count, reason in reasons if count)
     return UnfitEventTimeError(vertex=vertex, source=source, rows=rows)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.task.causes import jvm_text
 from airflow_provider_ckpt.spark.task.errors import (
@@ -98,7 +99,7 @@ def _failed_computation(vertex: str, text: str, files: Sequence[str]) -> CkptErr
 def _in_files(files: Sequence[str]) -> str:
     if not files:
         return ""
-    more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+    more = f" and {counted(len(files) - 1, 'more file')}" if len(files) > 1 else ""
     return f" in the batch that reads /{redact_uri(files[0])}{more}"
 
 
@@ -128,7 +129,7 @@ def _unfit_file(vertex: str, text: str) -> CkptError | None:
         return CsvHeaderError(vertex=vertex, file=redact_uri(header["file"]), problem=problem)
     length = _HEADER_LENGTH.search(text)
     if length is not None:
-        problem = f"it has {length['length']} columns, and the schema has {length['expected']}"
+        problem = f"it has {counted(int(length['length']), 'column')}, and the schema has {length['expected']}"
         return CsvHeaderError(vertex=vertex, file=redact_uri(length["file"]), problem=problem)
     return None
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.query.file_looks import listed
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_offsets
 from airflow_provider_ckpt.spark.query.reader import SourceReads
@@ -33,7 +34,7 @@ def _left_files(
 ) -> str | None:
     read = planned_times(folder.storage, f"{folder.path}/sources/{uid}", log_offset(offset))
     left = [file for file in listed(spark, reads) if key_of(file.path) not in read]
-    return f"{len(left)} files ({sum(file.size for file in left)} bytes) unread" if left else None
+    return f"{counted(len(left), 'file')} unread, {counted(sum(file.size for file in left), 'byte')}" if left else None
 
 
 def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | None) -> str | None:
@@ -45,4 +46,4 @@ def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | 
     read: Mapping[str, Mapping[str, int]] = body if isinstance(body, dict) else {}
     left = {one: one.end - int(read.get(one.topic, {}).get(str(one.partition), one.end)) for one in there.partitions}
     count = sum(rows for rows in left.values() if rows > 0)
-    return f"{count} rows unread" if count else None
+    return f"{counted(count, 'row')} unread" if count else None

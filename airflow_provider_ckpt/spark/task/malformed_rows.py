@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed, each
 from airflow_provider_ckpt.spark.query.malformed import COUNTED, METRIC, malformed_only, quarantined
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
@@ -101,8 +102,8 @@ def _by_file(spark: SparkSession, source: str, relation: Any) -> DataFrame:
 
 def _warning(source: str, files: dict[str, int]) -> str:
     named = [redact_uri(file) for file in sorted(files)[:_NAMED]]
-    more = f" and {len(files) - _NAMED} more files" if len(files) > _NAMED else ""
+    more = f" and {counted(len(files) - _NAMED, 'more file')}" if len(files) > _NAMED else ""
     return (
-        f"source {source}: {sum(files.values())} rows of this batch do not fit its schema, and their values are read "
-        f"as nulls: in {', '.join(named)}{more}"
+        f"source {source} gave {counted(sum(files.values()), 'malformed row')} in this batch, with values that do not "
+        f"fit its schema and are read as nulls: in {', '.join(named)}{more}"
     )

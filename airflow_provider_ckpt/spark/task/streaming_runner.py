@@ -33,6 +33,7 @@ from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.partitions.records import EndMode
 from airflow_provider_ckpt.spark.query.analysed_plan import leaf_ids, watermark_over
 from airflow_provider_ckpt.spark.query.builder import BuiltQuery, QueryBuilder, can_drop
@@ -445,7 +446,9 @@ class StreamingRunner:
         """State that waits for processing time has nothing to wait for any more."""
         rows = self._query.state_rows() if built.stateful else 0
         if rows and any(one.has_timers for one in kept_state(built.frame)):
-            self._leave(f"the end of {self.subtask} discards {rows} rows of state, which wait for processing time")
+            self._leave(
+                f"the end of {self.subtask} discards {counted(rows, 'row')} of state that waited for processing time"
+            )
 
     def _leave(self, what: str) -> None:
         self._publication.tell(LeftBehind(*self._publication.task_id, what))

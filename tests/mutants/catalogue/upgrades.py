@@ -68,7 +68,8 @@ UPGRADES = (
         "upgrade-without-a-look-at-what-a-gate-holds",
         "R9",
         "prepared_again",
-        "    check_resumable(decision.state, prepared.plan, prepared.job.code, allow_non_restored_state=keeps)\n"
+        "    check_resumable(decision.state, prepared.plan, prepared.job.code, "
+        "allow_non_restored_state=keeps, root=root)\n"
         "    refuse_lost_output(decision.state, prepared.sinks)\n"
         "    return",
         "    return",

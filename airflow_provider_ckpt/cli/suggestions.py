@@ -1,0 +1,52 @@
+"""Suggestions for mistyped commands and options.
+
+``argparse`` names no similar option, and of a mistyped ``--root`` it says only that ``--root`` is required. So the
+words are checked before it reads them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+
+_OPTION = re.compile(r"--[a-z][\w-]*")
+Commands = Mapping[str, argparse.ArgumentParser]
+
+
+def refuse_mistyped(parser: argparse.ArgumentParser, commands: Commands, argv: Sequence[str]) -> None:
+    """End the process with exit code 2 if there is no such command, or if it has no such option."""
+    command = next((word for word in argv if not word.startswith("-")), None)
+    if command is None:
+        return
+    if command not in commands:
+        known = f"; the commands are {', '.join(commands)}"
+        parser.error(f"there is no command {command!r}{_did_you_mean(command, commands) or known}")
+    options = _options(commands[command])
+    for name in _given(argv[argv.index(command) + 1 :]):
+        if not any(option.startswith(name) for option in options):  # argparse takes the beginning of an option
+            similar = _did_you_mean(name, options) or _elsewhere(commands, command, name)
+            commands[command].error(f"there is no option {name}{similar}")
+
+
+def _given(words: Sequence[str]) -> Iterator[str]:
+    """Yield the options among the words. ``argparse`` takes no word that begins with dashes for a value."""
+    return (word.partition("=")[0] for word in takewhile(lambda one: one != "--", words) if word.startswith("--"))
+
+
+def _options(parser: argparse.ArgumentParser) -> list[str]:
+    return sorted({*_OPTION.findall(parser.format_usage()), "--help"})
+
+
+def _did_you_mean(given: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(given, list(known), n=1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _elsewhere(commands: Commands, command: str, option: str) -> str:
+    """Name the other commands that have the option."""
+    having = [name for name, parser in commands.items() if option in _options(parser)]
+    of = f"; these commands have it: {', '.join(having)}" if having else ""
+    return f"{of}; `ckpt {command} --help` lists the options"

@@ -1,0 +1,49 @@
+"""Numbers and commands in messages for people."""
+
+from __future__ import annotations
+
+import shlex
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number with its noun: ``1 row``, ``2 rows``, ``3 batches``, ``4 more queries``."""
+    return f"{number} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return the plural of a regular noun. Words in front of the noun stay as they are."""
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
+
+
+def were(number: int) -> str:
+    """Return the verb that goes with a number."""
+    return "was" if number == 1 else "were"
+
+
+def ckpt_command(verb: str, *arguments: str, root: str) -> str:
+    """Return a ``ckpt`` command that a shell takes as it is.
+
+    Args:
+        verb: the name of the command.
+        arguments: what follows the name, such as the id of the job.
+        root: the root for display, without secrets.
+    """
+    return shlex.join(["ckpt", verb, *arguments, "--root", root.removeprefix("file://")])
+
+
+JOB_FILE = "FILE.py:JOB"
+"""Stands for the file and the name of a job where nothing records them."""
+
+
+def release_command(job_id: str, root: str, reference: str = JOB_FILE) -> str:
+    """Return the command that releases what a job has completed."""
+    return ckpt_command("release", job_id, reference, root=root)
+
+
+def run_command(verb: str, job_id: str, root: str, reference: str = JOB_FILE) -> str:
+    """Return the command that runs, prepares or coordinates a job."""
+    return ckpt_command(verb, reference, "--job-id", job_id, root=root)
