@@ -63,8 +63,9 @@ def run(args: argparse.Namespace) -> int:
     print(f"job {args.job} (it was {deleted.was}) is deleted: {amount}")
     for uid, places in deleted.staged.items():
         print(f"sink {uid}: staged batches deleted: {places}")
+    hint = "" if args.keep_staged or job is not None else "; name the job's file (FILE.py:JOB) to have it deleted"
     for uid in deleted.left:
-        print(f"sink {uid}: what is staged was left where it is")
+        print(f"sink {uid}: what is staged was left where it is{hint}")
     return ExitCode.FINISHED
 
 

@@ -9,9 +9,13 @@ from typing import Any, Protocol
 
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, InvalidRootError, NoCheckpointRootError
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.nesting import in_one_store, store_of
 from airflow_provider_ckpt.storage.redaction import credentials_in, redact_uri, user_info
 
 S3 = ("s3", "s3a")
+_BY_ENDPOINT = ("s3", "gs")
+"""Stores whose host the options tell, and not the URI."""
+_SENT_NOTHING = ("file:", "memory:")
 
 
 class ConnectionFields(Protocol):
@@ -75,7 +79,41 @@ def settings(
             )
         options.setdefault("key", connection.login)
         options.setdefault("secret", connection.password)
+    if root and options:
+        _refuse_elsewhere(conn_id, _connection_root(connection, extra) if connection else None, root)
     return Location(found, options)
+
+
+def _refuse_elsewhere(conn_id: str | None, own: Any, root: str) -> None:
+    """Refuse a root that would lead the connection's options to another host.
+
+    ``root`` is a template, so whoever may trigger the Dag may choose it. A bucket of S3 or Google is asked for at the
+    endpoint that the options name, and a disk is sent nothing.
+
+    Args:
+        own: root of the connection, if it has one.
+
+    Raises InvalidRootError.
+    """
+    if store_of(root) in _SENT_NOTHING:
+        return
+    has_own = isinstance(own, str) and bool(own)
+    scheme = _scheme(root)
+    if scheme in _BY_ENDPOINT and (not has_own or _scheme(own) == scheme):
+        return
+    if has_own and in_one_store(root, own):
+        return
+    where = f"is {redact_uri(own)}" if has_own else "is not set"
+    problem = (
+        f"{redact_uri(root)!r} would be sent the storage options of the connection {conn_id!r}, whose own root "
+        f"{where}. Use a connection that names a root in that store (its host)"
+    )
+    raise InvalidRootError(conn_id=conn_id, problem=problem)
+
+
+def _scheme(uri: str) -> str:
+    """Return the scheme of a URI, by one name for each store."""
+    return store_of(uri).partition(":")[0]
 
 
 def _is_unread(connection: ConnectionFields | None) -> bool:

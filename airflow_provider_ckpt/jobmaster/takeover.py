@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.jobmaster.errors import JobRunsError
+from airflow_provider_ckpt.journal.driver_mark import mark
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import end_worker, is_alive
@@ -44,13 +45,17 @@ def claim(
 ) -> TakenOver:
     """Claim the next epoch, then see to it that the driver before is gone (only here may it be killed).
 
+    A driver marks itself before its claim, so that its successor knows the process that the claim names.
+
     ``attempt``: the caller's name for this try, for the journal. ``admit``, ``releases_only``, ``deployment``,
     ``upgrades``: see :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended, which need not be
     the one that was there when this driver began to get ready.
     """
     now, only = time.time(), releases_only
+    mark(worker, journal.root, journal.job_id)
     epoch = journal.claim(attempt, worker, now, admit, releases_only=only, deployment=deployment, upgrades=upgrades)
-    before = end_worker(journal.predecessor, grace=GRACE) if journal.predecessor else "none"
+    predecessor = journal.predecessor
+    before = end_worker(predecessor, journal.root, journal.job_id, grace=GRACE) if predecessor else "none"
     before = "upgraded" if upgrades else before
     return TakenOver(epoch, before, journal.state.created is not None)
 

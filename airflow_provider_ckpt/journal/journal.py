@@ -55,7 +55,7 @@ class Journal:
         flush_interval: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.job_id = check_job_id(job_id)
+        self.job_id, self.root = check_job_id(job_id), storage.uri
         self._log = AppendLog(
             storage,
             journal_path(job_id),

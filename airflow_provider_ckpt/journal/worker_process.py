@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from airflow_provider_ckpt.journal.driver_mark import is_marked
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.processes import boot_id, pid_namespace, process_started
 
@@ -49,6 +50,8 @@ def is_alive(worker: Worker) -> bool | None:
 
 def end_worker(
     worker: Worker,
+    root: str,
+    job_id: str,
     *,
     grace: float,
     clock: Callable[[], float] = time.monotonic,
@@ -56,21 +59,28 @@ def end_worker(
 ) -> str:
     """Wait ``grace`` seconds for a fenced worker to leave by itself, then kill it.
 
-    Returns what happened: "gone", "left", "killed", or "unreachable" (another host, another user's process, or one
-    that the system does not end: only the fence holds it). Called after the epoch was claimed, before any Spark
-    folder is touched.
+    Returns what happened: "gone", "left", "killed", or "unreachable" (another host, another user's process, one
+    that the system does not end, or one that is no driver of this job: only the fence holds it). Called after the
+    epoch was claimed, before any Spark folder is touched.
+
+    Args:
+        worker: process that the journal names. The entry may be forged.
+        root: URI of the root that the journal is under.
+        job_id: job of the journal.
     """
     alive = is_alive(worker)
     if alive is None:
         return "unreachable"
     if not alive or worker.pid is None or worker.pid == os.getpid():
         return "gone"
+    if not is_marked(worker, root, job_id):
+        return "unreachable"
     deadline = clock() + grace
     while clock() < deadline:
         if is_alive(worker) is False:
             return "left"
         sleep(0.05)
-    if is_alive(worker) is None:  # another process may have its pid by now
+    if is_alive(worker) is None or not is_marked(worker, root, job_id):  # another process may have its pid by now
         return "unreachable"
     try:
         os.kill(worker.pid, signal.SIGKILL)

@@ -40,8 +40,8 @@ def job_master(
 
 
 _NOT_TOLD = (
-    "the journal does not tell how {} is reached: it has options, is not where the checkpoint root is, was changed "
-    "since the job was prepared, has a gate, or is a class of your own"
+    "the journal does not tell how {} is reached: it has options, is in another store than the checkpoint root, was "
+    "changed since the job was prepared, has a gate, or is a class of your own"
 )
 
 
@@ -59,21 +59,19 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Hosting
     from airflow_provider_ckpt.job.loading import load_job
     from airflow_provider_ckpt.sinks.binding import output_folders
     from airflow_provider_ckpt.sinks.recorded import not_recorded, recorded_job
-    from airflow_provider_ckpt.storage.opening import is_local
 
     try:
         job = load_job(options.job, options.params)
         outputs = output_folders(job, location)
         given = {one.uid: (one.release, dict(one.sink.definition())) for one in job.sinks}
         unknown = set(not_recorded(job.sinks))
-        unknown |= {uid for uid, uri in outputs.items() if is_local(uri) != is_local(location.uri)}
     except Exception as error:
         return Hosting(f"the job cannot be loaded here ({type(error).__name__})")  # whoever runs it tells it in full
     if job.controllers:
         names = ", ".join(one.name for one in job.controllers)
         return Hosting(f"its controllers ({names}) are asked by the JobMaster, and are in the job's file", outputs)
     definition = None if state.plan is None else state.plan.definition
-    recorded = () if definition is None else recorded_job(definition).sinks
+    recorded = () if definition is None else recorded_job(definition, location).sinks
     known = {one.uid for one in recorded if given.get(one.uid) == (one.release, one.sink.definition())}
     unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - known
     if not unknown:

@@ -179,7 +179,7 @@ class Master:
 
     def _find_sinks(self, state: JobState) -> None:
         if self._job is None and state.definition is not None:
-            self._job = recorded_job(state.definition)
+            self._job = recorded_job(state.definition, self._remote.location)
         if self._job is not None:
             self._sinks = bind_sinks(self._job, self._job_id, self._remote.location)
 

@@ -11,6 +11,7 @@ from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import BoundSink, Sink, SinkContext
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.nesting import in_one_store
 
 _TYPE = f"{FileSink.__module__}.{FileSink.__qualname__}"
 _OPTION = "option."
@@ -39,21 +40,25 @@ class RecordedJob:
 
 def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> dict[str, BoundSink]:
     """By uid, those of which enough is recorded to clean up in their targets: file sinks, reached with the options of
-    ``root``. Options of a sink's own are not recorded, as they may be secrets. No name from the journal is imported."""
+    ``root``. Options of a sink's own are not recorded, as they may be secrets. No name from the journal is imported.
+
+    Sinks in another store than ``root`` are left out. Whoever may write to the root can forge the journal, and must not
+    lead its credentials elsewhere.
+    """
     found = {}
-    for uid, sink in _folders(definition):
+    for uid, sink in _folders(definition, root):
         found[uid] = sink.bind(SinkContext(job_id, uid, root.options))
     return found
 
 
-def recorded_job(definition: JobDefinition) -> RecordedJob:
+def recorded_job(definition: JobDefinition, root: Location) -> RecordedJob:
     """With those sinks of which enough is recorded to release in their targets, if they are reached with the options of
     the root and ask no gate: file sinks that say of themselves what the journal says. No name from the journal is
-    imported."""
+    imported, and sinks in another store than ``root`` are left out, as by :func:`recorded_sinks`."""
     found = []
     for uid, recorded in definition.sinks.items():
         sink = _file_sink(recorded.target)
-        if sink is not None and not recorded.gated:
+        if sink is not None and not recorded.gated and in_one_store(sink.path, root.uri):
             found.append(RecordedSink(uid, sink, recorded.release))
     return RecordedJob(tuple(found))
 
@@ -80,8 +85,8 @@ def _file_sink(target: Mapping[str, Any]) -> FileSink | None:
     return sink if sink.definition() == target else None
 
 
-def _folders(definition: JobDefinition) -> Iterator[tuple[str, Sink]]:
+def _folders(definition: JobDefinition, root: Location) -> Iterator[tuple[str, Sink]]:
     for uid, recorded in definition.sinks.items():
         path = recorded.target.get("path")
-        if recorded.target.get("type") == _TYPE and isinstance(path, str):
+        if recorded.target.get("type") == _TYPE and isinstance(path, str) and in_one_store(path, root.uri):
             yield uid, FileSink(path)

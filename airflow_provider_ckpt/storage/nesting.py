@@ -6,7 +6,7 @@ import os
 import re
 
 from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
-from airflow_provider_ckpt.storage.opening import canonical_uri
+from airflow_provider_ckpt.storage.opening import canonical_uri, is_local
 
 _LOCAL = "file://"
 _SPELLINGS = (
@@ -40,6 +40,23 @@ def lies_in(uri: str, folder: str) -> bool:
     """Or is the same."""
     inner, outer = segments(uri), segments(folder)
     return inner[: len(outer)] == outer
+
+
+def in_one_store(uri: str, other: str) -> bool:
+    """Return whether both lead to one store: the same scheme and bucket or host, or both to disks of this machine.
+
+    Credentials of one store are not sent to another one.
+    """
+    places = [store_of(one) for one in (uri, other)]
+    return places[0] == places[1]
+
+
+def store_of(uri: str) -> str:
+    """Return scheme and bucket or host of a URI, "file:" for a local path, and "memory:" for a place in memory."""
+    if is_local(uri):
+        return "file:"
+    scheme, *rest = segments(uri)
+    return scheme if scheme == "memory:" else "//".join([scheme, *rest[:1]])
 
 
 def _host(found: re.Match[str]) -> str:

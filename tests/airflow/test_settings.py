@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.hooks.connection_settings import settings
-from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
+from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, InvalidRootError, NoCheckpointRootError
 
 
 def connection(**fields: str) -> Any:
@@ -117,3 +117,42 @@ def test_a_key_in_the_root_uri_is_refused() -> None:
     with pytest.raises(InvalidCkptConnectionError, match="login and password"):
         settings("c", connection(host="s3://AKIA@bucket/x"), {})
     assert settings("c", connection(host="abfss://container@account/x"), {}).uri == "abfss://container@account/x"
+
+
+@pytest.mark.parametrize(
+    ("own", "root"),
+    [
+        ("s3://lake/ckpt", "http://attacker/"),
+        ("s3://lake/ckpt", "HTTPS://attacker/x"),
+        ("s3://lake/ckpt", "ftp://attacker/x"),
+        ("s3://lake/ckpt", "gs://lake/ckpt"),
+        ("webhdfs://one/ckpt", "webhdfs://two/ckpt"),
+        ("abfss://c@account.dfs.core.windows.net/x", "abfss://c@other.dfs.core.windows.net/x"),
+        ("", "http://attacker/"),
+        ("", "abfss://c@account.dfs.core.windows.net/x"),
+    ],
+)
+def test_a_root_on_another_host_is_not_sent_the_options(own: str, root: str) -> None:
+    """The root of a task is a template. Whoever may trigger the Dag may choose it."""
+    with pytest.raises(InvalidRootError, match="would be sent the storage options of the connection 'c'") as caught:
+        settings("c", connection(host=own), {"storage_options": {"headers": {"Authorization": "t0psecret"}}}, root)
+    assert "t0psecret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("own", "root"),
+    [
+        ("s3://lake/ckpt", "s3a://other/ckpt"),
+        ("", "s3://other/ckpt"),
+        ("s3://lake/ckpt", "/shared/ckpt"),
+        ("s3://lake/ckpt", "file:///shared/ckpt"),
+        ("webhdfs://one/ckpt", "webhdfs://ONE:9870/other"),
+    ],
+)
+def test_a_root_that_leads_to_the_same_host_is_sent_the_options(own: str, root: str) -> None:
+    found = settings("c", connection(host=own), {"storage_options": {"token": "anon"}}, root)
+    assert (found.uri, dict(found.options)) == (root, {"token": "anon"})
+
+
+def test_a_root_elsewhere_is_accepted_where_the_connection_has_no_options() -> None:
+    assert settings("c", connection(host="s3://lake/ckpt"), {}, "gs://other/ckpt").uri == "gs://other/ckpt"

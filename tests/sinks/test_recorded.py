@@ -13,8 +13,11 @@ from airflow_provider_ckpt.job.definition import sink_definitions
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.sinks.file_sink import FileSink
-from airflow_provider_ckpt.sinks.recorded import RecordedSink, not_recorded, recorded_job
+from airflow_provider_ckpt.sinks.recorded import RecordedSink, not_recorded, recorded_job, recorded_sinks
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri
+
+ROOTS = {"/": Location("/lake/ckpt"), "s": Location("s3://lake/ckpt", {"key": "k"})}
 
 
 def recorded(target: dict[str, Any], release: str = "every_checkpoint") -> JobDefinition:
@@ -38,7 +41,7 @@ class OwnSink(FileSink):
     ids=lambda sink: sink.format,
 )
 def test_a_file_sink_is_made_of_what_it_says_of_itself(sink: FileSink) -> None:
-    (found,) = recorded_job(recorded(sink.definition(), "final")).sinks
+    (found,) = recorded_job(recorded(sink.definition(), "final"), ROOTS[sink.path[0]]).sinks
     assert (found.uid, found.release) == ("out", "final")
     assert found.sink.definition() == sink.definition()
     assert (found.sink.path, found.sink.mode) == (canonical_uri(sink.path), sink.mode)  # type: ignore[attr-defined]
@@ -51,7 +54,7 @@ def test_a_file_sink_is_made_of_what_it_says_of_itself(sink: FileSink) -> None:
 )
 def test_what_is_not_understood_in_full_is_not_released_to(change: dict[str, Any]) -> None:
     target = {**FileSink("/lake/out", format="csv").definition(), **change}
-    found = recorded_job(recorded(target)).sinks
+    found = recorded_job(recorded(target), ROOTS["/"]).sinks
     # only the sink's own validation refuses this format, when it is bound
     assert found == () or change == {"format": "xml"}
 
@@ -78,12 +81,38 @@ def test_nobody_releases_past_a_gate_that_only_the_jobs_file_knows() -> None:
     job.sink("gated", live, FileSink("/lake/b"), gate=lambda pending: True)
     assert not_recorded(job.sinks) == ["gated"]
     definition = JobDefinition("streaming", {}, {}, sink_definitions(job.sinks))
-    assert [one.uid for one in recorded_job(definition).sinks] == ["plain"]
+    assert [one.uid for one in recorded_job(definition, ROOTS["/"]).sinks] == ["plain"]
 
 
 def test_relative_paths_are_recorded_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     definition = FileSink("out").definition()
     monkeypatch.chdir("/")
-    (found,) = recorded_job(recorded(definition)).sinks
+    (found,) = recorded_job(recorded(definition), ROOTS["/"]).sinks
     assert found.sink.path == (tmp_path / "out").as_uri()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "is_near"),
+    [
+        ("/lake/ckpt", "/other/out", True),
+        ("file:///lake/ckpt", "/lake/out", True),
+        ("s3://lake/ckpt", "s3a://lake/other/out", True),
+        ("s3://lake/ckpt", "s3://attacker/out", False),
+        ("s3://lake/ckpt", "gs://lake/out", False),
+        ("s3://lake/ckpt", "/home/user/out", False),
+        ("/lake/ckpt", "s3://lake/out", False),
+        ("hdfs://one/ckpt", "hdfs://one:8020/lake/out", True),
+        ("hdfs://one/ckpt", "hdfs://two/lake/out", False),
+    ],
+)
+def test_a_journal_leads_to_no_other_store_than_the_roots(
+    root: str, path: str, is_near: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may write to a root can forge its journal. The root's credentials must not follow it elsewhere."""
+    monkeypatch.setattr(FileSink, "bind", lambda sink, context: (sink.path, context.storage_options))
+    definition = recorded(FileSink(path).definition())
+    location = Location(root, {"key": "k"})
+    assert [one.uid for one in recorded_job(definition, location).sinks] == ["out"] * is_near
+    found = recorded_sinks(definition, "orders", location)
+    assert found == ({"out": (canonical_uri(path), {"key": "k"})} if is_near else {})

@@ -196,7 +196,7 @@ def test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken(
     """The driver that was current when this one began to check is not ended."""
     ended: list[object] = []
 
-    def end_worker(worker: Worker, grace: float) -> str:
+    def end_worker(worker: Worker, root: str, job_id: str, grace: float) -> str:
         ended.append(worker.pid)
         return "gone"
 

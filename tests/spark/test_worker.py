@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import signal
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,17 +14,36 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.journal import worker_process
-from airflow_provider_ckpt.journal.worker_process import end_worker, identify, is_alive
+from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.journal import driver_mark, worker_process
+from airflow_provider_ckpt.journal.driver_mark import is_marked
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.worker_process import end_worker, identify, identify_shared, is_alive
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.processes import process_started
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 
+ROOT, JOB = "s3://lake/ckpt", "orders"
+DRIVER = """
+import signal
+from airflow_provider_ckpt.journal.driver_mark import mark
+from airflow_provider_ckpt.journal.worker_process import identify
+mark(identify(), {root!r}, {job!r})
+print("up", flush=True)
+signal.pause()
+"""
+
+
+def driver(log: Path, root: str = ROOT, job: str = JOB) -> Process:
+    """Start a process that has marked itself as a driver of the job."""
+    return Process([sys.executable, "-c", DRIVER.format(root=root, job=job)], log)
+
 
 @pytest.fixture
 def child(tmp_path: Path) -> Process:
-    return Process([sys.executable, "-c", "import signal; print('up', flush=True); signal.pause()"], tmp_path / "log")
+    return driver(tmp_path / "log")
 
 
 def identity(pid: int) -> Worker:
@@ -35,9 +55,64 @@ def test_a_driver_that_does_not_leave_is_killed_after_its_grace(child: Process) 
         wait_until(lambda: "up" in child.text(), "the child's start")
         worker = identity(child.pid)
         assert is_alive(worker)
-        assert end_worker(worker, grace=0.0) == "killed"
+        assert end_worker(worker, ROOT, JOB, grace=0.0) == "killed"
         assert is_alive(worker) is False
         assert child.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(("root", "job"), [(ROOT, "other"), ("s3://other/ckpt", JOB)])
+def test_a_driver_of_another_job_is_not_killed_for_a_forged_claim(tmp_path: Path, root: str, job: str) -> None:
+    with driver(tmp_path / "log", root, job) as other:
+        wait_until(lambda: "up" in other.text(), "the child's start")
+        assert end_worker(identity(other.pid), ROOT, JOB, grace=0.0) == "unreachable"
+        assert end_worker(identity(other.pid), root, job, grace=0.0) == "killed"
+
+
+def test_a_process_that_is_no_driver_is_not_killed_for_a_forged_claim(tmp_path: Path) -> None:
+    """Whoever may write to the root can name any process of the driver's user, with its start."""
+    with Process(["sleep", "600"], tmp_path / "log") as foreign:
+        waited: list[float] = []
+        assert end_worker(identity(foreign.pid), ROOT, JOB, grace=60.0, sleep=waited.append) == "unreachable"
+        assert (waited, foreign.exit_code) == ([], None)
+
+
+def test_a_process_that_got_the_pid_of_a_driver_is_not_killed(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim names a start, too. Here it is forged to be that of the process that has the pid now."""
+    with child:
+        wait_until(lambda: "up" in child.text(), "the child's start")
+        forged = replace(identity(child.pid), started="1")
+        monkeypatch.setattr(worker_process, "process_started", lambda pid: "1")
+        assert is_alive(forged)
+        assert end_worker(forged, ROOT, JOB, grace=0.0) == "unreachable"
+        assert child.exit_code is None
+
+
+def test_a_root_is_the_same_by_every_spelling(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    with driver(tmp_path / "log", f"{tmp_path}/root") as child:
+        wait_until(lambda: "up" in child.text(), "the child's start")
+        assert is_marked(identity(child.pid), f"file://{tmp_path}/link/root", JOB)
+        assert not is_marked(identity(child.pid), f"file://{tmp_path}/other", JOB)
+
+
+def test_the_mark_is_that_of_the_process_that_listens() -> None:
+    """Nobody can set it for another process: the kernel tells who listens."""
+    me = identify()
+    name = driver_mark._name(replace(me, pid=1, started="1"), ROOT, JOB)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(name)
+        listener.listen()
+        assert not is_marked(replace(me, pid=1, started="1"), ROOT, JOB)
+
+
+def test_a_claim_marks_the_process_that_makes_it(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    takeover.claim(Journal(storage, "of-others"), "a", identify_shared())
+    assert not is_marked(identify(), storage.uri, "of-others")
+    for _ in range(2):
+        takeover.claim(Journal(storage, "mine"), "b", identify())
+    assert is_marked(identify(), storage.uri, "mine")
+    assert not is_marked(identify(), storage.uri, "of-others")
 
 
 def test_a_driver_that_leaves_within_its_grace_is_not_killed(child: Process) -> None:
@@ -52,7 +127,7 @@ def test_a_driver_that_leaves_within_its_grace_is_not_killed(child: Process) -> 
             asked.append(seconds)
             child.ended_within(5)
 
-        assert end_worker(worker, grace=60.0, sleep=sleep) == "left"
+        assert end_worker(worker, ROOT, JOB, grace=60.0, sleep=sleep) == "left"
         assert child.wait() == -signal.SIGTERM
 
 
@@ -61,14 +136,14 @@ def test_a_driver_that_is_gone_is_not_waited_for(child: Process) -> None:
         worker = identity(child.pid)
         child.end()
         waited: list[float] = []
-        assert end_worker(worker, grace=60.0, sleep=waited.append) == "gone"
+        assert end_worker(worker, ROOT, JOB, grace=60.0, sleep=waited.append) == "gone"
         assert waited == []
 
 
 def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(child: Process) -> None:
     with child:
         worker = replace(identity(child.pid), started="1")
-        assert end_worker(worker, grace=0.0) == "gone"
+        assert end_worker(worker, ROOT, JOB, grace=0.0) == "gone"
         assert child.exit_code is None
 
 
@@ -80,7 +155,7 @@ def test_a_process_of_another_container_with_this_host_name_cannot_be_judged(chi
     with child:
         worker = replace(identity(child.pid), pid_namespace="pid:[1]")
         assert is_alive(worker) is None
-        assert end_worker(worker, grace=0.0) == "unreachable"
+        assert end_worker(worker, ROOT, JOB, grace=0.0) == "unreachable"
         assert is_alive(replace(worker, pid_namespace=None)), "as it was written before namespaces were noted"
         assert child.exit_code is None
 
@@ -103,7 +178,7 @@ def test_a_process_that_cannot_be_looked_at_is_not_taken_for_gone(
 
         with monkeypatch.context() as patch:  # the end of the child reads there, too
             patch.setattr(Path, "read_text", refused)
-            alive, ended, me = is_alive(worker), end_worker(worker, grace=0.0), identify()
+            alive, ended, me = is_alive(worker), end_worker(worker, ROOT, JOB, grace=0.0), identify()
         assert (alive, ended) == (None, "unreachable")
         assert me.started is None, "nobody is to judge it by what could not be seen"
         assert is_alive(worker)
@@ -114,10 +189,11 @@ def test_a_process_that_cannot_be_looked_at_any_more_is_not_killed(
     child: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with child:
+        wait_until(lambda: "up" in child.text(), "the child's start")
         worker = identity(child.pid)
         looks = iter([True, None])
         monkeypatch.setattr(worker_process, "is_alive", lambda worker: next(looks))
-        assert end_worker(worker, grace=0.0) == "unreachable"
+        assert end_worker(worker, ROOT, JOB, grace=0.0) == "unreachable"
         assert child.exit_code is None
 
 
@@ -129,7 +205,7 @@ def test_a_process_that_has_other_work_is_never_killed(tmp_path: Path) -> None:
         wait_until(lambda: "}" in shared.text(), "the child's start")
         worker = Worker(**json.loads(shared.text()))
         assert worker.pid == shared.pid, "people see which process it is"
-        assert end_worker(worker, grace=0.0) == "unreachable"
+        assert end_worker(worker, ROOT, JOB, grace=0.0) == "unreachable"
         assert shared.exit_code is None
 
 
@@ -142,13 +218,13 @@ def test_a_driver_on_another_host_or_before_a_reboot_cannot_be_judged(child: Pro
             replace(worker, started=None),
             replace(worker, pid=None),
         ):
-            assert end_worker(elsewhere, grace=0.0) == "unreachable"
+            assert end_worker(elsewhere, ROOT, JOB, grace=0.0) == "unreachable"
         assert child.exit_code is None
 
 
 def test_this_process_itself_counts_as_gone() -> None:
     assert identify().pid == os.getpid()
-    assert end_worker(identify(), grace=0.0) == "gone"
+    assert end_worker(identify(), ROOT, JOB, grace=0.0) == "gone"
 
 
 @pytest.mark.parametrize(("error", "told"), [(ProcessLookupError, "left"), (PermissionError, "unreachable")])
@@ -165,7 +241,7 @@ def test_a_driver_that_cannot_be_killed_is_left_to_the_fence(
         worker = identity(child.pid)
         with monkeypatch.context() as patched:
             patched.setattr(os, "kill", kill)
-            assert end_worker(worker, grace=0.0) == told
+            assert end_worker(worker, ROOT, JOB, grace=0.0) == told
 
 
 def test_a_driver_that_does_not_die_is_left_to_the_fence(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,5 +251,7 @@ def test_a_driver_that_does_not_die_is_left_to_the_fence(child: Process, monkeyp
         worker = identity(child.pid)
         with monkeypatch.context() as patched:
             patched.setattr(os, "kill", lambda pid, number: None)
-            told = end_worker(worker, grace=0.0, clock=lambda: float(next(times)), sleep=lambda seconds: None)
+            told = end_worker(
+                worker, ROOT, JOB, grace=0.0, clock=lambda: float(next(times)), sleep=lambda seconds: None
+            )
         assert told == "unreachable"

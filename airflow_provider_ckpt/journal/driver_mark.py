@@ -1,0 +1,75 @@
+"""Mark of a process that drives a job: the proof without which nobody kills it (R8).
+
+A journal names the process that drives its job, and whoever may write to the root can forge that entry. So a driver
+also listens on a socket whose name says root, job and process. The kernel tells who listens. The mark ends with the
+process, and no process can set it for another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import struct
+import sys
+import threading
+
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.storage.nesting import segments
+
+_CREDENTIALS = struct.Struct("3i")
+"""Process, user and group: the ``ucred`` of Linux."""
+_PATIENCE = 1.0
+_QUEUE = 128
+"""Connections are never accepted. Each look of a successor takes one place in the queue."""
+_MOST = 64
+"""Marks of one process. A driver has one job. The oldest marks of a notebook that ran many jobs are given up."""
+
+_marks: dict[str, socket.socket] = {}
+_lock = threading.Lock()
+
+
+def mark(worker: Worker, root: str, job_id: str) -> None:
+    """Mark this process as a driver of the job, until the process ends.
+
+    ``worker``: this process, as its claim names it. A process that must never be killed has no start, and gets no mark.
+    A system that has no such sockets gives none, so that only the fence holds a driver there.
+    """
+    if sys.platform != "linux" or worker.pid != os.getpid() or worker.started is None:
+        return
+    name = _name(worker, root, job_id)
+    with _lock:
+        if name in _marks:
+            _marks[name] = _marks.pop(name)  # the newest one again
+            return
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(name)
+            listener.listen(_QUEUE)
+        except OSError:
+            listener.close()
+        else:
+            _marks[name] = listener
+        while len(_marks) > _MOST:
+            _marks.pop(next(iter(_marks))).close()
+
+
+def is_marked(worker: Worker, root: str, job_id: str) -> bool:
+    """Return whether the process of ``worker`` has marked itself as a driver of the job."""
+    if sys.platform != "linux":
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.settimeout(_PATIENCE)
+        try:
+            caller.connect(_name(worker, root, job_id))
+            credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        except OSError:
+            return False
+    pid, _, _ = _CREDENTIALS.unpack(credentials)
+    return bool(pid == worker.pid)
+
+
+def _name(worker: Worker, root: str, job_id: str) -> str:
+    """Return the name of the socket. It begins with a null: no file has it."""
+    said = "\0".join(["/".join(segments(root)), job_id, str(worker.pid), str(worker.started)])
+    return f"\0airflow-provider-ckpt/{hashlib.sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
