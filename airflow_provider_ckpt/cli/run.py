@@ -18,6 +18,7 @@ from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.job.option import Option
 from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
+from airflow_provider_ckpt.printable import one_line, printable
 from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
@@ -154,9 +155,9 @@ def print_sentence(line: StatusLine) -> None:
     if line.is_quiet:
         return
     if not line.went_wrong:
-        print(line.message, flush=True)
-    print(line.frames, end="", file=sys.stderr, flush=True)
+        print(one_line(line.message), flush=True)
+    print(printable(line.frames), end="", file=sys.stderr, flush=True)
     if line.went_wrong:
         if line.traces is not None:
             print(f"ckpt: whole stack traces are in {line.traces}", file=sys.stderr)
-        print(f"ckpt: error: {line.message}", file=sys.stderr, flush=True)
+        print(f"ckpt: error: {one_line(line.message)}", file=sys.stderr, flush=True)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from airflow_provider_ckpt.connections.connection import Connection, parse_connection
 from airflow_provider_ckpt.connections.errors import ConnectionMissingError
+from airflow_provider_ckpt.storage.redaction import note_given
 
 _HANDED: dict[str, str] = {}
 """What this process was handed in memory, as its environment would hold it."""
@@ -44,4 +45,6 @@ def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> C
     text = next((one[variable] for one in reversed(places) if variable in one), "")
     if not text.strip():
         raise ConnectionMissingError(conn_id=conn_id, variable=variable)
-    return parse_connection(conn_id, text)
+    found = parse_connection(conn_id, text)
+    note_given(found.secrets())
+    return found

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
+from airflow_provider_ckpt.printable import one_line, printable
 from airflow_provider_ckpt.report.status_line import TRACES, StatusLine
 from airflow_provider_ckpt.report.status_reporter import OnStatus
 
@@ -32,15 +33,16 @@ class TraceFile:
     def append(self, text: str) -> None:
         """Write a paragraph of its own. A file that cannot be written keeps no run from its end."""
         with suppress(OSError), open(self.path, "a", encoding="utf-8", opener=_private) as file:
-            file.write(f"{self.redact(text).rstrip()}\n")
+            file.write(f"{printable(self.redact(text)).rstrip()}\n")
 
     def shortened(self, text: str) -> str:
         """Return a text of one line. Append a longer one, and return its first line with the path of the file."""
         first, _, rest = self.redact(text).strip().partition("\n")
+        first = one_line(first.rstrip())
         if not rest:
             return first
         self.append(text)
-        return f"{first.rstrip()}{self.pointer}" if self.exists else text
+        return f"{first}{self.pointer}" if self.exists else text
 
     @property
     def pointer(self) -> str:
@@ -74,10 +76,15 @@ def trace_file() -> TraceFile:
 
 @contextmanager
 def short_lines(on_status: OnStatus, redact: Callable[[str], str]) -> Iterator[OnStatus]:
-    """Keep stack traces in the file of this process while it runs a job. Yields the ``on_status`` to use."""
+    """Keep stack traces in the file of this process while it runs a job. Yields the ``on_status`` to use, which hides
+    secrets in lines: Spark and the libraries of storages quote what they were given."""
     file = replace(trace_file(), redact=redact)
+
+    def redacted(line: StatusLine) -> None:
+        on_status(line.redacted(redact))
+
     with short_records(file):
-        yield keeping_traces(on_status, file)
+        yield keeping_traces(redacted, file)
 
 
 @contextmanager
