@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_ckpt.hooks.application import Submission
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.printable import each_text, one_line
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Pointer:
             for name in _CHANGES_WHILE_DEFERRED:
                 del found[name]
             found["progress"] = f"the task is deferred; ckpt show {self.job_id} shows how far the job is"
-        return found
+        return {name: each_text(value, one_line) for name, value in found.items()}
 
     def summary(self) -> dict[str, Any]:
         """What the Airflow operator returns."""
@@ -166,7 +167,7 @@ class Pointer:
             application_id=_or(data.get("application_id"), self.application_id),
             spark_ui=_or(data.get("spark_ui"), self.spark_ui),
             outputs=_or(data.get("outputs"), self.outputs),
-            recovery=tuple(data.get("recovery", self.recovery)),
+            recovery=tuple(_or(data.get("recovery"), self.recovery)),
         )
 
     def after_end(self, told: Mapping[str, Any]) -> Pointer:
