@@ -14,16 +14,18 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from airflow_provider_ckpt.printable import printable
+
 
 class CkptError(Exception):
-    """Root of every error this package raises. ``str(error)`` never holds a secret."""
+    """Root of every error this package raises. ``str(error)`` never holds a secret, and no control character."""
 
     template: ClassVar[str] = "{message}"
     retryable: ClassVar[bool] = False
 
     def __init__(self, **data: Any) -> None:
         self.data = data
-        super().__init__(self.template.format(**data))
+        super().__init__(printable(self.template.format(**data)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self.data))

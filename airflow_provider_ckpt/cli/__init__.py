@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from airflow_provider_ckpt import __version__
 from airflow_provider_ckpt.cli import (
@@ -27,6 +28,7 @@ from airflow_provider_ckpt.cli import (
     show,
     worker,
 )
+from airflow_provider_ckpt.cli.output import printable_output
 from airflow_provider_ckpt.cli.refusals import print_refusal
 from airflow_provider_ckpt.cli.suggestions import Commands, refuse_mistyped
 from airflow_provider_ckpt.errors import CkptError
@@ -48,6 +50,8 @@ COMMANDS = (
     class_archive,
     doctor,
 )
+RUN_JOBS = (run, plan, master, worker)
+"""The user's code prints what it likes in these."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -79,7 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. ``argv`` without the program name; None = the process's."""
     args = parse(sys.argv[1:] if argv is None else argv)
     try:
-        code: int = args.run(args)
+        runs_job = any(args.run is command.run for command in RUN_JOBS)
+        with nullcontext() if runs_job else printable_output():
+            code: int = args.run(args)
     except CkptError as error:
         print_refusal(error)
         return ExitCode.of_error(error).coarse

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import subprocess
 import sys
 
@@ -23,10 +24,11 @@ from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.job.options import RunOptions, storage_options_environ
 from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import parse_line
+from airflow_provider_ckpt.report.status_line import TOKEN_VARIABLE, StatusReader
 from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.report.trace_file import short_lines
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.redaction import hiding_given
 
 _WHAT = "run a job with `ckpt worker` processes: take its checkpoints, release its output, see it to its end"
 
@@ -59,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         code = _plan(options, location, show)
         if code or not client.look().deployment:  # refused, or over already
             return code.coarse
-    with short_lines(show, location.secrets()) as on_status:
+    with hiding_given(location.secrets()), short_lines(show) as on_status:
         return run_master(RemoteJob(job, options, location, limits), on_status).coarse
 
 
@@ -68,11 +70,13 @@ def _plan(options: RunOptions, location: Location, show: OnStatus) -> ExitCode:
     refuse_without_spark()
     driver = "airflow_provider_ckpt.spark.main"
     command = [sys.executable, "-m", driver, "--plan", "--options", json.dumps(options.to_json())]
-    environ = {**os.environ, **storage_options_environ(location.options)}
+    token = secrets.token_hex(16)
+    environ = {**os.environ, **storage_options_environ(location.options), TOKEN_VARIABLE: token}
+    reader = StatusReader(token, lambda warning: print(f"ckpt: {warning}", file=sys.stderr), location.redact)
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            told = parse_line(line)
+            told = reader.read(line)
             if told is not None:
                 show(told)
     code = process.returncode

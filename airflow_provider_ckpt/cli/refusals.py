@@ -7,9 +7,11 @@ import sys
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.errors import JobReferenceError
 from airflow_provider_ckpt.job.users_traceback import users_traceback
+from airflow_provider_ckpt.printable import printable
+from airflow_provider_ckpt.storage.redaction import redact_text
 
 
 def print_refusal(error: CkptError) -> None:
     shown = users_traceback(error) if isinstance(error, JobReferenceError) else None
-    print(shown or "", end="", file=sys.stderr)
-    print(f"ckpt: error: {error}", file=sys.stderr)
+    print(printable(shown or ""), end="", file=sys.stderr)
+    print(f"ckpt: error: {redact_text(str(error))}", file=sys.stderr)

@@ -18,11 +18,13 @@ from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.job.option import Option
 from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
+from airflow_provider_ckpt.printable import one_line, printable
 from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.report.status_reporter import OnStatus
-from airflow_provider_ckpt.report.trace_file import hide_secrets
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.redaction import hiding_given
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -88,7 +90,11 @@ PAIRS = (kinds.CONF, kinds.PARAMS)
 
 def run(args: argparse.Namespace) -> int:
     location = arguments.location(args)
-    hide_secrets(location.secrets())  # the name of the Job may need Spark
+    with hiding_given(location.secrets()):  # the name of the Job may need Spark
+        return _run(args, location)
+
+
+def _run(args: argparse.Namespace, location: Location) -> int:
     options = run_options(args)
     refuse_without_spark()
     from airflow_provider_ckpt.spark.main import run_job, stop_session
@@ -164,9 +170,9 @@ def print_json(line: StatusLine) -> None:
 def print_sentence(line: StatusLine) -> None:
     """Print a line for a person. What went wrong goes to standard error, and so do the user's own frames."""
     if not line.went_wrong:
-        print(line.message, flush=True)
-    print(line.frames, end="", file=sys.stderr, flush=True)
+        print(one_line(line.message), flush=True)
+    print(printable(line.frames), end="", file=sys.stderr, flush=True)
     if line.went_wrong:
         if line.traces is not None:
             print(f"ckpt: whole stack traces are in {line.traces}", file=sys.stderr)
-        print(f"ckpt: error: {line.message}", file=sys.stderr, flush=True)
+        print(f"ckpt: error: {one_line(line.message)}", file=sys.stderr, flush=True)

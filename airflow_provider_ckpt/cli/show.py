@@ -19,6 +19,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.printable import one_line
 from airflow_provider_ckpt.report.changed_files import changed_lines, not_read_whole
 from airflow_provider_ckpt.report.event_time import all_unfit_rows, held_windows, shown_times, unfit_rows
 from airflow_provider_ckpt.report.open_windows import open_windows
@@ -46,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(text.fields(summary(state)))
     for line in (*recovered(state), *shown_partitions(partitions), *unserved(state), *late_files(state)):
-        print(line)
+        print(one_line(line))
     for line in changed_lines(state):
-        print(line)
+        print(one_line(line))
     return 0
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
+from airflow_provider_ckpt.printable import one_line
+
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Left-aligned columns, two spaces apart; a None is shown as "-"."""
-    cells = [list(head), *[["-" if cell is None else str(cell) for cell in row] for row in rows]]
+    cells = [list(head), *[["-" if cell is None else one_line(str(cell)) for cell in row] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
     return "\n".join(line.rstrip() for line in lines)
@@ -18,7 +20,7 @@ def fields(pairs: Sequence[tuple[str, object]]) -> str:
     """One "name  value" line per pair; pairs whose value is None or empty are left out."""
     shown = [(name, value) for name, value in pairs if value is not None and value not in ("", (), [])]
     width = max((len(name) for name, _ in shown), default=0)
-    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in shown)
+    return "\n".join(f"{name.ljust(width)}  {one_line(str(value))}" for name, value in shown)
 
 
 def instant(epoch_seconds: float | None) -> str | None:

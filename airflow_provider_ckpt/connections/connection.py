@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from airflow_provider_ckpt.connections.errors import BadConnectionError
-from airflow_provider_ckpt.storage.redaction import as_printed, redact, secrets_in
+from airflow_provider_ckpt.storage.redaction import as_printed, field_secrets, redact
 
 _EXTRA = "__extra__"
 """Parameter of a URI that holds an extra which is more than texts."""
@@ -31,7 +31,7 @@ class Connection:
     def secrets(self) -> tuple[str, ...]:
         """Every text that must not be seen, in the forms in which it may be printed; the longest first."""
         given = [self.password] if self.password else []
-        return as_printed([*given, *secrets_in(self.extra)])
+        return as_printed([*given, *field_secrets(self.extra)], [self.login])
 
     def redact(self, text: str) -> str:
         """What somebody else said about this connection, without its secrets."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 
 from airflow_provider_ckpt.connections.connection import Connection, parse_connection
 from airflow_provider_ckpt.connections.errors import BadConnectionError, ConnectionMissingError
+from airflow_provider_ckpt.storage.redaction import note_given
 
 _PREFIX = "AIRFLOW_CONN_"
 _HANDED: dict[str, str] = {}
@@ -45,7 +46,9 @@ def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> C
     text = next((one[variable] for one in reversed(places) if variable in one), "")
     if not text.strip():
         raise ConnectionMissingError(conn_id=conn_id, variable=variable)
-    return parse_connection(conn_id, text)
+    found = parse_connection(conn_id, text)
+    note_given(found.secrets())
+    return found
 
 
 def secrets_of_connections() -> set[str]:

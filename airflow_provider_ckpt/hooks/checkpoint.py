@@ -20,6 +20,7 @@ from airflow_provider_ckpt.hooks.errors import (
     NoCheckpointRootError,
     ReconfigurationFailedError,
 )
+from airflow_provider_ckpt.printable import one_line
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -279,5 +280,5 @@ class CheckpointHook(BaseHook):
         known = error.data if isinstance(error, InvalidCkptConnectionError) else {}
         text = str(known.get("problem", error)) or type(error).__name__
         text = text if self._settings is None else self._settings.redact(text)
-        text = re.sub(r"/?\.probe-[0-9a-f]+", "", " ".join(text.split()))
+        text = re.sub(r"/?\.probe-[0-9a-f]+", "", one_line(" ".join(text.split())))
         return text if len(text) <= _TOAST else text[: _TOAST - 1].rstrip() + "…"

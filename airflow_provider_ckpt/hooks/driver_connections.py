@@ -20,6 +20,10 @@ from airflow_provider_ckpt.storage.redaction import redact
 
 _MARKS = re.compile(r"\{[{%#]")
 """Of a template, which is looked at when it is rendered."""
+_IDENTITIES = frozenset(
+    {"conn_id", "conn_ids", "epoch", "job_id", "sink", "source", "status", "subtask", "uid", "vertex"}
+)
+"""Data of errors that name something. They hold no secret, even if a secret is the same word."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,8 +104,10 @@ def _redacted(error: CkptError, connections: DriverConnections) -> CkptError:
 
 def _without_secrets(value: Any, connections: DriverConnections) -> Any:
     if isinstance(value, Mapping):
-        return {name: _without_secrets(one, connections) for name, one in value.items()}
+        return {name: one if name in _IDENTITIES else _without_secrets(one, connections) for name, one in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_without_secrets(one, connections) for one in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value  # a count is no secret, and the template may format it
     shown = connections.redact(str(value))
     return value if shown == str(value) else shown

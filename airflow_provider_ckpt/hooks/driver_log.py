@@ -6,6 +6,7 @@ import logging
 import re
 from typing import Any, Protocol
 
+from airflow_provider_ckpt.printable import one_line, printable
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 _LOG4J = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (\w+) ")
@@ -48,11 +49,11 @@ def log_status(log: Log, line: StatusLine) -> None:
     """Log a status line for a person, and below it the frames of the user's code that failed."""
     level = _level_of(line)
     if not line.is_quiet:
-        log.log(level, "%s", line.message)
+        log.log(level, "%s", one_line(line.message.rstrip()))
     if line.frames:
-        log.log(level, "%s", line.frames.rstrip())
+        log.log(level, "%s", printable(line.frames.rstrip()))
     if line.traces is not None:
-        log.log(logging.INFO, "whole stack traces are in %s, on the host of the driver", line.traces)
+        log.log(logging.INFO, "whole stack traces are in %s, on the host of the driver", one_line(line.traces))
 
 
 def _level_of(line: StatusLine) -> int:

@@ -40,6 +40,18 @@ class ConnectionsNotHandedError(InvalidInputError):
     )
 
 
+class StorageOptionsNotHandedError(InvalidInputError):
+    """Secret storage options for a driver in cluster mode, as :class:`ConnectionsNotHandedError`. Data: names."""
+
+    template = (
+        "the storage options {names!r} may be secret and cannot be handed to a driver in cluster mode: what "
+        "spark-submit sets in its environment there is on its command line and in Spark's UI. Have the cluster set "
+        "{variable} (on Kubernetes spark.kubernetes.driver.secretKeyRef.{variable}=<secret>:<key>); or, for a driver "
+        "that has credentials of its own such as an instance role, give env_vars={{{variable!r}: '{{}}'}}; or use "
+        "client mode."
+    )
+
+
 class InvalidTaskArgumentError(InvalidInputError):
     template = "{argument}={value!r} cannot be used: {problem}."
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from airflow_provider_ckpt.errors import TerminalError, TransientError
+from airflow_provider_ckpt.storage.redaction import redact_text
 
 
 @contextmanager
@@ -15,8 +16,8 @@ def airflow_failures() -> Iterator[None]:
     try:
         yield
     except TerminalError as error:
-        raise AirflowFailException(str(error)) from error
+        raise AirflowFailException(redact_text(str(error))) from error
     except AirflowNotFoundException as error:  # a connection that was named: the next try does not find it either
         raise AirflowFailException(f"{error}. Create it with type ckpt, or name another one.") from error
     except TransientError as error:
-        raise AirflowException(str(error)) from error
+        raise AirflowException(redact_text(str(error))) from error

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -17,17 +18,22 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from airflow_provider_ckpt.hooks.driver_connections import DriverConnections
 from airflow_provider_ckpt.hooks.driver_log import LineLevels, log_status
-from airflow_provider_ckpt.hooks.errors import ConnectionsNotHandedError
-from airflow_provider_ckpt.job.storage_options import storage_options_environ
+from airflow_provider_ckpt.hooks.errors import ConnectionsNotHandedError, StorageOptionsNotHandedError
+from airflow_provider_ckpt.job.storage_options import STORAGE_OPTIONS_VARIABLE, storage_options_environ
 from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
-from airflow_provider_ckpt.report.status_line import StatusLine, parse_line
+from airflow_provider_ckpt.printable import printable
+from airflow_provider_ckpt.report.status_line import TOKEN_VARIABLE, StatusLine, StatusReader
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.redaction import redact
+from airflow_provider_ckpt.storage.redaction import redact, secret_names
 
 _PR_SET_PDEATHSIG = 1
 _DEPLOYED = re.compile(r"application ID (\S+) and submission ID \S+?:(\S+)")
 """What spark-submit says, on Kubernetes, of a driver that it does not wait for; the Spark provider reads what it says
 of one that it waits for."""
+_ENVIRONMENTS = ("spark.kubernetes.driver.secretKeyRef", "spark.kubernetes.driverEnv", "spark.yarn.appMasterEnv")
+"""Settings that give a driver in a cluster a variable of its environment."""
+_VARIABLE = re.compile(rf"^([\w.]*\b(?<!secretKeyRef\.)(?:{STORAGE_OPTIONS_VARIABLE}|AIRFLOW_CONN_\w+))=.*$", re.DOTALL)
+"""A word of a command line that gives a driver what the user chose to put there. The name of a secret is none."""
 _ID = re.compile(r"application_\d+_\d+|[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
@@ -37,10 +43,10 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
     ``on_status`` is called in the thread that runs :meth:`submit`, once for each status line of a driver
     in client mode (in cluster mode the driver's output is not here). ``location``: of the job's
-    root; its options go to the driver in the environment (in cluster mode, by a Spark setting), and its secrets are
-    blotted out of every line this hook logs or puts into an exception. ``conf``: of Spark, besides the user's.
-    ``connections``: go to the driver in the environment of spark-submit's process and nowhere else; in cluster mode,
-    where that is not the driver's, they are refused (ConnectionsNotHandedError).
+    root; its secrets are blotted out of every line this hook logs or puts into an exception. ``conf``: of Spark,
+    besides the user's. ``connections``, and the options of the root: go to the driver in the environment of
+    spark-submit's process and nowhere else. In cluster mode that is not the driver's. Then connections and secret
+    options are refused (ConnectionsNotHandedError, StorageOptionsNotHandedError), and others are Spark settings.
     """
 
     def __init__(
@@ -62,16 +68,43 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         # Set here and not on the Airflow operator, whose fields are shown as rendered templates.
         self._py_files = ",".join([*py_files, *([self._py_files] if self._py_files else [])]) or None
         self._connections = connections or DriverConnections()
-        options = storage_options_environ(location.options) if location is not None else {}
-        # What the driver finds in its environment, of which no Spark setting is made: in client mode it is ours to set.
-        self._handed = {**self._connections.environ, **(options if self.deploy_mode == "client" else {})}
-        if options and self.deploy_mode != "client":
-            self._env_vars = {**(self._env_vars or {}), **options}
         self._on_status = on_status
-        self._secrets = (location.secrets() if location is not None else ()) + self._connections.secrets
-        if self._connections.environ and self.deploy_mode != "client":
+        self._token = secrets.token_hex(16)
+        known = location.secrets() if location is not None else ()
+        self._secrets = (*known, *self._connections.secrets, self._token)
+        self._reader = StatusReader(self._token, lambda text: self.log.warning("%s", text), self._redact)
+        self._handed: dict[str, str] = {}
+        """What the driver finds in its environment, of which no Spark setting is made: in client mode only."""
+        options = {} if location is None else location.options
+        if self.deploy_mode == "client":
+            environ = {**self._connections.environ, **storage_options_environ(options)}
+            self._handed = {**environ, TOKEN_VARIABLE: self._token}
+        else:
+            self._hand_to_cluster(options)
+
+    def _hand_to_cluster(self, options: Mapping[str, Any]) -> None:
+        """Set the environment of a driver in a cluster, which is configuration there: everybody can read it.
+
+        Raises:
+            ConnectionsNotHandedError: the driver needs connections.
+            StorageOptionsNotHandedError: a storage option may be secret, and the user does not set the variable.
+        """
+        if self._connections.environ:
             ids = [name.removeprefix("AIRFLOW_CONN_").lower() for name in self._connections.environ]
             raise ConnectionsNotHandedError(conn_ids=ids, variables=", ".join(self._connections.environ))
+        environ = {} if self._sets_storage_options() else storage_options_environ(options)
+        if environ and (names := sorted(secret_names(options))):
+            raise StorageOptionsNotHandedError(names=names, variable=STORAGE_OPTIONS_VARIABLE)
+        if self._is_yarn or self._is_kubernetes:
+            # A spark-submit of the user's own may follow the driver's log.
+            environ = {**environ, TOKEN_VARIABLE: self._token}
+        if environ:
+            self._env_vars = {**(self._env_vars or {}), **environ}
+
+    def _sets_storage_options(self) -> bool:
+        """Return whether the task or its Spark connection gives the driver its storage options."""
+        settings = (f"{kind}.{STORAGE_OPTIONS_VARIABLE}" for kind in _ENVIRONMENTS)
+        return STORAGE_OPTIONS_VARIABLE in (self._env_vars or {}) or any(name in self._conf for name in settings)
 
     @property
     def deploy_mode(self) -> str:
@@ -156,23 +189,24 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
     def _without_status_lines(self, lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
-            told = parse_line(line)
-            if told is None:
+            status = self._reader.read(line)
+            if status is None:
                 self._note_driver(line)
-                yield self._redact(line)
+                yield printable(self._redact(line.rstrip()))
                 continue
-            status = told.redacted(self._redact)
             log_status(self.log, status)
             self._on_status(status)
 
     def _note_driver(self, line: str) -> None:
-        told = _DEPLOYED.search(line) if self._is_kubernetes else None
+        """In client mode the line is the driver's, in which data can name any pod. The hook deletes this pod."""
+        told = _DEPLOYED.search(line) if self._is_kubernetes and self.deploy_mode != "client" else None
         if told is not None:
             self._kubernetes_application_id, self._kubernetes_driver_pod = told.groups()
 
     def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
         """For logs and errors: without secrets, and without the options, which are the operator's rendered fields."""
-        shown = self._redact(super()._mask_cmd(connection_cmd))
+        words = [connection_cmd] if isinstance(connection_cmd, str) else connection_cmd
+        shown = self._redact(super()._mask_cmd([_VARIABLE.sub(r"\1=***", word) for word in words]))
         return re.sub(r"(--options) \{.*\}", r"\1 {...}", shown, flags=re.DOTALL)
 
     def _redact(self, text: str) -> str:

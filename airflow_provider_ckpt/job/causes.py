@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from airflow_provider_ckpt.printable import one_line
+
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(: .*)?$")
@@ -19,12 +21,17 @@ _PACKAGE = str(Path(__file__).parent.parent)
 
 
 def cause_first(text: str) -> str:
-    """``text`` if it is one line; else one line: what was raised, where, and what it broke.
+    """Return ``text`` if it is one line; else one line: what was raised, where, and what it broke.
 
-    Of a text that quotes Python's traceback, the exception at its end with the user's line; of any other, its first
-    line. What follows the last line break behind a semicolon (this package's own words) is kept.
+    Control characters are escaped, because the text may quote data. Of a text that quotes Python's traceback, the
+    exception at its end with the user's line; of any other, its first line. What follows the last line break behind a
+    semicolon (this package's own words) is kept.
     """
-    if "\n" not in text.strip():
+    return one_line(_first(text.strip()))
+
+
+def _first(text: str) -> str:
+    if "\n" not in text:
         return text
     ours = _LAST.search(text)
     rest = ours.group(1) if ours else ""

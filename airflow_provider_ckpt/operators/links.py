@@ -36,7 +36,7 @@ class SparkUILink(JobLink):
     name = "Spark UI"
 
     def of(self, pointer: Pointer) -> str:
-        return pointer.spark_ui or ""
+        return _web_link(pointer.spark_ui or "")
 
 
 class OutputLink(JobLink):
@@ -48,20 +48,22 @@ class OutputLink(JobLink):
         return next((link for link in map(browsable, pointer.outputs.values()) if link), "")
 
 
+def _web_link(url: str) -> str:
+    """Return a link that a browser may follow; empty for any other, such as ``javascript:``."""
+    return url if urlsplit(url).scheme in ("http", "https") else ""
+
+
 LINKS = (SparkUILink(), OutputLink())
 
 
 def browsable(uri: str) -> str:
-    """Where a browser shows what lies at ``uri``: the console of a cloud, or the folder itself. Empty for a place that
-    no browser shows."""
+    """Return the page of a cloud's console that shows ``uri``; empty for a place that has none."""
     parts = urlsplit(uri)
     folder = parts.path.strip("/")
     if parts.scheme in ("s3", "s3a"):
-        return f"https://s3.console.aws.amazon.com/s3/buckets/{parts.netloc}?prefix={quote(folder)}/"
+        return f"https://s3.console.aws.amazon.com/s3/buckets/{quote(parts.netloc)}?prefix={quote(folder)}/"
     if parts.scheme in ("gs", "gcs"):
-        return f"https://console.cloud.google.com/storage/browser/{parts.netloc}/{quote(folder)}"
-    if parts.scheme in ("", "file"):
-        return f"file://{quote(parts.path)}"
+        return f"https://console.cloud.google.com/storage/browser/{quote(parts.netloc)}/{quote(folder)}"
     return ""
 
 

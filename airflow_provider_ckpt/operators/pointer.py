@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow_provider_ckpt.hooks.application import Submission
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import ckpt_command
+from airflow_provider_ckpt.printable import each_text, one_line
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Pointer:
                 del found[name]
             show = ckpt_command("show", self.job_id, root=self.root)
             found["progress"] = f"the task is deferred; `{show}` shows how far the job is"
-        return found
+        return {name: each_text(value, one_line) for name, value in found.items()}
 
     def summary(self) -> dict[str, Any]:
         """What the Airflow operator returns."""
@@ -168,7 +169,7 @@ class Pointer:
             application_id=_or(data.get("application_id"), self.application_id),
             spark_ui=_or(data.get("spark_ui"), self.spark_ui),
             outputs=_or(data.get("outputs"), self.outputs),
-            recovery=tuple(data.get("recovery", self.recovery)),
+            recovery=tuple(_or(data.get("recovery"), self.recovery)),
         )
 
     def after_end(self, told: Mapping[str, Any]) -> Pointer:

@@ -68,9 +68,9 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
       job that FAILED for good is not retried; one that FINISHED is not submitted again.
     * **clear**: as ``on_clear`` says. The task state store tells a clear from a retry.
     * **deploy mode**: client is the main path. In cluster mode the job has to be a module shipped with
-      ``py_files``, no status lines are seen (the result is read from the journal), and storage options, if
-      there are any, show in the Spark configuration (``appMasterEnv``/``driverEnv``; a standalone cluster
-      refuses them): prefer instance roles there.
+      ``py_files``, no status lines are seen (the result is read from the journal), and connections and secret
+      storage options are refused, because they would show in the Spark configuration
+      (``appMasterEnv``/``driverEnv``): docs/airflow.md lists how a cluster gives them to the driver.
     * **deferrable**: in cluster mode on YARN and Kubernetes the task needs no worker slot while its driver runs, and
       a retry finds the driver again instead of starting a second one. Refused everywhere else.
 

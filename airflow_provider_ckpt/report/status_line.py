@@ -1,19 +1,30 @@
-"""A driver's status lines: ``CKPT {json}`` on its standard output, one line each. Written and read here only."""
+"""A driver's status lines: ``CKPT <token> {json}`` on its standard output, one line each. Written and read here only.
+
+A driver's output also holds rows that Spark quotes in an error, and whatever the user's code prints. So the hook that
+submits a driver gives it a random token in its environment, and believes only lines with that token. The token protects
+from data and from programs that do not know it. It does not protect from the job's own code: that runs in the driver's
+process, and can write everything that the driver can write. A driver that nobody supervises has no token, and its lines
+are ``CKPT {json}``.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from airflow_provider_ckpt.job.causes import users_frames
+from airflow_provider_ckpt.printable import printable
+from airflow_provider_ckpt.report.status_fields import wrong_field
 
-_MARK = "CKPT "
-# A progress bar on standard error may stand in front, and log4j has no say in what comes between.
-_START = re.compile(r"(?:^|(?<=\s))CKPT (?=\{)")
+TOKEN_VARIABLE = "CKPT_STATUS_TOKEN"
+"""Environment variable of a driver. Spark hides settings with such a name in its UI and its event log."""
+_LOOKS_LIKE_ONE = re.compile(r"(?:^|\s)CKPT (?:\S+ )?\{")
+_IDENTITIES = frozenset({"job_id", "application_id", "status", "driver_before", "finished_operators", "subtasks"})
+"""Data that name something. They hold no secret, even if a secret is the same word."""
 
 
 class LineKind(str, Enum):
@@ -118,32 +129,89 @@ class StatusLine:
         return json.dumps(self.to_json(), default=str)
 
     def redacted(self, redact: Callable[[str], str]) -> StatusLine:
-        """With every text in it as ``redact`` gives it; names and kinds are no secrets."""
-        return replace(self, message=redact(self.message), data=_each_text(self.data, redact))
+        """Return the line with ``redact`` applied to its texts. Names, kinds, ids and counts are no secrets."""
+        shown = {name: value if name in _IDENTITIES else _each_text(value, redact) for name, value in self.data.items()}
+        return replace(self, message=redact(self.message), data=shown)
 
 
-def format_line(line: StatusLine) -> str:
-    return _MARK + line.dumps()
+def take_token(environ: MutableMapping[str, str]) -> str:
+    """Return the token that the supervisor gave this driver; empty if it gave none. No child process inherits it."""
+    return environ.pop(TOKEN_VARIABLE, "")
 
 
-def print_line(line: StatusLine) -> None:
-    """Flushed: whoever follows a long job through a pipe wants to see it now. In one piece: a worker that stands by
-    says in another thread that it is warm."""
-    print(f"{format_line(line)}\n", end="", flush=True)
+def format_line(line: StatusLine, token: str = "") -> str:
+    return f"{_mark(token)}{line.dumps()}"
 
 
-def parse_line(text: str) -> StatusLine | None:
-    """None if the line is none of the driver's: somebody else's output is never taken for a status."""
-    if f"{_MARK}{{" not in text:
+def print_line(line: StatusLine, token: str = "") -> None:
+    """Print the line at once and in one piece: a worker that stands by also prints from another thread."""
+    print(f"{format_line(line, token)}\n", end="", flush=True)
+
+
+def parse_line(text: str, token: str = "") -> StatusLine | None:
+    """Return the status line that a driver with this token printed. None: the text is something else."""
+    return _parsed(text, token)[0]
+
+
+class StatusReader:
+    """Reader of a driver's output.
+
+    Args:
+        token: what the driver was given.
+        warn: gets one warning about lines that look like a status line and are none.
+        redact: hides secrets in what is read.
+    """
+
+    def __init__(self, token: str, warn: Callable[[str], object], redact: Callable[[str], str] = str) -> None:
+        self._token, self._warn, self._redact = token, warn, redact
+        self._has_warned = False
+
+    def read(self, text: str) -> StatusLine | None:
+        """Return a status line of the driver. None: the text is something else, and only to be shown."""
+        line, problem = _parsed(text, self._token)
+        if line is not None:
+            try:
+                return line.redacted(lambda part: printable(self._redact(part)))
+            except RecursionError:
+                problem = "its data are nested too deep"
+        if problem is None and _LOOKS_LIKE_ONE.search(text):
+            problem = "it lacks the token of this submission, so the driver did not print it"
+        if problem is not None and not self._has_warned:
+            self._has_warned = True
+            self._warn(f"A line of the driver's output looks like a status line and is ignored: {problem}")
         return None
-    for start in _START.finditer(text):
-        try:
-            data = json.loads(text[start.end() :])
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(data, dict) and isinstance(kind := data.pop("kind", None), str):
-            return StatusLine(kind, str(data.pop("message", kind)), data)
-    return None
+
+
+def _mark(token: str) -> str:
+    return f"CKPT {token} " if token else "CKPT "
+
+
+def _parsed(text: str, token: str) -> tuple[StatusLine | None, str | None]:
+    """Return the line, and else what is wrong with it; None and None if it does not have the mark."""
+    mark = f"{_mark(token)}{{"
+    problem = None
+    start = text.find(mark)
+    while start >= 0:
+        # A progress bar on standard error may stand in front.
+        if start == 0 or text[start - 1].isspace():
+            line, problem = _of_json(text[start + len(mark) - 1 :])
+            if line is not None:
+                return line, None
+        start = text.find(mark, start + 1)
+    return None, problem
+
+
+def _of_json(text: str) -> tuple[StatusLine | None, str | None]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None, "it is no JSON object"
+    if not isinstance(kind := data.pop("kind", None), str):
+        return None, "it has no kind"
+    if (wrong := wrong_field(data)) is not None:
+        return None, f"it has a value of another type: {wrong}"
+    message = data.pop("message", None)
+    return StatusLine(kind, kind if message is None else message, data), None
 
 
 def _each_text(value: Any, redact: Callable[[str], str]) -> Any:

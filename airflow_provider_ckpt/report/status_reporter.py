@@ -79,7 +79,7 @@ class StatusReporter:
 
     def say(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
         shown = cause_first(message)
-        if shown != message:
+        if "\n" in message.strip():
             more.setdefault("traceback", message)  # the whole of it, behind the cause
         data: dict[str, Any] = {"job_id": self._job_id, "application_id": self._application_id}
         if state is not None:

@@ -8,23 +8,17 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_ckpt.connections.environment import secrets_of_connections
+from airflow_provider_ckpt.printable import one_line, printable
 from airflow_provider_ckpt.report.status_line import TRACES, StatusLine
 from airflow_provider_ckpt.report.status_reporter import OnStatus
-from airflow_provider_ckpt.storage.redaction import redact
+from airflow_provider_ckpt.storage.redaction import given_secrets, redact
 
 _FRAME = '  File "'
-_SECRETS: set[str] = set()
-"""Texts that must not be in the file of this process, besides those of its connections."""
-
-
-def hide_secrets(texts: Iterable[str]) -> None:
-    """Keep texts out of the file of this process, and out of Spark's log if Spark has not started."""
-    _SECRETS.update(texts)
 
 
 @dataclass(frozen=True)
@@ -39,20 +33,21 @@ class TraceFile:
         return os.path.exists(self.path)
 
     def redact(self, text: str) -> str:
-        return redact(text, self.secrets)
+        return redact(text, {*self.secrets, *given_secrets()})
 
     def append(self, text: str) -> None:
         """Write a paragraph of its own. A file that cannot be written keeps no run from its end."""
         with suppress(OSError), open(self.path, "a", encoding="utf-8", opener=_private) as file:
-            file.write(f"{self.redact(text).rstrip()}\n")
+            file.write(f"{printable(self.redact(text)).rstrip()}\n")
 
     def shortened(self, text: str) -> str:
         """Return a text of one line. Append a longer one, and return its first line with the path of the file."""
         first, _, rest = self.redact(text).strip().partition("\n")
+        first = one_line(first.rstrip())
         if not rest:
             return first
         self.append(text)
-        return f"{first.rstrip()}{self.pointer}" if self.exists else text
+        return f"{first}{self.pointer}" if self.exists else text
 
     @property
     def pointer(self) -> str:
@@ -80,7 +75,7 @@ def _is_shown(line: StatusLine) -> bool:
 
 def trace_file() -> TraceFile:
     """Return the file of this process, with the secrets that the process knows by now."""
-    return TraceFile(_path(), tuple(sorted({*_SECRETS, *secrets_of_connections()})))
+    return TraceFile(_path(), tuple(sorted({*given_secrets(), *secrets_of_connections()})))
 
 
 @functools.cache
@@ -90,15 +85,19 @@ def _path() -> str:
 
 
 @contextmanager
-def short_lines(on_status: OnStatus, hidden: Iterable[str]) -> Iterator[OnStatus]:
-    """Keep stack traces in the file of this process while it runs a job. Yields the ``on_status`` to use.
+def short_lines(on_status: OnStatus) -> Iterator[OnStatus]:
+    """Keep stack traces in the file of this process while it runs a job.
 
-    ``hidden``: secrets.
+    Yields the ``on_status`` to use. It hides secrets, because Spark and the libraries of storages quote what they were
+    given.
     """
-    hide_secrets(hidden)
     file = trace_file()
+
+    def redacted(line: StatusLine) -> None:
+        on_status(line.redacted(file.redact))
+
     with short_records(file):
-        yield keeping_traces(on_status, file)
+        yield keeping_traces(redacted, file)
 
 
 @contextmanager

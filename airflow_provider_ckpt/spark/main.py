@@ -11,6 +11,7 @@ It ends with an :class:`ExitCode`. Storage options come in ``CKPT_STORAGE_OPTION
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import sys
@@ -37,7 +38,7 @@ from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.remote.can_leave import CanLeave
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine, print_line
+from airflow_provider_ckpt.report.status_line import StatusLine, print_line, take_token
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.report.trace_file import short_lines
 from airflow_provider_ckpt.spark.errors import SparkGoneError
@@ -55,6 +56,7 @@ from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.redaction import hiding_given
 from airflow_provider_ckpt.storage.root import check_root_of_run, read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -80,7 +82,7 @@ def plan(
 def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: Work = run) -> ExitCode:
     """Do ``work`` for the job, by default all of it. ``location``: of the root. Errors are told through ``on_status``
     (kind "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
-    with short_lines(on_status, location.secrets()) as shorter:
+    with hiding_given(location.secrets()), short_lines(on_status) as shorter:
         return _ended(options, location, shorter, work)
 
 
@@ -189,6 +191,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--silence", type=float, help="seconds without a JobMaster after which the worker leaves")
     parser.add_argument("--lost-after", type=float, help="seconds without a sign of a worker for which one stands by")
     arguments = parser.parse_args(argv)
+    tell = functools.partial(print_line, token=take_token(os.environ))
     try:
         options = RunOptions.from_json(json.loads(arguments.options))
         location = Location(options.root, read_storage_options(os.environ))
@@ -196,15 +199,15 @@ def main(argv: list[str] | None = None) -> int:
         timing = Timing.of(options.root).with_chosen(chosen, lambda name: f"--{name}")
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
-        print_line(StatusLine(code.told_as, str(error)))
+        tell(StatusLine(code.told_as, str(error)))
         return code
     if arguments.plan or arguments.worker:
         work = plan if arguments.plan else _worker(timing, arguments)
         try:
-            return run_job(options, location, print_line, work)
+            return run_job(options, location, tell, work)
         finally:
             stop_session()
-    told = LeaveOnSignal(options, location, print_line)
+    told = LeaveOnSignal(options, location, tell)
     try:
         return run_job(options, location, told)
     finally:

@@ -74,6 +74,11 @@ HIDDEN_OPTIONS = {
     # of readers, in plans, the event log and the UI. Spark's own choice is urls, and names with "password" in them; a
     # Kafka source's password is in sasl.jaas.config, its key in ssl.keystore.key
     "spark.sql.redaction.options.regex": "(?i)url|jaas|keystore|secret|password|token|credential",
+    # of settings, in the UI and the event log. Spark's own choice has no key of an Azure account, no JAAS and none of
+    # the variables in which drivers get storage options and connections
+    "spark.redaction.regex": (
+        "(?i)secret|passw|token|access[.]?key|account[.]?key|credential|jaas|[.]sas[.]|storage_options|airflow_conn"
+    ),
 }
 LOG_LEVEL = "spark.log.level"
 

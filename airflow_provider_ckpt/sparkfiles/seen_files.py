@@ -27,6 +27,8 @@ _TAIL = 1 << 16
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 """Whatever makes Hadoop take a path for a pattern (``SparkHadoopUtil.isGlobPath``)."""
+_LOCAL = re.compile(r"file:(?!//[^/])")
+"""Not ``file://host/x``, in which a user and a password may be."""
 _COLON = re.compile(r"file:/(.*/)?[^/]*:[^/]*")
 """Hadoop's local file system looks for the checksum of ``a:b`` in ``.a:b.crc``, and takes ``.a`` for a scheme."""
 
@@ -51,7 +53,7 @@ def normal_path(path: str) -> str:
 
 def shown_path(uri: str) -> str:
     """Return a file's path as a person writes it: a local one without scheme. Nothing in ``uri`` is escaped."""
-    return f"/{uri[5:].lstrip('/')}" if uri.startswith("file:") else redact_uri(uri)
+    return f"/{uri[5:].lstrip('/')}" if _LOCAL.match(uri) else redact_uri(uri)
 
 
 def without_scheme(uri: str) -> str:

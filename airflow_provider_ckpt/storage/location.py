@@ -16,6 +16,9 @@ from airflow_provider_ckpt.storage.redaction import (
     secrets_in,
 )
 
+_USERS = ("key", "username", "user")
+"""Options that name who logs in to a storage."""
+
 
 @dataclass(frozen=True, repr=False)
 class Location:
@@ -49,8 +52,9 @@ class Location:
         return redact_options(self.options)
 
     def secrets(self) -> tuple[str, ...]:
-        """Every text that must not be seen, in the forms in which it may be printed; the longest first."""
-        return as_printed([*secrets_in(self.options), *credentials_in(self.uri)])
+        """Return every text that must not be seen, in the forms in which it may be printed; the longest first."""
+        users = [value for name in _USERS if isinstance(value := self.options.get(name), str)]
+        return as_printed([*secrets_in(self.options), *credentials_in(self.uri)], users)
 
     def redact(self, text: str) -> str:
         """What somebody else said about this place, without its secrets."""

@@ -68,6 +68,8 @@ def _split(uri: str) -> tuple[str | None, str]:
         raise InvalidStorageUriError(uri=shown, reason="a chain of file systems ('::') may cache what it reads")
     scheme = scheme.lower()
     if scheme in ("file", "local"):
+        if ":" in (user_info("file://", rest) or ""):
+            raise InvalidStorageUriError(uri=shown, reason="it holds a password, and a local folder has none")
         return None, re.sub("^localhost(?=/)", "", rest, flags=re.IGNORECASE)  # RFC 8089
     user = user_info(f"{scheme}://", rest) or ""
     if ":" in user or (user and scheme in ("s3", "s3a")):

@@ -4,32 +4,45 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote
 
 HIDDEN = "***"
 
 # Wider than Spark's own spark.redaction.regex: hiding too much costs nothing here.
 _SECRET_NAME = re.compile(
     r"(?i)secret|passw|passphrase|pass(?:$|[._-])|pwd|token|credential|auth|(account|access|private|api).?key|\bsas\b"
+    r"|keyfile_dict"
 )
 _SECRET_IN_VALUE = re.compile(r"(?i)(passw(or)?d|pwd|secret|token|key)\s*=|^\s*(basic|bearer)\s")
 _SECRET_IN_QUERY = re.compile(r"(?i)(?:^|[._-])(?:access)?(?:key|keyid|sig|signature|code|user|username)$")
 """Besides secret names: a shared access signature, a signed URL, a key for a function."""
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:/{1,2})(\S+?)(?=[,;][A-Za-z][A-Za-z0-9+.-]*://|\s|$)")
-"""One slash behind a scheme is a mistake, and what follows as secret as ever."""
+_SCHEME = "[A-Za-z][A-Za-z0-9+.-]{0,40}"
+_URI = re.compile(rf"({_SCHEME}:/{{1,2}})(\S+?)(?=[,;]{_SCHEME}://|\s|$)")
+"""One slash behind a scheme is a mistake, and what follows as secret as ever. Schemes have a greatest length, because a
+line of a log may be one word of a megabyte."""
+_NO_URI = r"\s\"'`<>{}|\\^"
+_URI_IN_TEXT = re.compile(rf"({_SCHEME}://)([^{_NO_URI}]+?)(?=[,;]{_SCHEME}://|[{_NO_URI}]|$)")
+_PASSWORD = re.compile("^[^/?#@]*:[^/?#]*@")
 _PARAMETER = re.compile(r"(?<=[?&;#])([^=&;#?\s]*)=([^&;#\s]*)")
 _CONTAINERS = ("abfs://", "abfss://", "wasb://", "wasbs://")
 """``container@account`` names a place there."""
 
 _HARMLESS = frozenset(
     {
+        "ACL",
+        "ServerSideEncryption",
+        "StorageClass",
         "account_name",
         "addressing_style",
         "anon",
         "asynchronous",
+        "default_cache_type",
         "endpoint_url",
+        "profile",
         "project",
         "region",
         "region_name",
@@ -40,6 +53,23 @@ _HARMLESS = frozenset(
 """Options whose values may be read by everybody, but for credentials in a URI. Any other text may be secret."""
 _SHORTEST_NUMBER = 6
 """Digits: ports and timeouts stay readable."""
+_ABOUT_A_SECRET = re.compile(
+    r"(?i)(?:^|[._-])(?:urls?|uri|endpoint|location|path|file|dir|type|method|mechanisms?|mode|class|id|name|timeout"
+    r"|lifetime|interval|provider|format|enabled?|protocol|alias|algorithm|version)$"
+)
+"""Fields that say where or how a secret is found, such as ``ssl.keystore.location`` and ``auth_type``."""
+_PLAIN_WORDS = frozenset({"true", "false", "none", "null", "default", "anon", "cloud", "browser", "google_default"})
+"""Values of fields with a secret's name that are no secret: ``token: anon``."""
+_ASSIGNED = re.compile(
+    r"(?i)(?:passw(?:or)?d|pwd|secret|token|key)[\w.-]*\s*=\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s;,\"']+))"
+)
+_CREDENTIALS = re.compile(r"(?i)^\s*(?:basic|bearer)\s+(\S+)")
+_KINDS_OF_SECRETS = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY|^eyJ[\w-]+\.[\w-]+\.[\w-]*$|^(?:AKIA|ASIA)[A-Z0-9]{12,}$"
+    r"|^(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9+/=_-]{32,}$"
+)
+"""A private key, a JSON web token, an access key of AWS, a random text."""
+_PERCENT = re.compile("%[0-9A-F]{2}")
 
 
 def is_secret_name(name: str) -> bool:
@@ -55,12 +85,18 @@ def _redacted(scheme: str, rest: str) -> str:
     user = user_info(scheme, rest)
     if user is not None:
         rest = HIDDEN + rest[len(user) :]
+    return _hidden_parameters(rest)
+
+
+def _hidden_parameters(rest: str) -> str:
     return _PARAMETER.sub(lambda found: f"{found[1]}={HIDDEN if _is_secret_parameter(found[1]) else found[2]}", rest)
 
 
 def user_info(scheme: str, rest: str) -> str | None:
     """What stands before the ``@``. A secret key has slashes in it, which somebody may not have escaped: behind a colon
     that is no port's all is taken for the secret, up to the last ``@``."""
+    if scheme.lower() == "file:/":
+        return None  # a path alone
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     _, colon, tail = authority.partition(":")
     if colon and "@" not in authority and not tail.isdigit() and "@" in rest:
@@ -120,6 +156,54 @@ def secrets_in(options: Mapping[str, Any]) -> Iterator[str]:
             yield from _texts(value)
 
 
+def secret_names(options: Mapping[str, Any]) -> set[str]:
+    """Return the names of storage options whose values may be secret."""
+    return {name for name, value in options.items() if any(secrets_in({name: value}))}
+
+
+def field_secrets(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the secrets in a connection's extra, or in a client's settings.
+
+    A text is secret by the name of its field (``sasl.password``) or by its kind (a private key, a URI with a password).
+    Most of an extra is none: a ``group.id`` may be a word that occurs in every message.
+    """
+    for name, value in fields.items():
+        if is_secret_name(str(name)) and not _ABOUT_A_SECRET.search(str(name)):
+            yield from (text for text in _texts(value) if text.lower() not in _PLAIN_WORDS)
+        yield from _secrets_by_kind(value)
+
+
+def _secrets_by_kind(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from field_secrets(value)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            yield from _secrets_by_kind(part)
+    elif isinstance(value, str):
+        inside = _json_object(value)
+        yield from (_secret_parts(value) if inside is None else field_secrets(inside))
+
+
+def _json_object(text: str) -> Mapping[str, Any] | None:
+    """Return the object that an extra in a URI holds as text."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, Mapping) else None
+
+
+def _secret_parts(text: str) -> Iterator[str]:
+    assigned = [part for found in _ASSIGNED.findall(text) for part in found if part]
+    if assigned or _KINDS_OF_SECRETS.search(text):
+        yield text
+    yield from assigned
+    yield from _CREDENTIALS.findall(text)
+    yield from credentials_in(text)
+
+
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield from [value] if value else []
@@ -134,14 +218,35 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(part)
 
 
-def as_printed(secrets: Iterable[str]) -> tuple[str, ...]:
-    """The secrets in the forms in which somebody prints them: as they are, in JSON, in a repr, in a URI. Longest first,
-    so that none is left that has another one in it."""
+def as_printed(secrets: Iterable[str], users: Iterable[str | None] = ()) -> tuple[str, ...]:
+    """Return the secrets in the forms in which programs print them.
+
+    The forms are the plain text, JSON, a repr, a URI, a form, and the header of a login (Base64 of ``user:password``).
+    The longest is first, so that no secret is left that has another one in it.
+
+    Args:
+        secrets: plain texts.
+        users: names of those who log in with them.
+    """
     found: set[str] = set()
+    names = [user for user in users if user]
     for text in secrets:
         found |= {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]}
-        found |= {quote(text), quote(text, safe="")}
+        found |= _in_uris(text)
+        found |= {made for user in names for made in _logins(user, text)}
     return tuple(sorted(found - {""}, key=lambda text: (-len(text), text)))
+
+
+def _in_uris(text: str) -> set[str]:
+    plain = text.encode("utf-8", "surrogatepass")
+    escaped = {quote(plain), quote(plain, safe=""), quote_plus(plain)}
+    return escaped | {_PERCENT.sub(lambda found: found[0].lower(), made) for made in escaped}
+
+
+def _logins(user: str, password: str) -> set[str]:
+    """Return the header without its padding."""
+    plain = f"{user}:{password}".encode("utf-8", "surrogatepass")
+    return {made(plain).decode().rstrip("=") for made in (b64encode, urlsafe_b64encode)}
 
 
 SHORTEST = 4
@@ -149,8 +254,52 @@ SHORTEST = 4
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """``text`` without the secrets, wherever they stand in it."""
+    """Return ``text`` without the secrets, wherever they are in it, and without the credentials of URIs."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST:
             text = text.replace(secret, HIDDEN)
-    return text
+    return redact_text(text)
+
+
+def redact_text(text: str) -> str:
+    """Return a text of another program without passwords and signatures of the URIs in it.
+
+    The text is no URI, and may be JSON. So a URI ends at a quotation mark here, and a user without a password is shown:
+    ``spark://endpoint@host`` is none.
+    """
+    return _URI_IN_TEXT.sub(lambda found: found[1] + _without_password(found[2]), text) if ":/" in text else text
+
+
+def _without_password(rest: str) -> str:
+    return _hidden_parameters(_PASSWORD.sub(f"{HIDDEN}@", rest, count=1))
+
+
+_GIVEN: set[str] | None = None
+
+
+@contextmanager
+def hiding_given(secrets: Iterable[str]) -> Iterator[None]:
+    """Hide these secrets, and those that :func:`note_given` gets meanwhile, with :func:`redact_given`.
+
+    For a driver: a process with one job, whose texts come from Spark, from libraries and from the user's code.
+    """
+    global _GIVEN
+    before, _GIVEN = _GIVEN, {*(_GIVEN or ()), *secrets}
+    try:
+        yield
+    finally:
+        _GIVEN = before
+
+
+def note_given(secrets: Iterable[str]) -> None:
+    """Note what this process was given. Nothing is noted outside of a driver."""
+    if _GIVEN is not None:
+        _GIVEN.update(secrets)
+
+
+def given_secrets() -> frozenset[str]:
+    return frozenset(_GIVEN or ())
+
+
+def redact_given(text: str) -> str:
+    return redact(text, given_secrets())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, ApplicationStatus, Submission
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.printable import one_line
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict, is_own, is_unsure, judge
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class DriverWatch:
             verdict = judge(state, self.submission, report, was_asked_to_leave=self._was_asked_to_leave(state))
         except TransientError as error:
             return DriverVerdict("wait", str(error))
-        return replace(verdict, message=self._hook.settings().redact(verdict.message))
+        return replace(verdict, message=one_line(self._hook.settings().redact(verdict.message)))
 
     def state(self) -> JobState:
         if self._client is None:

@@ -28,8 +28,11 @@ call = {{"argv": sys.argv[1:], "storage_options": os.environ.get("CKPT_STORAGE_O
         "connections": connections}}
 (here / f"call-{{number}}.json").write_text(json.dumps(call))
 play = json.loads((here / f"play-{{number}}.json").read_text())
+def say(line):
+    start, token = "CKPT {{", os.environ.get("CKPT_STATUS_TOKEN")
+    print(f"CKPT {{token}} {{line[5:]}}" if token and line.startswith(start) else line, flush=True)
 for line in play["lines"]:
-    print(line, flush=True)
+    say(line)
 if play["copy"]:
     shutil.copytree(*play["copy"], dirs_exist_ok=True)
 if play["wait"]:
@@ -38,13 +41,13 @@ if play["wait"]:
     while not (here / "go").exists():
         time.sleep(0.02)
 for line in play["after"]:
-    print(line, flush=True)
+    say(line)
 sys.exit(play["exit"])
 """
 
 
 def status(kind: str, message: str = "", **data: Any) -> str:
-    """Return a status line of the driver."""
+    """Return a status line. FakeSparkSubmit prints it with its token, as a driver does, if nothing is before it."""
     return "CKPT " + json.dumps({"kind": kind, "message": message or kind, **data})
 
 

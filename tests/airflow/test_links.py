@@ -20,8 +20,10 @@ KEY = "_link_SparkUILink"
         ("s3://lake/a b/orders", "https://s3.console.aws.amazon.com/s3/buckets/lake?prefix=a%20b/orders/"),
         ("s3a://lake/orders/", "https://s3.console.aws.amazon.com/s3/buckets/lake?prefix=orders/"),
         ("gs://lake/orders", "https://console.cloud.google.com/storage/browser/lake/orders"),
-        ("file:///lake/orders", "file:///lake/orders"),
-        ("/lake/orders", "file:///lake/orders"),
+        ("file:///lake/orders", ""),
+        ("/lake/orders", ""),
+        ("javascript:alert(1)", ""),
+        ('s3://a"onclick=b/x', "https://s3.console.aws.amazon.com/s3/buckets/a%22onclick%3Db?prefix=x/"),
         ("hdfs://name:8020/lake", ""),
     ],
 )
@@ -33,6 +35,12 @@ def test_the_output_is_the_first_folder_that_a_browser_shows() -> None:
     outputs = {"away": "hdfs://name:8020/lake", "lake": "gs://lake/orders"}
     assert OutputLink().of(replace(POINTER, outputs=outputs)).endswith("/browser/lake/orders")
     assert OutputLink().of(POINTER) == SparkUILink().of(POINTER) == ""
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "//x", "x"])
+def test_only_links_to_the_web_are_shown(url: str) -> None:
+    assert SparkUILink().of(replace(POINTER, spark_ui=url)) == ""
+    assert SparkUILink().of(replace(POINTER, spark_ui="https://history/app-1")) == "https://history/app-1"
 
 
 def test_a_link_is_pushed_when_the_driver_tells_it_and_again_when_another_driver_does() -> None:

@@ -30,6 +30,8 @@ from tests.support.processes import is_alive
 from tests.support.waiting import wait_until
 
 JOB_ID = "shop.orders.r1"
+CONSOLE = "https://s3.console.aws.amazon.com/s3/buckets/lake?prefix=orders/"
+SECRET_REF = "spark.kubernetes.driver.secretKeyRef"
 FINISHED = status("finished", "all sources ended", epoch=1, checkpoint=3, finished_operators=["history"])
 
 
@@ -519,14 +521,48 @@ def test_where_the_environment_has_to_be_configuration_the_command_is_logged_wit
     if master.startswith("k8s"):
         pytest.importorskip("airflow.providers.cncf.kubernetes")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": master}))
-    connection = {"conn_type": "ckpt", "host": root.uri, "extra": {"storage_options": {"token": 'qu"ote-1'}}}
+    endpoint = {"endpoint_url": "http://minio:9000", "anon": True}
+    connection = {"conn_type": "ckpt", "host": root.uri, "extra": {"storage_options": endpoint}}
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
     spark_submit.play(status("failed", "x"), exit=1)
     with pytest.raises(AirflowException):
         make(root=None, deploy_mode="cluster", durable=False).execute(context(StateStore()))
+    (call,) = spark_submit.calls
+    prefix = "spark.kubernetes.driverEnv" if master.startswith("k8s") else "spark.yarn.appMasterEnv"
+    given = dict(word.removeprefix(f"{prefix}.").split("=", 1) for word in call.argv if word.startswith(prefix))
+    assert json.loads(given["CKPT_STORAGE_OPTIONS"]) == endpoint
     logged = capfd.readouterr().out
-    assert "CKPT_STORAGE_OPTIONS" in logged
-    assert "ote-1" not in logged
+    assert "CKPT_STATUS_TOKEN=***" in logged
+    assert given["CKPT_STATUS_TOKEN"] not in logged
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster"])
+def test_secret_storage_options_are_no_configuration_of_a_cluster(
+    master: str, make: Any, spark_submit: FakeSparkSubmit, root: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections were refused there, and the secret key of S3 was on the command line and in Spark's UI."""
+    if master.startswith("k8s"):
+        pytest.importorskip("airflow.providers.cncf.kubernetes")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": master}))
+    options = {"secret": "t0psecret", "client_kwargs": {"aws_session_token": "t0psecret"}, "anon": False}
+    connection = {"conn_type": "ckpt", "host": root.uri, "extra": {"storage_options": options}}
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
+    given = {"root": None, "deploy_mode": "cluster", "durable": False}
+    with pytest.raises(AirflowFailException, match=r"\['client_kwargs', 'secret'\] may be secret") as caught:
+        make(**given).execute(context(StateStore()))
+    assert "t0psecret" not in str(caught.value)
+    assert "env_vars={'CKPT_STORAGE_OPTIONS': '{}'}" in str(caught.value)
+    assert spark_submit.calls == []
+    ways = (
+        {"env_vars": {"CKPT_STORAGE_OPTIONS": "{}"}},
+        {"conf": {f"{SECRET_REF}.CKPT_STORAGE_OPTIONS": "ckpt:options"}},
+    )
+    for way in ways:
+        spark_submit.play(status("failed", "x"), exit=1)
+        with pytest.raises(AirflowException, match="Job "):
+            make(**given, **way).execute(context(StateStore()))
+        assert "t0psecret" not in " ".join(spark_submit.calls[-1].argv)
+    assert len(spark_submit.calls) == len(ways)
 
 
 def test_a_relative_job_file_is_looked_for_beside_the_dag_and_in_the_working_directory(
@@ -793,12 +829,12 @@ def test_a_kill_before_anything_was_submitted_asks_nobody_and_submits_nothing(
 
 
 def test_a_running_task_has_its_links_and_one_that_is_over_keeps_them(make: Any, spark_submit: FakeSparkSubmit) -> None:
-    places: dict[str, Any] = {"spark_ui": "http://driver:4040", "outputs": {"lake": "file:///lake/orders"}}
+    places: dict[str, Any] = {"spark_ui": "http://driver:4040", "outputs": {"lake": "s3://lake/orders"}}
     spark_submit.play(status("started", epoch=1, **places), FINISHED)
     operator, running = make(), context(StateStore())
     operator.execute(running)
     links = {one.xcom_key: one.get_link(operator, ti_key=running["ti"]) for one in operator.operator_extra_links}
-    assert links == {"_link_SparkUILink": "http://driver:4040", "_link_OutputLink": "file:///lake/orders"}
+    assert links == {"_link_SparkUILink": "http://driver:4040", "_link_OutputLink": CONSOLE}
     assert {key: running["ti"].pushed[key] for key in links} == links
 
 

@@ -144,7 +144,7 @@ def _check(airflow: Airflow, world: World, run: str) -> None:
 def _check_links(airflow: Airflow, run: str) -> None:
     links = airflow.get(f"/api/v2/dags/orders/dagRuns/{run}/taskInstances/run/links")["extra_links"]
     assert f"{links['Spark UI']}".startswith("http://"), links
-    assert f"{links['Output']}".startswith("file:///"), links
+    assert not links.get("Output"), links  # no browser follows a link to a local folder
 
 
 def _succeeds(airflow: Airflow, dag: str, run: str, name: str) -> None:

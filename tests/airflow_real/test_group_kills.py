@@ -141,7 +141,7 @@ def _check_links(group: WatchedGroup[Deployment]) -> None:
     links = {name: group.links(name) for name in SUBTASKS}
     assert len({one["Spark UI"] for one in links.values()}) == len(SUBTASKS), links
     assert all(f"{one['Spark UI']}".startswith("http://") for one in links.values()), links
-    assert {one["Output"] for one in links.values()} == {f"file://{group.world.base}/lake"}, links
+    assert not any(one.get("Output") for one in links.values()), links  # no browser follows a link to a local folder
 
 
 def _kill_an_executor(group: WatchedGroup[Deployment], cluster: Standalone) -> None:

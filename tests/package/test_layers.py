@@ -41,6 +41,7 @@ LAYERS = (
     ("storage",),
     ("model",),
     ("errors",),
+    ("printable",),
 )
 """From the top, folders in folders too. Those of one line do not import each other."""
 AIRFLOW = {"operators", "sensors", "triggers", "hooks"}

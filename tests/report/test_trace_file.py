@@ -14,8 +14,9 @@ import pytest
 
 from airflow_provider_ckpt.connections.environment import handed
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
-from airflow_provider_ckpt.report.trace_file import TraceFile, hide_secrets, keeping_traces, short_records, trace_file
+from airflow_provider_ckpt.report.trace_file import TraceFile, keeping_traces, short_records, trace_file
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.redaction import hiding_given
 
 TRACE = 'Traceback (most recent call last):\n  File "/job.py", line 9, in price\n    1 / 0\nZeroDivisionError: x\n'
 
@@ -73,11 +74,10 @@ def test_the_file_of_a_process_has_one_name() -> None:
 
 
 def test_it_holds_no_secret_of_a_connection_or_of_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_provider_ckpt.report.trace_file._SECRETS", set())
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", "postgres://me:p%40ss%2Fw0rd@db/shop")
     monkeypatch.setenv("AIRFLOW_CONN_BROKEN", "{")
-    hide_secrets(Location("s3://lake", {"secret": "k3y-of-the-root"}).secrets())
-    assert trace_file().redact("p@ss/w0rd, p%40ss%2Fw0rd and k3y-of-the-root") == "***, *** and ***"
+    with hiding_given(Location("s3://lake", {"secret": "k3y-of-the-root"}).secrets()):
+        assert trace_file().redact("p@ss/w0rd, p%40ss%2Fw0rd and k3y-of-the-root") == "***, *** and ***"
     with handed({"AIRFLOW_CONN_LATER": '{"conn_type": "kafka", "password": "l4ter"}'}):
         assert trace_file().redact("l4ter") == "***"
     assert trace_file().redact("l4ter") == "l4ter"

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.sinks.kafka.errors import (
     KafkaSettingsError,
     KafkaUnavailableError,
 )
-from airflow_provider_ckpt.storage.redaction import redact, secrets_in
+from airflow_provider_ckpt.storage.redaction import as_printed, field_secrets, redact
 
 _FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 _HOPELESS = frozenset(
@@ -45,7 +45,7 @@ class KafkaCalls:
 
     def __init__(self, sink: str, servers: str, settings: Mapping[str, Any]) -> None:
         self.sink, self.servers = sink, servers
-        self._secrets = tuple(secrets_in(settings))
+        self._secrets = as_printed(field_secrets(settings), [settings.get("sasl.username")])
         self._heard: Any = None
         self.listen: Callable[[], object] = lambda: None
         """Has the client that is asked tell :meth:`hear` what it has to say."""

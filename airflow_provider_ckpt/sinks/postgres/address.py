@@ -58,7 +58,7 @@ class Address:
     def redact(self, text: str) -> str:
         """What libpq said, without its secrets, on one line."""
         secrets = [str(self.parameters[name]) for name in ("password", "sslpassword") if name in self.parameters]
-        return redact(" ".join(text.split()), as_printed(secrets))
+        return redact(" ".join(text.split()), as_printed(secrets, [self.parameters.get("user")]))
 
     def __repr__(self) -> str:
         return "Address(***)"

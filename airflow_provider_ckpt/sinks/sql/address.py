@@ -15,7 +15,7 @@ from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.connections.errors import BadConnectionError
 from airflow_provider_ckpt.sinks.sql.dialect_names import Kind, kind_of, refused_dialect
 from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError
-from airflow_provider_ckpt.storage.redaction import as_printed, redact, secrets_in
+from airflow_provider_ckpt.storage.redaction import as_printed, field_secrets, redact
 
 _TEXTS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "unix_socket")
 _NUMBERS = ("connect_timeout", "read_timeout", "write_timeout")
@@ -100,8 +100,8 @@ class Address:
     def redact(self, text: str) -> str:
         """What a driver said, without secrets, on one line."""
         secrets = [str(self.parameters[name]) for name in ("password", "ssl_key_password") if name in self.parameters]
-        secrets += secrets_in(self.parameters["ssl"]) if isinstance(self.parameters.get("ssl"), Mapping) else []
-        return redact(" ".join(text.split()), as_printed(secrets))
+        secrets += field_secrets(self.parameters["ssl"]) if isinstance(self.parameters.get("ssl"), Mapping) else []
+        return redact(" ".join(text.split()), as_printed(secrets, [self.parameters.get("user")]))
 
     def __repr__(self) -> str:
         return "Address(***)"

@@ -166,7 +166,7 @@ def _definition(
             sources[operator.uid] = replace(
                 sources[operator.uid],
                 format=read.format.lower(),
-                paths=tuple(redact_uri(plain_path(path)) for path in read.paths),
+                paths=tuple(plain_path(redact_uri(path)) for path in read.paths),
                 selects=selecting(read.options),
                 topics=dict(read.topics),
             )

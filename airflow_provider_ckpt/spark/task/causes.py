@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.storage.redaction import redact_uri
+from airflow_provider_ckpt.storage.redaction import redact_given, redact_uri
 
 _TRACEBACK = "Traceback (most recent call last):"
 _END = re.compile(r"^(\s*SQLSTATE: |\tat |Caused by: |JVM stacktrace:|Driver stacktrace:|\s*$)")
@@ -51,7 +51,9 @@ def told(error: BaseException) -> str:
 
 def find_cause(error: BaseException) -> Cause:
     """Return the innermost exception of Python, else the innermost one of the JVM. ``error`` came out of Spark."""
-    return replace(_innermost(error), file=file_being_read(error))
+    found = _innermost(error)
+    trace = None if found.traceback is None else redact_given(found.traceback)
+    return Cause(redact_given(found.message), trace, file_being_read(error))
 
 
 def _innermost(error: BaseException) -> Cause:

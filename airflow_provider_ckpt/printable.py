@@ -1,0 +1,46 @@
+"""Text from users, data and other programs, made safe to print.
+
+A terminal obeys escape sequences, a log takes a line break for a new record, and half of a character cannot be encoded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""These make a terminal show text in another order."""
+_NOT_LINES = re.compile(f"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{_BIDI}\ud800-\udfff]")
+_ALL = re.compile(f"[\0-\x1f\x7f-\x9f\u2028\u2029{_BIDI}\ud800-\udfff]")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def printable(text: str) -> str:
+    """Return ``text`` with control characters escaped as in a Python literal. Line breaks and tabs stay."""
+    return _NOT_LINES.sub(_escaped, text)
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` with control characters escaped, line breaks and tabs too."""
+    return _ALL.sub(_escaped, text)
+
+
+def without_colours(text: str) -> str:
+    """Return what a library reported without the sequences by which it colours a terminal."""
+    return _COLOUR.sub("", text)
+
+
+def each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with ``change`` applied to each text in it. Keys are texts, too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(str(name)): each_text(part, change) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [each_text(part, change) for part in value]
+    return value
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
