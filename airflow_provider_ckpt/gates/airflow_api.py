@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.connections.errors import BadConnectionError
+from airflow_provider_ckpt.connections.plain_text import is_on_this_machine, warn_once
 
 ANSWER_WITHIN = 10.0
 """Seconds. A run does not end while a gate is being asked."""
@@ -36,6 +37,7 @@ class AirflowApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._url = connection, _address(connection)
+        _warn_of_plain_text(connection, self._url)
         self._token: str | None = connection.extra.get("token")
         self._given = self._token is not None
         self._opener = urllib.request.build_opener(_NoRedirect())
@@ -90,6 +92,15 @@ class AirflowApi:
     def _told(self, path: str, code: int, answer: Mapping[str, Any]) -> str:
         detail = self._connection.redact(str(answer.get("detail", ""))[:200])
         return f"{self._url}{path} answered {code} {detail}".rstrip()
+
+
+def _warn_of_plain_text(connection: Connection, url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_on_this_machine(parts.hostname):
+        warn_once(
+            f"connection {connection.conn_id!r}: its login, password or token go to {url} without TLS, so everybody on "
+            "the way can read them. Give an https:// address as its host"
+        )
 
 
 def _fields(data: bytes) -> Mapping[str, Any]:

@@ -63,6 +63,16 @@ class NotDeferrableError(InvalidInputError):
     )
 
 
+class SparkProviderUnfitError(InvalidInputError):
+    """The installed Spark provider lacks private names that this package uses. Data: package, found, kind, lacking,
+    tried."""
+
+    template = (
+        "{package} {found} cannot be used: its {kind} has no {lacking}, which this release needs. It is too new if it "
+        "is newer than {tried}, the newest version that was tried: pip install '{package}=={tried}'"
+    )
+
+
 class ReconfigurationFailedError(TransientError):
     """The job goes on as it was. ``data``: job_id, outcome."""
 

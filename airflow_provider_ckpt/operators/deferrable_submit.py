@@ -19,6 +19,7 @@ from airflow_provider_ckpt.hooks.deferrable_cluster import DeferrableCluster
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
+from airflow_provider_ckpt.hooks.spark_provider import checked, refuse_unfit_operator, refuse_unfit_provider
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job import kinds
 from airflow_provider_ckpt.job.options import Duration, parse_duration
@@ -49,10 +50,12 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     on_clear: str
 
     def __init__(self, *, deferrable: bool, poll_interval: Duration, **kwargs: Any) -> None:
+        refuse_unfit_provider()
         check_spark_arguments(kwargs)
         if deferrable:
             _refuse_early(kwargs)
         super().__init__(**kwargs)
+        refuse_unfit_operator(self)
         self.deferrable = deferrable
         kinds.FLAG.read(deferrable, "deferrable")
         self._poll_interval = parse_duration(poll_interval, "poll_interval")
@@ -112,7 +115,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
 
     def _deferral_to(self, extra: dict[str, Any]) -> Deferral:
         try:
-            base = SparkSubmitOperator._get_hook(self)
+            base = checked(SparkSubmitOperator._get_hook(self))
         except (RuntimeError, NameError) as error:  # of the Spark provider, on Kubernetes: a name it could not import
             if "kube" not in str(error):
                 raise

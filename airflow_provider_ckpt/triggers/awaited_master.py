@@ -32,10 +32,12 @@ class AwaitedMasterTrigger(GroupWaitTrigger):
 
     async def _look(self) -> WaitOver | None:
         self._watched = self._watched or await self._watch()
-        return await in_thread(self._watched.look)
+        return await in_thread(self._watched.look, root=self.root)
 
     async def _watch(self) -> ComebackWatch:
         hook = await self._hook()
         every = max(1, round(ASK_EVERY / self.poll_interval))
         comeback = Comeback(self.deployment, self.epoch) if self.attempt is None else Preparation(self.attempt)
-        return await in_thread(lambda: ComebackWatch(hook, self.job_id, comeback, self._asks(), every=every))
+        return await in_thread(
+            lambda: ComebackWatch(hook, self.job_id, comeback, self._asks(), every=every), root=self.root
+        )

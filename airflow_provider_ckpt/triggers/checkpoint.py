@@ -14,6 +14,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
 from airflow_provider_ckpt.triggers.look import Look
+from airflow_provider_ckpt.triggers.threads import in_thread
 
 _NAMES = ("condition", "stalled_after", "max_checkpoint_age", "job_task", "ckpt_conn_id", "root", "poll_interval")
 
@@ -62,7 +63,7 @@ class CheckpointTrigger(BaseTrigger):
             await hook.asettings()
             look = self._look(hook)
             while True:
-                verdict = await asyncio.to_thread(look)
+                verdict = await in_thread(look, root=hook.root_uri)
                 if verdict.outcome != "wait":
                     return verdict
                 if verdict.message != shown:

@@ -48,8 +48,8 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
         key = (self.ckpt_conn_id, self.root, self.job_id, self.coordinate, *run)
         looks = _SHARED.get(key)
         if looks is None:
-            client = await in_thread(lambda: hook.client(self.job_id))
-            looks = _SHARED.setdefault(key, GroupLooks(client.look, self._asks(), clock=self._clock))
+            client = await in_thread(lambda: hook.client(self.job_id), root=self.root)
+            looks = _SHARED.setdefault(key, GroupLooks(client.look, self._asks(), root=self.root, clock=self._clock))
         return looks
 
 

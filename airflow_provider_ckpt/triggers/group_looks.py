@@ -29,16 +29,17 @@ class Reading:
 
 class GroupLooks:
     """``look``: at the journal; ``coordinate``: asks Airflow for the state of the JobMaster's task. Both block, and are
-    called in one thread at a time. ``clock``: seconds that never go back. For one event loop."""
+    called in one thread at a time, of those of ``root``. ``clock``: seconds that never go back. For one event loop."""
 
     def __init__(
         self,
         look: Callable[[], JobState],
         coordinate: Callable[[], str | None],
         *,
+        root: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._look, self._coordinate, self._clock = look, coordinate, clock
+        self._look, self._coordinate, self._root, self._clock = look, coordinate, root, clock
         self._made: asyncio.Future[Reading] | None = None
         self._begun_at = 0.0
         self._asked_at: float | None = None
@@ -50,7 +51,7 @@ class GroupLooks:
         has failed is not tried more often, either."""
         if self._made is None or (self._made.done() and self._clock() - self._begun_at >= age):
             self._begun_at = self._clock()
-            self._made = asyncio.ensure_future(in_thread(self._read))
+            self._made = asyncio.ensure_future(in_thread(self._read, root=self._root))
             self._made.add_done_callback(_seen)
         return await asyncio.shield(self._made)  # a trigger that is ended meanwhile ends it for no other
 

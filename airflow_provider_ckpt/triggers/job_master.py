@@ -156,7 +156,7 @@ class JobMasterTrigger(BaseTrigger):
             with self._turns:
                 return function()
 
-        return await in_thread(work)
+        return await in_thread(work, root=self.root)
 
     @property
     def _attempt(self) -> str:
@@ -179,9 +179,9 @@ class JobMasterTrigger(BaseTrigger):
         watch = UnrunWatch(self.tasks, self._siblings().states, client.look)
         self._host = host = MasterHost(self._runs(hook.settings(), options), on_end)
         try:
-            await in_thread(host.start)  # which waits for the thread to have begun
+            await in_thread(host.start, root=self.root)  # which waits for the thread to have begun
             while not await _within(ended, WATCH):
-                hopeless = await in_thread(watch.look) if host.has_vacancies else None
+                hopeless = await in_thread(watch.look, root=self.root) if host.has_vacancies else None
                 if hopeless is not None:
                     host.give_up(hopeless)
         except Exception:
@@ -217,7 +217,7 @@ class JobMasterTrigger(BaseTrigger):
         self.log.info("Job %s has another JobMaster: is it that of another triggerer, this one stands by", self.job_id)
         while True:
             try:
-                owner, state = await in_thread(watch.look)
+                owner, state = await in_thread(watch.look, root=self.root)
                 if owner is Owner.OVER:
                     return MasterVerdict.of_state(state)
                 if owner is Owner.OTHER:
@@ -256,7 +256,7 @@ class JobMasterTrigger(BaseTrigger):
     async def _is_asked_to_stop(self) -> bool:
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         await hook.asettings()
-        return await in_thread(lambda: asked_to_stop(hook.client(self.job_id), self._attempt))
+        return await in_thread(lambda: asked_to_stop(hook.client(self.job_id), self._attempt), root=self.root)
 
     async def cleanup(self) -> None:
         """Called whenever :meth:`run` is over, also when this triggerer is told to end: whoever runs it next claims the

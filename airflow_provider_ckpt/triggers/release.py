@@ -18,6 +18,7 @@ from airflow_provider_ckpt.job.units import Duration, parse_duration
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.triggers.release_event import release_events
+from airflow_provider_ckpt.triggers.threads import in_thread
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
@@ -63,6 +64,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
         self.root = root
         self.poll_interval = seconds
         self._shown: str | None = None
+        self._root_uri: str | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         path = f"{type(self).__module__}.{type(self).__qualname__}"
@@ -81,7 +83,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
                     await self._keep(told)
                     kept = told
                 client = client or await self._client()
-                state = await asyncio.to_thread(client.look)
+                state = await in_thread(client.look, root=self._root_uri)
                 if (
                     state.damage
                 ):  # what lies before it is told already, or is not all: it may not even say whose job it is
@@ -99,6 +101,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
     async def _client(self) -> JobClient:
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         await hook.asettings()
+        self._root_uri = hook.root_uri
         return hook.client(self.job_id)
 
     # ---- how far it has told

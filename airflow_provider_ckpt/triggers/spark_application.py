@@ -84,7 +84,7 @@ class SparkApplicationTrigger(BaseTrigger):
         while True:
             try:
                 watch = watch or await self._watch()
-                verdict = await in_thread(watch.look)
+                verdict = await in_thread(watch.look, root=self.root)
                 if verdict.outcome != "wait":
                     return verdict
                 self._say(verdict.message)
@@ -114,7 +114,7 @@ class SparkApplicationTrigger(BaseTrigger):
     async def _ask_to_leave(self, state_of_task: str) -> None:
         watch = await self._watch()
         shown = self._submission.shown
-        if await in_thread(lambda: watch.ask_to_leave(watch.state())):
+        if await in_thread(lambda: watch.ask_to_leave(watch.state()), root=self.root):
             said = "asked its driver to take a savepoint and leave"
             self.log.info("The task is %s: %s (job %s, application %s)", state_of_task, said, self.job_id, shown)
         else:

@@ -1,5 +1,8 @@
-"""Threads for what blocks in a triggerer, where ``asyncio.to_thread`` has some eight for all triggers of the process: a
-cluster that does not answer holds one for half a minute, and would hold up everybody else's triggers."""
+"""Threads for what blocks in a triggerer.
+
+``asyncio.to_thread`` has some eight threads for all triggers of the process. A root or a cluster that does not answer
+would hold all of them, and stop every other trigger there. So each root has threads of its own, and not many of them.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,22 @@ from functools import cache
 from typing import TypeVar
 
 Result = TypeVar("Result")
-_THREADS = 32
+THREADS_OF_A_ROOT = 8
+_THREADS_OF_CLUSTERS = 32
 
 
-async def in_thread(function: Callable[[], Result]) -> Result:
-    """As ``asyncio.to_thread``, in this package's own threads."""
+async def in_thread(function: Callable[[], Result], *, root: str | None = None) -> Result:
+    """Run ``function`` as ``asyncio.to_thread`` does, in a thread of this package.
+
+    Args:
+        function: It may block.
+        root: URI of the root that it reads, whose threads it waits for. None: it asks a cluster or Airflow.
+    """
     context = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_pool(), lambda: context.run(function))
+    return await asyncio.get_running_loop().run_in_executor(_pool(root), lambda: context.run(function))
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_THREADS, "ckpt")
+def _pool(root: str | None) -> ThreadPoolExecutor:
+    """Return the threads of a root. A thread is started when all others of the root are busy, and then kept."""
+    return ThreadPoolExecutor(_THREADS_OF_CLUSTERS if root is None else THREADS_OF_A_ROOT, "ckpt")

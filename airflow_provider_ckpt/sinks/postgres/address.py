@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.connections.errors import BadConnectionError
+from airflow_provider_ckpt.connections.plain_text import is_on_this_machine
 from airflow_provider_ckpt.sinks.postgres.errors import NotAPostgresConnectionError
 from airflow_provider_ckpt.storage.redaction import as_printed, redact
 
@@ -54,6 +56,14 @@ class Address:
             **{name: connection.extra[name] for name in _LIBPQ if name in connection.extra},
         }
         return cls({name: value for name, value in given.items() if value not in (None, "")})
+
+    @property
+    def may_lack_tls(self) -> bool:
+        """Return True if libpq may connect over the network without TLS, and nobody has asked for that."""
+        given = self.parameters
+        is_said = any(name in given for name in ("sslmode", "service")) or "PGSSLMODE" in os.environ
+        hosts = str(given.get("hostaddr") or given.get("host") or "").split(",")
+        return not is_said and not all(map(is_on_this_machine, hosts))
 
     def redact(self, text: str) -> str:
         """What libpq said, without its secrets, on one line."""

@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from airflow_provider_ckpt.connections.environment import read_connection
+from airflow_provider_ckpt.connections.plain_text import warn_once
 from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT, DatabaseSink
 from airflow_provider_ckpt.sinks.database.failures import driver_missing
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.postgres.names import parse_table, problem_of
 from airflow_provider_ckpt.sinks.postgres.type_fit import made_for
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+
+_MAY_LACK_TLS = (
+    "sink {sink!r}: its connection has no sslmode, so libpq goes on without TLS if the server offers none, and "
+    "password and rows can be read on the way. Set sslmode=verify-full with sslrootcert, or sslmode=disable if that is "
+    "meant"
+)
 
 
 @dataclass(frozen=True)
@@ -69,5 +76,7 @@ class PostgresSink(DatabaseSink):
                 raise self.invalid("url", "***", "cannot be read: are user and password quoted (%40 for an @)?")
         else:
             address = Address.of_connection(read_connection(str(self.conn_id)))
+        if address.may_lack_tls:
+            warn_once(_MAY_LACK_TLS.format(sink=context.uid))
         database = Database(address, patience=self.statement_timeout or STATEMENT_TIMEOUT)
         return BoundPostgresSink(self.settings, context, database)

@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.connections.errors import BadConnectionError
+from airflow_provider_ckpt.connections.plain_text import is_on_this_machine
 from airflow_provider_ckpt.sinks.sql.dialect_names import Kind, kind_of, refused_dialect
 from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError
 from airflow_provider_ckpt.storage.redaction import as_printed, field_secrets, redact
@@ -93,6 +94,12 @@ class Address:
     def database(self) -> str:
         """In which a table without a schema is; empty if the address does not say."""
         return "main" if self.kind == "sqlite" else self.parameters.get("database", "")
+
+    @property
+    def may_lack_tls(self) -> bool:
+        """Return True if the driver may connect over the network without TLS, and nobody has asked for that."""
+        is_said = any(name.startswith("ssl") or name == "unix_socket" for name in self.parameters)
+        return self.kind == "mysql" and not is_said and not is_on_this_machine(self.parameters.get("host"))
 
     def with_statement_timeout(self, seconds: float) -> Address:
         return self if self.kind == "sqlite" else replace(self, parameters={**self.parameters, "read_timeout": seconds})

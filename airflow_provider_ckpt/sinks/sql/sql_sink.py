@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from airflow_provider_ckpt.connections.environment import read_connection
+from airflow_provider_ckpt.connections.plain_text import warn_once
 from airflow_provider_ckpt.sinks.database.database_sink import DatabaseSink
 from airflow_provider_ckpt.sinks.database.failures import driver_missing
 from airflow_provider_ckpt.sinks.database.names import TableName
@@ -13,6 +14,11 @@ from airflow_provider_ckpt.sinks.database.spark_types import fits_in_json
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 from airflow_provider_ckpt.sinks.sql.dialect_names import kind_of, refused_dialect
 from airflow_provider_ckpt.sinks.sql.names import parse_table, problem_of
+
+_MAY_LACK_TLS = (
+    "sink {sink!r}: its connection has no ssl_ca, so PyMySQL goes on without TLS if the server offers none, and rows "
+    "can be read on the way. Set ssl_ca and ssl_verify_identity=true, or ssl_disabled=true if that is meant"
+)
 
 
 @dataclass(frozen=True)
@@ -80,4 +86,6 @@ class SqlSink(DatabaseSink):
             address = Address.of_connection(read_connection(str(self.conn_id)))
         if self.statement_timeout is not None:
             address = address.with_statement_timeout(self.statement_timeout)
+        if address.may_lack_tls:
+            warn_once(_MAY_LACK_TLS.format(sink=context.uid))
         return BoundSqlSink(self.settings, context, opened(address))
