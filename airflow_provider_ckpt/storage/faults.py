@@ -18,6 +18,8 @@ from airflow_provider_ckpt.storage.errors import (
 from airflow_provider_ckpt.storage.redaction import redact
 
 _HOPELESS = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ENOSYS, errno.ELOOP, errno.EXDEV}
+_OF_DRIVERS = (OSError, EOFError, NotImplementedError)
+"""What drivers raise of what Python has: a connection that was cut, a verb that a file system lacks."""
 
 
 @contextmanager
@@ -28,7 +30,7 @@ def translated(verb: str, uri: str, *, write: bool = False, secrets: Iterable[st
     except CkptError:
         raise
     except Exception as error:
-        if type(error).__module__ == "builtins" and not isinstance(error, OSError):
+        if type(error).__module__ == "builtins" and not isinstance(error, _OF_DRIVERS):
             raise
         told = str(error) or type(error).__name__
         reason = redact(told, secrets)
@@ -44,7 +46,7 @@ def _translate(error: Exception, verb: str, uri: str, write: bool, reason: str) 
         return StorageDeniedError(uri=uri, reason=reason)
     if isinstance(error, FileNotFoundError):
         return StorageUnreachableError(uri=uri, reason=f"no such bucket or folder ({reason})")
-    if isinstance(error, OSError) and number in _HOPELESS:
+    if isinstance(error, NotImplementedError) or (isinstance(error, OSError) and number in _HOPELESS):
         return StorageFailedError(verb=verb, uri=uri, reason=reason)
     if number in (errno.ENOSPC, errno.EDQUOT):
         return StorageFullError(verb=verb, uri=uri, reason=reason)
