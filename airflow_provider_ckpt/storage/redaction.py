@@ -140,7 +140,7 @@ def as_printed(secrets: Iterable[str]) -> tuple[str, ...]:
     found: set[str] = set()
     for text in secrets:
         found |= {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]}
-        found |= {quote(text), quote(text, safe="")}
+        found |= {quote(text, errors="surrogatepass"), quote(text, safe="", errors="surrogatepass")}
     return tuple(sorted(found - {""}, key=lambda text: (-len(text), text)))
 
 
