@@ -64,6 +64,6 @@ def _value(text: str) -> Any:
     if text[:1] in ("{", "[") or text in ("true", "false", "null"):
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return text
     return text

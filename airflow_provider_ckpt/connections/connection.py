@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from airflow_provider_ckpt.connections.errors import BadConnectionError
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.redaction import as_printed, field_secrets, redact
+from airflow_provider_ckpt.storage.strict_json import parse_json
 
 _EXTRA = "__extra__"
 """Parameter of a URI that holds an extra which is more than texts."""
+_MOST_BYTES = 1 << 20
+_PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
+_PORTS = 1 << 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,27 +56,35 @@ def parse_connection(conn_id: str, text: str) -> Connection:
 
 
 def _read(conn_id: str, text: str) -> tuple[Connection | None, str]:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        return None, "its text is not UTF-8"
     if not text.startswith("{"):
         return _of_uri(conn_id, text)
+    fields, problem = _json(data, "its text")
+    return (None, problem) if problem else _of_fields(conn_id, fields)
+
+
+def _json(data: bytes, what: str) -> tuple[Any, str]:
+    """Return the value of a JSON text, and what is wrong with it. The problem shows none of the text."""
     try:
-        fields = json.loads(text)
-    except json.JSONDecodeError as error:
-        return None, f"its text is no JSON (line {error.lineno}, column {error.colno})"
-    return _of_fields(conn_id, fields)
+        return parse_json(data, uri="", what="", most_bytes=_MOST_BYTES, foreign=True), ""
+    except MalformedDocumentError as error:
+        return None, f"{what} cannot be read: {error.data['reason']}"
 
 
 def _of_fields(conn_id: str, fields: Mapping[str, Any]) -> tuple[Connection | None, str]:
     extra = fields.get("extra") or {}
     if isinstance(extra, str):
-        try:
-            extra = json.loads(extra)
-        except json.JSONDecodeError:
-            return None, "its extra is no JSON"
+        extra, problem = _json(extra.encode(), "its extra")
+        if problem:
+            return None, problem
     if not isinstance(extra, dict):
         return None, "its extra is no JSON object"
     port = fields.get("port") or None
-    if port is not None and not str(port).isdigit():
-        return None, "its port is no number"
+    if port is not None and not (_PORT.fullmatch(str(port)) and int(port) < _PORTS):
+        return None, f"its port is no number from 1 to {_PORTS - 1}"
     texts = {name: fields.get(name) for name in ("conn_type", "host", "login", "password", "schema")}
     wrong = [name for name, value in texts.items() if value is not None and not isinstance(value, str)]
     if wrong:

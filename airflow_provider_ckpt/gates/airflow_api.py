@@ -106,7 +106,7 @@ def _warn_of_plain_text(connection: Connection, url: str) -> None:
 def _fields(data: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -8,14 +8,18 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, InvalidRootError, NoCheckpointRootError
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.nesting import in_one_store, store_of
 from airflow_provider_ckpt.storage.redaction import credentials_in, redact_uri, user_info
+from airflow_provider_ckpt.storage.refusal import UNREADABLE
+from airflow_provider_ckpt.storage.strict_json import parse_json
 
 S3 = ("s3", "s3a")
 _BY_ENDPOINT = ("s3", "gs")
 """Stores whose host the options tell, and not the URI."""
 _SENT_NOTHING = ("file:", "memory:")
+_MOST_BYTES = 1 << 20
 
 
 class ConnectionFields(Protocol):
@@ -45,6 +49,8 @@ def settings(
     """
     if not isinstance(extra, Mapping) or (not extra and _is_unread(connection)):
         raise InvalidCkptConnectionError(conn_id=conn_id, problem="its extra is not a JSON object")
+    if (problem := _problem_of(extra)) is not None:
+        raise InvalidCkptConnectionError(conn_id=conn_id, problem=problem)
     found = root or (_connection_root(connection, extra) if connection else None)
     if not found:
         raise NoCheckpointRootError(conn_id=conn_id)
@@ -121,9 +127,20 @@ def _is_unread(connection: ConnectionFields | None) -> bool:
     text = getattr(connection, "extra", None)
     try:
         json.loads(text or "{}")
-    except (TypeError, ValueError):
+    except UNREADABLE:
         return True
     return False
+
+
+def _problem_of(extra: Mapping[str, Any]) -> str | None:
+    """Return why the extra cannot be handed to a driver as JSON; None if it can. The problem shows none of it."""
+    try:
+        parse_json(json.dumps(dict(extra)).encode(), uri="", what="", most_bytes=_MOST_BYTES, foreign=True)
+    except MalformedDocumentError as error:
+        return f"its extra cannot be read: {error.data['reason']}"
+    except UNREADABLE as error:
+        return f"its extra is no JSON ({type(error).__name__})"
+    return None
 
 
 def _is_relative(root: str) -> bool:
@@ -145,8 +162,8 @@ def _storage_options(conn_id: str | None, extra: Mapping[str, Any]) -> Mapping[s
     options = extra.get("storage_options") or {}
     if isinstance(options, str):
         try:
-            options = json.loads(options)
-        except ValueError:
+            options = parse_json(options.encode(), uri="", what="", foreign=True)
+        except (MalformedDocumentError, UnicodeEncodeError):
             options = None
     if not isinstance(options, dict):
         raise InvalidCkptConnectionError(conn_id=conn_id, problem="storage_options in its extra is not a JSON object")

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_ckpt.job.errors import BadStorageOptionsError
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError
+from airflow_provider_ckpt.storage.strict_json import parse_json
 
 STORAGE_OPTIONS_VARIABLE = "CKPT_STORAGE_OPTIONS"
+_MOST_BYTES = 1 << 20
 
 
 def read_storage_options(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -26,9 +29,11 @@ def read_storage_options(environ: Mapping[str, str]) -> dict[str, Any]:
 
 def _parse(text: str) -> tuple[dict[str, Any], str | None]:
     try:
-        options = json.loads(text)
-    except json.JSONDecodeError as error:
-        return {}, f"is not JSON (line {error.lineno}, column {error.colno})"
+        options = parse_json(text.encode(), uri="", what="", most_bytes=_MOST_BYTES, foreign=True)
+    except MalformedDocumentError as error:
+        return {}, f"cannot be read: {error.data['reason']}"
+    except UnicodeEncodeError:
+        return {}, "is not UTF-8"
     if not isinstance(options, dict):
         return {}, f"holds a JSON {type(options).__name__}"
     return options, None
@@ -40,6 +45,6 @@ def storage_options_environ(options: Mapping[str, Any]) -> dict[str, str]:
         return {}
     try:
         return {STORAGE_OPTIONS_VARIABLE: json.dumps(dict(options))}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         problem = "cannot be made: a storage option is no JSON value"
     raise BadStorageOptionsError(variable=STORAGE_OPTIONS_VARIABLE, problem=problem)

@@ -62,6 +62,15 @@ class StorageUnreachableError(TransientError):
     template = "the storage {uri} cannot be reached: {reason}; check the address, the bucket and the network"
 
 
+class StorageNotOpenedError(TerminalError):
+    """The driver of a file system refuses to begin. Data: uri, reason."""
+
+    template = (
+        "the storage {uri} cannot be opened: {reason}; check the URI, the storage options, and what "
+        "its fsspec driver needs on this machine"
+    )
+
+
 class StorageReadOnlyError(TerminalError):
     template = "writing to {uri} was refused: {reason}; the job must be able to create, list and delete there"
 

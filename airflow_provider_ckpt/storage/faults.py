@@ -27,6 +27,8 @@ _HOPELESS = {
     errno.EXDEV,
     errno.ENXIO,  # a socket, opened as a file
 }
+_OF_DRIVERS = (OSError, EOFError, NotImplementedError)
+"""What drivers raise of what Python has: a connection that was cut, a verb that a file system lacks."""
 
 
 @contextmanager
@@ -37,7 +39,7 @@ def translated(verb: str, uri: str, *, write: bool = False, secrets: Iterable[st
     except CkptError:
         raise
     except Exception as error:
-        if type(error).__module__ == "builtins" and not isinstance(error, OSError):
+        if type(error).__module__ == "builtins" and not isinstance(error, _OF_DRIVERS):
             raise
         told = str(error) or type(error).__name__
         reason = redact(told, secrets)
@@ -53,7 +55,7 @@ def _translate(error: Exception, verb: str, uri: str, write: bool, reason: str) 
         return StorageDeniedError(uri=uri, reason=reason)
     if isinstance(error, FileNotFoundError):
         return StorageUnreachableError(uri=uri, reason=f"no such bucket or folder ({reason})")
-    if isinstance(error, OSError) and number in _HOPELESS:
+    if isinstance(error, NotImplementedError) or (isinstance(error, OSError) and number in _HOPELESS):
         return StorageFailedError(verb=verb, uri=uri, reason=reason)
     if number in (errno.ENOSPC, errno.EDQUOT):
         return StorageFullError(verb=verb, uri=uri, reason=reason)

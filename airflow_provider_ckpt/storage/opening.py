@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 
-from airflow_provider_ckpt.storage.errors import InvalidStorageOptionsError, InvalidStorageUriError
+from airflow_provider_ckpt.storage.errors import (
+    InvalidStorageOptionsError,
+    InvalidStorageUriError,
+    StorageNotOpenedError,
+    StorageUnreachableError,
+)
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.paths import join
 from airflow_provider_ckpt.storage.redaction import redact_uri, user_info
+from airflow_provider_ckpt.storage.refusal import described
 from airflow_provider_ckpt.storage.storage import Storage
 
 _ONE_SLASH = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 _CANONICAL = {"s3a": "s3", "gcs": "gs"}
+_LOCAL = ("file", "local")
 
 
 def open_storage(place: Location | str | os.PathLike[str]) -> Storage:
     """Open a local path or any fsspec URI; nothing is written and, for most backends, nothing is asked.
 
     The options of a location go to the fsspec file system (endpoint, credentials); a local path and ``memory://``
-    have none. Raises InvalidStorageUriError, InvalidStorageOptionsError.
+    have none. Raises InvalidStorageUriError, InvalidStorageOptionsError, StorageNotOpenedError,
+    StorageUnreachableError.
     """
     location = Location.of(place)
     scheme, rest = _split(location.uri)
@@ -52,12 +61,14 @@ def is_local(uri: str) -> bool:
 def _split(uri: str) -> tuple[str | None, str]:
     """Scheme (None: local) and the rest of a URI that was found sound. What is said of one that is not has no secret
     in it."""
-    shown = redact_uri(uri)
+    shown = redact_uri(uri).encode(errors="backslashreplace").decode()
     if not uri.strip():
         raise InvalidStorageUriError(uri=uri, reason="it is empty")
     if "\0" in uri:
         raise InvalidStorageUriError(uri=shown, reason="it holds a NUL character, which no path can have")
     scheme, separator, rest = uri.partition("://")
+    if not _has_bytes(uri, is_local=not separator or scheme.lower() in _LOCAL):
+        raise InvalidStorageUriError(uri=shown, reason="it holds half a surrogate pair, which no path can have")
     if not separator and (found := _ONE_SLASH.match(uri)):
         # it would be a folder of that name in the working directory
         reason = f"two slashes follow a scheme: {found[0]}/…, or ./{found[0]}… for a local folder"
@@ -67,7 +78,7 @@ def _split(uri: str) -> tuple[str | None, str]:
     if "::" in uri:
         raise InvalidStorageUriError(uri=shown, reason="a chain of file systems ('::') may cache what it reads")
     scheme = scheme.lower()
-    if scheme in ("file", "local"):
+    if scheme in _LOCAL:
         if ":" in (user_info("file://", rest) or ""):
             raise InvalidStorageUriError(uri=shown, reason="it holds a password, and a local folder has none")
         return None, re.sub("^localhost(?=/)", "", rest, flags=re.IGNORECASE)  # RFC 8089
@@ -83,6 +94,15 @@ def _split(uri: str) -> tuple[str | None, str]:
     return scheme, join(authority, path)
 
 
+def _has_bytes(uri: str, *, is_local: bool) -> bool:
+    """Whether the URI can be encoded. The name of a local folder need not be UTF-8."""
+    try:
+        _ = os.fsencode(uri) if is_local else uri.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _open_fsspec(uri: str, location: Location) -> Storage:
     """``uri`` is the location's, canonical. Listing caches are off (R17), whatever the options say."""
     import fsspec
@@ -96,12 +116,16 @@ def _open_fsspec(uri: str, location: Location) -> Storage:
     try:
         kind = fsspec.get_filesystem_class(protocol)
     except (ImportError, ValueError) as error:
-        raise InvalidStorageUriError(uri=uri, reason=str(error)) from None
+        raise InvalidStorageUriError(uri=uri, reason=location.redact(str(error))) from None
     try:
         fs = kind(**{**kind._get_kwargs_from_urls(uri), **location.options, "use_listings_cache": False})
         folder = fs._strip_protocol(uri)
     except (TypeError, ValueError) as error:
         raise InvalidStorageOptionsError(names=names, uri=uri, reason=location.redact(str(error))) from None
+    except (ConnectionError, TimeoutError, socket.gaierror) as error:
+        raise StorageUnreachableError(uri=uri, reason=location.redact(described(error))) from None
+    except Exception as error:  # of a library that the system lacks (libjvm), a login that was refused, an archive
+        raise StorageNotOpenedError(uri=uri, reason=location.redact(described(error))) from None
     if not folder.strip("/") and protocol in ("s3", "gs", "abfs", "abfss", "az"):
         raise InvalidStorageUriError(uri=uri, reason="it names no bucket")
     return (S3Storage if protocol == "s3" else FsspecStorage)(uri, fs, folder, location.secrets())

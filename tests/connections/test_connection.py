@@ -57,11 +57,21 @@ def test_what_airflow_writes_is_read_as_airflow_reads_it(fields: dict[str, Any])
         ("{not json", "no JSON"),
         (SECRET, "neither a JSON object nor a URI"),
         (json.dumps({"host": "h", "password": SECRET}), "no type"),
-        (json.dumps({"conn_type": "postgres", "password": SECRET, "extra": "{x"}), "extra is no JSON"),
+        (json.dumps({"conn_type": "postgres", "password": SECRET, "extra": "{x"}), "extra cannot be read: no JSON"),
         (json.dumps({"conn_type": "postgres", "password": SECRET, "extra": [1]}), "extra is no JSON object"),
         (json.dumps({"conn_type": "postgres", "password": SECRET, "port": "x"}), "port is no number"),
         (json.dumps({"conn_type": "postgres", "password": [SECRET]}), "password is no text"),
         (f"postgres://me:{SECRET}@h:x/shop", "cannot be taken apart"),
+        (
+            '{"password": "s3cr3t", "port": ' + "9" * 5_000 + "}",
+            "its text cannot be read: a number in it has more than 100",
+        ),
+        ('{"password": "s3cr3t", "extra": ' + "[" * 100_000 + "}", "its text cannot be read: it is nested deeper than"),
+        ('{"conn_type": "postgres", "password": "s3cr3t\\ud800"}', "its text cannot be read: it is no text in UTF-8"),
+        ('{"conn_type": "postgres", "password": "s3cr3t", "extra": "[\\"\\\\ud800\\"]"}', "its extra cannot be read"),
+        ("postgres://me:s3cr3t\udcff@h/shop", "its text is not UTF-8"),
+        (json.dumps({"conn_type": "postgres", "password": "s3cr3t", "port": "\u00b2"}), "its port is no number from 1"),
+        (json.dumps({"conn_type": "postgres", "password": "s3cr3t", "port": 70_000}), "its port is no number from 1"),
     ],
 )
 def test_a_text_that_cannot_be_read_is_refused_without_being_shown(text: str, problem: str) -> None:

@@ -236,7 +236,15 @@ def test_storage_options_travel_in_the_environment() -> None:
     assert read_storage_options({}) == read_storage_options({STORAGE_OPTIONS_VARIABLE: "  "}) == {}
 
 
-@pytest.mark.parametrize("text", ['{"secret": "SECRET"', '["SECRET"]', '"SECRET"', "SECRET", "null"])
+HOSTILE = [
+    '{"secret": "SECRET\\ud800"}',
+    '{"secret": "SECRET", "n": ' + "9" * 5_000 + "}",
+    '{"secret": "SECRET\udcff"}',
+    "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("text", ['{"secret": "SECRET"', '["SECRET"]', '"SECRET"', "SECRET", "null", *HOSTILE])
 def test_storage_options_that_are_no_json_object_are_refused_without_showing_them(text: str) -> None:
     with pytest.raises(errors.BadStorageOptionsError, match=STORAGE_OPTIONS_VARIABLE) as caught:
         read_storage_options({STORAGE_OPTIONS_VARIABLE: text})

@@ -141,7 +141,7 @@ def _tls(where: str, given: Any) -> dict[str, Any] | None:
 def _read_json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -1,0 +1,36 @@
+"""The boundary of every reader: whatever the content of a file makes Python raise becomes an error of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError
+
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What Python raises for content of another form. An error of a storage or of the system is none of them."""
+_SHOWN = 200
+"""Characters of such an error."""
+
+
+@contextmanager
+def refused_as(refuse: Callable[[str], CkptError]) -> Iterator[None]:
+    """Raise ``refuse(problem)`` if what is read in the block is not what was written.
+
+    Other errors of this package pass: the file is absent, a later release wrote it, or the storage failed.
+    """
+    try:
+        yield
+    except MalformedDocumentError as error:
+        raise refuse(error.data["reason"]) from error
+    except UnknownFormError as error:
+        raise refuse(error.data["what"]) from error
+    except UNREADABLE as error:
+        raise refuse(described(error)) from None
+
+
+def described(error: BaseException) -> str:
+    """Return the kind and the beginning of the text of an error that Python raised."""
+    return f"{type(error).__name__}: {error}"[:_SHOWN]
