@@ -86,6 +86,15 @@ class ForgottenFileThereError(InvalidInputError):
     )
 
 
+class ForgottenFileUnknownError(InvalidInputError):
+    """A file was to be given up that no source waits for. Data: file, awaited."""
+
+    template = (
+        "--forget-file {file}: no source of the job waits for this file. {awaited}. Give such a name, or leave the "
+        "option out"
+    )
+
+
 class RootInOutputError(InvalidInputError):
     template = (
         "the root {root} lies in the folder of sink {sink!r} ({folder}), where readers would take it for data; give "
@@ -111,6 +120,15 @@ class RootReadError(InvalidInputError):
     template = (
         "source {source!r} reads {path}, where the root {root} lies or what it keeps: the job would read its own "
         "state. Give the root a folder outside of what is read"
+    )
+
+
+class LinkLoopError(InvalidInputError):
+    """Data: source, path."""
+
+    template = (
+        "source {source!r} reads {path}: the link leads back to a folder around it, so Spark would read its files "
+        "again and again. Remove the link, or give the source a folder without it"
     )
 
 

@@ -24,7 +24,7 @@ def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
             for sink, folder in folders:
-                if _meet(segments(path), segments(folder.uri)):
+                if is_read(segments(path), segments(folder.uri)):
                     raise OutputReadError(source=uid, path=redact_uri(path), sink=sink, folder=folder.for_display())
 
 
@@ -39,11 +39,12 @@ def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_i
     kept = segments(root.uri)
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
-            if _reads_root(segments(path), kept, job_id):
+            if reads_root(segments(path), kept, job_id):
                 raise RootReadError(source=uid, path=redact_uri(path), root=root.uri)
 
 
-def _reads_root(read: list[str], root: list[str], job_id: str) -> bool:
+def reads_root(read: list[str], root: list[str], job_id: str) -> bool:
+    """Return whether the pattern ``read`` has anything of the job in it that lies under the root."""
     if not _all_match(read, root):
         return False
     if len(read) <= len(root):
@@ -68,8 +69,8 @@ def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
                     raise OutputAmongStateError(sink=operator.uid, folder=place.uri, root=root.uri, job_id=below[0])
 
 
-def _meet(read: list[str], written: list[str]) -> bool:
-    """Whether the pattern ``read`` has anything of the folder ``written`` in it."""
+def is_read(read: list[str], written: list[str]) -> bool:
+    """Return whether the pattern ``read`` has anything of the folder ``written`` in it."""
     if not _all_match(read, written):
         return False
     return len(read) <= len(written) or _is_written(read[len(written)])

@@ -24,11 +24,13 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.kept_settings import KeptSettings, keep_settings
+from airflow_provider_ckpt.spark.linked_folders import refuse_links
 from airflow_provider_ckpt.spark.own_output import refuse_own_output, refuse_root_in_source
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed
 from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.spark.query.empty_sources import refuse_empty
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
+from airflow_provider_ckpt.spark.query.folder_columns import refuse_null_columns
 from airflow_provider_ckpt.spark.query.frozen import frame_of_existing, list_files
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
@@ -134,6 +136,8 @@ def prepare(
     refuse_shared_files(spark, job, plan.reads)
     refuse_own_output(job, plan.reads, location)
     refuse_root_in_source(plan.reads, storage, options.job_id)
+    refuse_links(job, plan.reads, storage, location, options.job_id)
+    refuse_null_columns(spark, job, plan.reads)
     if anew and not decision.is_new:
         _refuse_taken(sinks, options.job_id, storage.uri)
     refuse_unlike_columns(job.sinks, plan.sink_inputs)

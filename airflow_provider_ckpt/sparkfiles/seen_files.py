@@ -38,6 +38,11 @@ def glob_name(paths: Iterable[str]) -> str | None:
     return min((path for path in paths if _GLOB.search(path)), default=None)
 
 
+def escaped_glob(path: str) -> str:
+    """Return the pattern that matches this path alone."""
+    return _GLOB.sub(r"\\\g<0>", path)
+
+
 def colon_name(uris: Iterable[str]) -> str | None:
     """The normal path of the first of the URIs that cannot be read for a colon in the file's own name. Colons in
     folders, and in object stores, do no harm."""

@@ -104,6 +104,27 @@ class MalformedModeError(InvalidInputError):
     )
 
 
+class FolderColumnNullError(InvalidInputError):
+    """Data: uid, location, column, folder."""
+
+    template = (
+        "source {uid!r} ({location}) has the column {column} in its schema, and reads with recursiveFileLookup=true. "
+        "With this option Spark takes no column from the names of folders ({folder}), so {column} would be null in "
+        "each row. Leave the option out: Spark reads what lies in folders named column=value without it. Or leave "
+        "{column} out of the schema, and take the value from _metadata.file_path in the function of the source"
+    )
+
+
+class NotParsedError(InvalidInputError):
+    """Data: uid, location, on_malformed, format."""
+
+    template = (
+        "source {uid!r} ({location}) says on_malformed={on_malformed!r}, and reads the format {format}. Malformed rows "
+        "are known in files of the formats csv and json whose columns the reader gives. Leave on_malformed out, and "
+        "have the function of the source find such rows"
+    )
+
+
 class MalformedColumnError(InvalidInputError):
     """Data: uid, location, on_malformed, column."""
 
@@ -127,6 +148,16 @@ class UnfitWatermarkError(InvalidInputError):
     template = (
         "source {uid!r} ({location}) cannot have the watermark ({column!r}, {delay!r}): {cause}. Name a column of type "
         'TIMESTAMP, and a delay such as "1 hour"'
+    )
+
+
+class WindowWatermarkError(InvalidInputError):
+    """Data: uid, location, column."""
+
+    template = (
+        "the query of operator {uid!r} ({location}) has a watermark on the column {column!r}, which holds windows. "
+        "Spark takes no event time from such a column, so no window would close. Set the watermark on the column of "
+        "the time that the windows are made of"
     )
 
 

@@ -6,7 +6,6 @@ Spark refuses such a Parquet file. An ORC file it converts, and a text or a larg
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +17,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 
 from airflow_provider_ckpt.spark.query.analysed_plan import each
 from airflow_provider_ckpt.spark.query.file_index import index_of
+from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob
 
-_GLOB = re.compile(r"[{}\[\]*?\\]")
 _WIDTH = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
 _FROM_TEXT = frozenset({*_WIDTH, "float", "double", "boolean", "date", "timestamp", "timestamp_ntz"})
 
@@ -59,7 +58,7 @@ def _unfit_in(spark: SparkSession, files: list[str], wanted: StructType) -> Iter
 
 def _schema_of(spark: SparkSession, files: list[str]) -> StructType | None:
     """Return the schema of all files; None if there is none, because a column has different types in them."""
-    paths = [_GLOB.sub(r"\\\g<0>", file) for file in files]
+    paths = [escaped_glob(file) for file in files]
     try:
         return spark.read.format("orc").option("mergeSchema", True).load(paths).schema
     except PySparkException as error:

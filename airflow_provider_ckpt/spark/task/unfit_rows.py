@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
@@ -24,7 +23,7 @@ from airflow_provider_ckpt.spark.query.malformed import malformed_only, null_col
 from airflow_provider_ckpt.spark.task.causes import jvm_text
 from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, UnfitRowError
 from airflow_provider_ckpt.spark.task.hopeless import malformed_file
-from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob, normal_path
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 log = logging.getLogger(__name__)
@@ -35,7 +34,6 @@ _SHOWN = 80
 """Characters of a malformed row that the driver's log shows."""
 _NAMED = 5
 """Columns of a malformed row that are named."""
-_GLOB = re.compile(r"[{}\[\]*?\\]")
 _UNREADABLE = "java.lang.UnsupportedOperationException: org.apache.parquet.column.values."
 _UNSIGNED = DecimalType(20, 0)
 """How Spark reads an unsigned number of 64 bits."""
@@ -111,4 +109,4 @@ def _schema(relation: Any) -> StructType:
 
 
 def _path(uri: str) -> str:
-    return _GLOB.sub(r"\\\g<0>", unquote(uri))
+    return escaped_glob(unquote(uri))
