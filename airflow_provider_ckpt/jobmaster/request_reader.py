@@ -1,7 +1,7 @@
-"""The requests of one JobMaster, polled each second from a folder that others write to (R22).
+"""Polls of the requests to one JobMaster, in a folder that other users write to (R22).
 
-Nothing there stops, hangs or slows the driver: a file that is no request gets one warning and is read again later, a
-poll reads a limited number of files, and a file that no driver is going to take is deleted.
+No file there stops, hangs or slows the driver. A file that is no request gets one warning and is read again later. A
+poll reads a limited number of files, and deletes requests that no driver will take.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ READS = 100
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
 """Seconds from one reading of a file that is no request to the next: doubled each time."""
 MOST_WARNINGS = 20
-"""Files that are named. Whoever writes thousands would fill the log."""
+"""Files that are named in warnings, because thousands of them would fill the log."""
 
 
 class RequestReader:
@@ -53,7 +53,7 @@ class RequestReader:
     def pending(self, answered: Collection[str]) -> list[Request]:
         """Return the requests that it takes and that have no answer, as :func:`pending_requests` orders them.
 
-        Files that are no requests are left out. Raises what says that the storage is out of reach.
+        Files that are no requests are left out. Raises the storage errors that are not about one file.
         """
         names = self._names()
         self._forget_absent(names)

@@ -1,4 +1,4 @@
-"""The values that a setting of a running job may have: one table for clients, requests, the driver and ``--next-run``.
+"""Ranges of the settings of a running job: one table for clients, requests, the driver and ``--next-run``.
 
 Spark cannot start a query with another value. A query is not always started before a change is decided, so the job,
 and each later run of it, would end with what was decided.
@@ -13,11 +13,11 @@ from types import MappingProxyType
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 LONGEST = 36_525 * 86_400.0
-"""Seconds, a hundred years: what Python can wait for, and Spark can count in milliseconds, ends not far behind."""
+"""Seconds in a hundred years. Python cannot wait, and Spark cannot count milliseconds, for much longer."""
 LARGEST_SIZE = 2**63 - 1
 """Bytes. Spark counts them as a Java long."""
 LARGEST_NUMBER = 2**31 - 1
-"""Of files, of parts, of a weight: Spark counts them as a Java int, and a query whose options say more does not
+"""Number of files, of parts, of a weight. Spark counts them as a Java int, and a query with a larger number does not
 start."""
 
 

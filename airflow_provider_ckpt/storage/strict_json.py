@@ -1,4 +1,4 @@
-"""One strict reader of JSON, for every file that somebody else may have written or damaged.
+"""Strict JSON, for every file that another program may have written or damaged.
 
 ``json.loads`` raises RecursionError for a file that is nested deeply, and accepts what later code fails on: a number
 of 400 digits (OverflowError), NaN, ``1e999``, another encoding. Here each of these is a MalformedDocumentError that
@@ -38,7 +38,7 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
         uri: The file, for the error.
         what: The kind of file, for the error, such as ``request``.
         most_bytes: The size of the largest text that is parsed.
-        foreign: Refuse two more things, which only a file of this package may hold: a key that is twice in one object,
+        foreign: Refuse also two things that only a file of this package may hold: a key that is twice in one object,
             and half a surrogate pair (from the name of a file that is not UTF-8).
 
     Raises:

@@ -1,4 +1,4 @@
-"""Files in ``requests/`` that are no requests, or ask for what cannot be: none raises, and each says why."""
+"""Files in ``requests/`` that are no requests, and requests that are refused."""
 
 from __future__ import annotations
 
