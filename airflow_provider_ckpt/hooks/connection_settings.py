@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, InvalidRootError, NoCheckpointRootError
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.nesting import in_one_store, store_of
+from airflow_provider_ckpt.storage.nesting import THIS_MACHINE, in_one_store, store_of
 from airflow_provider_ckpt.storage.redaction import credentials_in, redact_uri, user_info
 from airflow_provider_ckpt.storage.refusal import UNREADABLE
 from airflow_provider_ckpt.storage.strict_json import parse_json
@@ -18,7 +18,6 @@ from airflow_provider_ckpt.storage.strict_json import parse_json
 S3 = ("s3", "s3a")
 _BY_ENDPOINT = ("s3", "gs")
 """Stores whose host the options tell, and not the URI."""
-_SENT_NOTHING = ("file:", "memory:")
 _MOST_BYTES = 1 << 20
 
 
@@ -101,7 +100,7 @@ def _refuse_elsewhere(conn_id: str | None, own: Any, root: str) -> None:
 
     Raises InvalidRootError.
     """
-    if store_of(root) in _SENT_NOTHING:
+    if store_of(root) == THIS_MACHINE:
         return
     has_own = isinstance(own, str) and bool(own)
     scheme = _scheme(root)

@@ -6,6 +6,7 @@ below a folder. Polars also refuses a folder whose files have two extensions. So
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,7 +32,8 @@ class Places:
 def places_of(path: str) -> Places:
     """Return the places for ``path``, a local path or a URI. No file system is opened.
 
-    A folder of a partition (``revenue/day=1``) belongs to the table above it, because readers of the table list it.
+    A folder of a partition (``revenue/day=1``) belongs to the table above it, because readers of the table list it. The
+    table's folder may be a link on a local disk: then the places are those that it leads to.
 
     Raises InvalidSinkError if no folder lies above the table, InvalidStorageUriError.
     """
@@ -47,12 +49,20 @@ def places_of(path: str) -> Places:
             "no reader of the table finds them. Give a folder below, such as '…/orders'"
         )
         raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
+    if scheme == "file" and (linked := _linked(f"/{'/'.join(names[: table + 1])}")):
+        return places_of("/".join([linked, *names[table + 1 :]]))
     if taken := [name for name in names if name.startswith(BESIDE)]:
         reason = f"lies in {taken[0]!r}: folders of that name hold what other sinks have staged. Give another folder"
         raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
     above = f"{scheme}://{'/' if scheme == 'file' else ''}{'/'.join([host, *names[:table]] if host else names[:table])}"
     target = "/".join(names[table:])
     return Places(above, target, f"{BESIDE}{target}")
+
+
+def _linked(folder: str) -> str | None:
+    """Return what a folder leads to that is a link; None if it is none, or one in a circle."""
+    real = os.path.realpath(folder) if os.path.islink(folder) else None
+    return None if real is None or os.path.islink(real) else real
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,15 @@ class StorageFailedError(TerminalError):
     template = "the storage cannot {verb} {uri}: {reason}"
 
 
+class LinkedPathError(StorageFailedError):
+    """Whoever may write below a root must not lead its owner to other files. Data: uri, link, top."""
+
+    template = (
+        "{uri} is not used: {link} is a link, and links below {top} are not followed, because they may lead to files "
+        "of others. Put what it leads to in its place, or remove it"
+    )
+
+
 class StorageUnsuitableError(TerminalError):
     template = (
         "{uri} cannot hold checkpoints: {reason}; use a local or shared file system with hard links, "
@@ -111,7 +120,9 @@ class NewerFormatError(TerminalError):
 
 
 class ForeignRootError(TerminalError):
-    template = "{uri} is not a checkpoint root: its marker says {found!r}; choose another folder"
+    """What the marker holds is not shown: it may be anybody's. Data: uri, marker."""
+
+    template = "{uri} is not a checkpoint root: its {marker} was written by another program; choose another folder"
 
 
 class RootInsideRootError(InvalidInputError):

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.storage import local_batches, local_sync, posix
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     FoldersApartError,
+    LinkedPathError,
     ObjectNotFoundError,
     StorageUnsuitableError,
 )
@@ -33,6 +34,9 @@ class LocalStorage(Storage):
     fsynced under a temporary name in the same folder, then linked (create) or renamed (replace).
 
     ``top``: the folder of the storage that this one is a child of; :meth:`sync` makes the names from there on durable.
+
+    Links below ``top`` are refused, because they may lead to files of others. ``top`` itself, and folders above it, may
+    be links.
     """
 
     def __init__(self, folder: str, top: str | None = None) -> None:
@@ -40,9 +44,22 @@ class LocalStorage(Storage):
         self._top = top or self._folder
         super().__init__(f"file://{self._folder}")
 
-    def _full(self, path: str, *, root: bool = False) -> str:
+    def _full(self, path: str, *, root: bool = False, whole: bool = False, plain: set[str] | None = None) -> str:
+        """Return the path of a file or folder. ``root``: it may be this folder; ``whole``: it must be no link itself;
+        ``plain``: folders that are known to be no links, which grows.
+
+        Raises InvalidPathError, LinkedPathError.
+        """
         check_path(path, root=root)
-        return os.path.join(self._folder, path) if path else self._folder
+        full = os.path.join(self._folder, path) if path else self._folder
+        link = posix.link_below(self._top, full if whole else os.path.dirname(full), set() if plain is None else plain)
+        if link is not None:
+            raise LinkedPathError(uri=f"file://{full}", link=link, top=self._top)
+        return full
+
+    def spark_uri(self, path: str = "") -> str:
+        self._full(path, root=True, whole=True)
+        return super().spark_uri(path)
 
     def create(self, path: str, data: bytes) -> None:
         target = self._full(path)
@@ -83,7 +100,7 @@ class LocalStorage(Storage):
         return self._read(path, start, end - start)
 
     def _read(self, path: str, start: int, size: int) -> bytes:
-        full = self._full(path)
+        full = self._full(path, whole=True)
         with translated("read", self.full_uri(path)):
             try:
                 # Buffered: a bare read may return less than there is, which would be taken for the end.
@@ -112,7 +129,7 @@ class LocalStorage(Storage):
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def list(self, path: str) -> list[str]:
-        full = self._full(path, root=True)
+        full = self._full(path, root=True, whole=True)
         with translated("list", self.full_uri(path)):
             try:
                 return sorted(name for name in os.listdir(full) if not is_temporary(name))
@@ -130,12 +147,12 @@ class LocalStorage(Storage):
                 return []
 
     def files(self, path: str) -> Sizes:
-        full = self._full(path, root=True)
+        full = self._full(path, root=True, whole=True)
         with translated("list", self.full_uri(path)):
             return sorted(posix.walk(full))
 
     def copy(self, source: str, target: str) -> None:
-        origin, goal = self._full(source), self._full(target)
+        origin, goal = self._full(source, whole=True), self._full(target)
         with translated("copy", self.full_uri(source), write=True):
             if posix.kind_of(origin) != "file":
                 raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
@@ -152,28 +169,33 @@ class LocalStorage(Storage):
                 posix.sync_folder(os.path.dirname(goal))
 
     def copy_all(self, copies: Pairs) -> set[str]:
-        named = {self._full(source): source for source, _ in copies}
+        pairs, named = self._pairs(copies)
         with translated("copy", self.uri, write=True):
-            pairs = [(self._full(source), self._full(target)) for source, target in copies]
             missing = local_batches.copy_all(pairs, self._top)
         return {named[origin] for origin in missing}
+
+    def _pairs(self, pairs: Pairs) -> tuple[Pairs, dict[str, str]]:
+        """Return the whole paths, and by each of the first ones the path that was given."""
+        plain = set[str]()
+        full = [(self._full(one, whole=True, plain=plain), self._full(other, plain=plain)) for one, other in pairs]
+        return full, {origin: source for (origin, _), (source, _) in zip(full, pairs, strict=True)}
 
     def move(self, source: str, target: str) -> None:
         if self.move_all([(source, target)]):
             raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
 
     def move_all(self, moves: Pairs) -> set[str]:
-        named = {self._full(source): source for source, _ in moves}
+        pairs, named = self._pairs(moves)
         uri = self.full_uri(moves[0][0]) if len(moves) == 1 else self.uri
         with translated("move", uri, write=True):
-            missing = local_batches.move_all([(self._full(source), self._full(target)) for source, target in moves])
+            missing = local_batches.move_all(pairs)
         return {named[origin] for origin in missing}
 
     def _same_content(self, one: str, other: str) -> bool:
         return posix.same_content(self._full(one), self._full(other))
 
     def sync(self, path: str) -> None:
-        full = self._full(path, root=True)
+        full = self._full(path, root=True, whole=True)
         with translated("sync", self.full_uri(path), write=True):
             kind = posix.kind_of(full)
             if kind is None:
@@ -196,8 +218,8 @@ class LocalStorage(Storage):
         full = self._full(path, root=True)
         with translated("delete", self.full_uri(path), write=True):
             for _ in range(_DELETIONS):
-                if posix.kind_of(full) != "folder":
-                    break
+                if posix.is_link(full) or posix.kind_of(full) != "folder":
+                    break  # of a link the name alone is deleted
                 try:
                     shutil.rmtree(full)
                 except FileNotFoundError:
@@ -211,13 +233,13 @@ class LocalStorage(Storage):
             posix.unlink(full)
 
     def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
-        full = self._full(path, root=True)
+        full = self._full(path, root=True, whole=True)
         with translated("list", self.full_uri(path)):
             found = local_sync.temporary(full, older_than, deep)
         return sorted((os.path.relpath(one, full).replace(os.sep, "/"), size) for one, size in found)
 
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
-        full = self._full(path, root=True)
+        full = self._full(path, root=True, whole=True)
         with translated("delete", self.full_uri(path), write=True):
             return local_sync.collect_temporary(full, older_than, deep)
 

@@ -8,6 +8,7 @@ import re
 from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
 from airflow_provider_ckpt.storage.opening import canonical_uri, is_local
 
+THIS_MACHINE = "file:"
 _LOCAL = "file://"
 _SPELLINGS = (
     (re.compile(r"s3[an]?://([^/]*@)?", re.IGNORECASE), "s3:/"),
@@ -43,7 +44,7 @@ def lies_in(uri: str, folder: str) -> bool:
 
 
 def in_one_store(uri: str, other: str) -> bool:
-    """Return whether both lead to one store: the same scheme and bucket or host, or both to disks of this machine.
+    """Return whether both lead to one store: the same scheme and bucket or host, or both to this machine.
 
     Credentials of one store are not sent to another one.
     """
@@ -52,11 +53,11 @@ def in_one_store(uri: str, other: str) -> bool:
 
 
 def store_of(uri: str) -> str:
-    """Return scheme and bucket or host of a URI, "file:" for a local path, and "memory:" for a place in memory."""
+    """Return scheme and bucket or host of a URI; :data:`THIS_MACHINE` for a local path or a place in memory."""
     if is_local(uri):
-        return "file:"
+        return THIS_MACHINE
     scheme, *rest = segments(uri)
-    return scheme if scheme == "memory:" else "//".join([scheme, *rest[:1]])
+    return THIS_MACHINE if scheme == "memory:" else "//".join([scheme, *rest[:1]])
 
 
 def _host(found: re.Match[str]) -> str:

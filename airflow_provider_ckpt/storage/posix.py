@@ -93,12 +93,38 @@ def missing_folders(folder: str) -> list[str]:
     return missing
 
 
+def is_link(path: str) -> bool:
+    """Return whether the name is a link. Where that cannot be seen, whoever uses the name gets the error."""
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def link_below(top: str, path: str, plain: set[str]) -> str | None:
+    """Return the first name below ``top``, down to ``path``, that is a link; None if there is none.
+
+    ``plain``: names that are known to be no links. Folders that are found to be none are added.
+    """
+    at = len(top.rstrip(os.sep))
+    while 0 <= at < len(path):
+        at = path.find(os.sep, at + 1)
+        name = path if at < 0 else path[:at]
+        if name in plain:
+            continue
+        if is_link(name):
+            return name
+        if at >= 0:
+            plain.add(name)
+    return None
+
+
 def open_regular(path: str) -> BinaryIO:
     """Open a file to read it, buffered. A pipe that nobody writes to would be waited for, SIGTERM included.
 
-    Raises IsADirectoryError for a folder, and OSError (EINVAL) for a pipe, a device or a socket.
+    Raises IsADirectoryError for a folder, and OSError for a link (ELOOP), a pipe, a device or a socket (EINVAL).
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return open(descriptor, "rb")
@@ -109,7 +135,8 @@ def open_regular(path: str) -> BinaryIO:
 
 
 def write_durably(path: str, data: bytes) -> None:
-    with open(path, "wb") as file:
+    """Write a file that is not there yet. A link of its name is not followed."""
+    with open(path, "xb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -93,9 +93,8 @@ def read_root(storage: Storage) -> Storage:
         raise NoRootError(uri=storage.uri, marker=ROOT_MARKER) from None
     try:
         decode_document(data, "root", ROOT_VERSION, uri=uri)
-    except MalformedDocumentError as error:
+    except MalformedDocumentError:
         if f'"{PREFIX}root"'.encode() in data:
             raise  # it is ours, and damaged: who is told to choose another folder begins every job anew
-        found = data[:80].decode("utf-8", "replace")
-        raise ForeignRootError(uri=storage.uri, found=found) from error
+        raise ForeignRootError(uri=storage.uri, marker=ROOT_MARKER) from None  # the cause quotes what it holds
     return storage

@@ -12,6 +12,15 @@ _FSSPEC = ("tests/storage/test_fsspec.py", "tests/storage/test_s3.py")
 
 _FSYNCS = (
     Mutant(
+        "links-below-a-root-followed",
+        "R17",
+        "LocalStorage._full",
+        "    if link is not None:\n",
+        "    if False:\n",
+        ("tests/storage/test_links.py",),
+        "whoever may write to the root leads its owner to other files",
+    ),
+    Mutant(
         "fsync-of-written-bytes",
         "R17",
         "write_durably",
