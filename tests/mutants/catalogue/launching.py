@@ -12,6 +12,24 @@ _TRACES = "tests/report/test_trace_file.py"
 
 LAUNCHING = (
     Mutant(
+        "status-line-of-anybody",
+        "-",
+        "status_line:_mark",
+        '    return f"CKPT {token} " if token else "CKPT "',
+        '    return "CKPT "',
+        ("tests/report/test_status_token.py::test_a_line_without_the_token_is_other_output_and_warned_about_once",),
+        "a row that Spark quotes in an error makes the task FINISHED",
+    ),
+    Mutant(
+        "secret-options-of-a-cluster",
+        "-",
+        "CheckpointedSparkSubmitHook._hand_to_cluster",
+        "    if environ and (names := sorted(secret_names(options))):\n",
+        "    if environ and (names := []):\n",
+        ("tests/airflow/test_spark_job.py::test_secret_storage_options_are_no_configuration_of_a_cluster",),
+        "the secret key of S3 is on spark-submit's command line and in Spark's UI",
+    ),
+    Mutant(
         "modules-that-nobody-imports",
         "-",
         "own_modules:_is_own",
