@@ -124,11 +124,16 @@ def test_what_is_no_regular_file_is_neither_waited_for_nor_an_error(
     assert storage.list("orders/requests") == sorted({f"{NAME}.json", *(["pipe"] if "a_pipe" in make.__name__ else [])})
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to("nowhere")], ids=["folder", "link"])
-def test_where_no_file_is_there_is_no_request(storage: Storage, tmp_path: Path, make: Callable[[Path], None]) -> None:
-    (tmp_path / PATH).parent.mkdir(parents=True)
-    make(tmp_path / PATH)
+def test_a_folder_is_no_request(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / PATH).mkdir(parents=True)
     assert pending_requests(storage, "orders", 7, ()) == []
+
+
+def test_a_link_is_invalid_wherever_it_leads(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / PATH).parent.mkdir(parents=True)
+    (tmp_path / PATH).symlink_to("nowhere")
+    [found] = pending_requests(storage, "orders", 7, ())
+    assert (found.kind, found.is_unreadable) == ("invalid", True)
 
 
 def test_the_file_of_another_user_is_no_storage_failure(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
