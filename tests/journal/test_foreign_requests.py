@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.coordinator.affected import by_vertex
+from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.journal.errors import RequestTooLargeError
 from airflow_provider_ckpt.journal.requests import (
+    KINDS,
     MOST_BYTES,
     MOST_FILES,
     Request,
@@ -23,6 +28,7 @@ from airflow_provider_ckpt.journal.requests import (
     withdraw_leaves,
     write_request,
 )
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -253,3 +259,67 @@ def test_of_very_many_files_a_limited_number_is_read(storage: Storage, tmp_path:
     for number in range(MOST_FILES + 50):
         (tmp_path / f"orders/requests/{number}.json").touch()
     assert len(pending_requests(storage, "orders", 7, ())) == MOST_FILES
+
+
+# ---- mutations of the golden requests, with fixed seeds
+
+GOLDEN = sorted((Path(__file__).parent.parent / "golden" / "request-v1").glob("*.json"))
+VALUES: list[Any] = [
+    *(None, True, -1, 0, 1, 2**31, 2**63, 10**99, -(10**99), 1e308, -0.0, "", "x" * 9_000, "\0", "\u202e", "orders"),
+    *([], {}, [[[]]], {"a": {"b": 1}}, {"daily": {}}, {"daily": {"pool_weight": 0}}, {"daily": {"logic": {"a": None}}}),
+]
+GRAPH = JobGraph((JobVertex("daily", ("live", "daily"), ("live",), (), ("lake",), bounded=False),), ())
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each value."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            yield (*path, key)
+            yield from places(value, (*path, key))
+
+
+def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    copied = json.loads(json.dumps(document))
+    inner = copied
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return copied
+
+
+def check(storage: Storage, content: bytes) -> str:
+    """Read the content as a request of the driver's epoch, and judge it as a coordinator does; return its kind."""
+    storage.replace(PATH, content)
+    request = read(storage)
+    assert (request.kind == "invalid") is (request.problem is not None)
+    assert request.kind in (*KINDS, "invalid")
+    if request.changes:
+        with suppress(ReconfigurationRefusedError):
+            by_vertex(GRAPH, request.changes)
+    return request.kind
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
+def test_any_value_of_a_golden_request_may_be_another(storage: Storage, golden: Path) -> None:
+    document = json.loads(golden.read_bytes())
+    document.pop("crc32", None)
+    kinds = {
+        check(storage, json.dumps(changed(document, path, value)).encode())
+        for path in places(document)
+        for value in VALUES
+    }
+    assert {"invalid", document["kind"]} <= kinds
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
+def test_any_bytes_of_a_golden_request_may_be_others(storage: Storage, golden: Path) -> None:
+    data, drawn = golden.read_bytes(), random.Random(golden.name)
+    for _ in range(300):
+        mutated = bytearray(data)
+        for _ in range(drawn.randint(1, 4)):
+            place = drawn.randrange(len(mutated))
+            mutated[place : place + drawn.randint(0, 3)] = drawn.randbytes(drawn.randint(0, 3))
+        check(storage, bytes(mutated))
+    for length in range(0, len(data) - 2, 7):
+        assert check(storage, data[:length]) == "invalid"
