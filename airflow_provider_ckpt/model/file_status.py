@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.model.limits import Count
+
 
 @dataclass(frozen=True)
 class FileStatus:
     """``path``: as Hadoop spells it, nothing escaped. ``modified``: epoch milliseconds."""
 
     path: str
-    size: int
+    size: Count
     modified: int
 
 
@@ -22,8 +24,8 @@ class ChangedFile:
     """
 
     path: str
-    read: int | None
-    size: int
+    read: Count | None
+    size: Count
 
     @property
     def unread(self) -> int:
