@@ -94,6 +94,10 @@ mutants: setup ## deliberate defects, each of which a test must notice (hours)
 mutants-fast: setup ## those that `make test` must notice; it must pass without them (MINUTES=5: as many as fit)
 	CKPT_MUTANTS=fast $(PY) -m tests.mutants --no-baseline --seed $(SEED) $(if $(CKPT_MINUTES),--minutes $(CKPT_MINUTES))
 
+.PHONY: fuzz
+fuzz: setup ## damaged files: each reader accepts or refuses them by name (ROUNDS=20 from SEED=1 on)
+	CKPT_SLOW=all CKPT_FUZZ_FIRST=$(SEED) CKPT_FUZZ_SEEDS=$(ROUNDS) $(PYTEST) tests/fuzz $(SPREAD) --timeout 900
+
 .PHONY: random-jobs
 random-jobs: setup ## random jobs under random faults (ROUNDS=20 from SEED=1 on; MINUTES=120 ROUNDS=2000: for two hours)
 	CKPT_SLOW=all CKPT_RANDOM_SEED=$(SEED) CKPT_RANDOM_JOBS=$(ROUNDS) CKPT_RANDOM_CHANGES=$$(($(ROUNDS) / 2)) \

@@ -19,6 +19,7 @@ from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS, check_job_id, i
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
+from airflow_provider_ckpt.storage.refusal import described
 from airflow_provider_ckpt.storage.root import ROOT_MARKER, read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -104,6 +105,8 @@ def _tried(job_id: str, act: Callable[[], JobGarbage]) -> JobGarbage:
         return act()
     except CkptError as error:
         return JobGarbage(job_id, problem=str(error))
+    except Exception as error:  # one job must not hide the others
+        return JobGarbage(job_id, problem=described(error))
 
 
 def _temporary(storage: Storage, *, delete: bool) -> Iterator[Garbage]:
@@ -118,11 +121,16 @@ def _strange(storage: Storage, known: list[str]) -> Iterator[StrangeFolder]:
     for name in storage.list(""):
         if name in known or name == ROOT_MARKER:
             continue
+        yield StrangeFolder(name, _what_is_strange(storage, name))
+
+
+def _what_is_strange(storage: Storage, name: str) -> str:
+    try:
         if is_job_id(name) and not storage.exists(name) and {*PARTS, JOURNAL}.intersection(storage.list(name)):
-            what = "it has no journal: the rest of a first start that was interrupted, or a job that lost its journal"
-        else:
-            what = "it is none of ours"
-        yield StrangeFolder(name, what)
+            return "it has no journal: the rest of a first start that was interrupted, or a job that lost its journal"
+    except CkptError as error:
+        return f"it cannot be read: {error}"
+    return "it is none of ours"
 
 
 def _job_json(job: JobGarbage) -> dict[str, Any]:

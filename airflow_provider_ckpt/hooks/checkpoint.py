@@ -24,6 +24,7 @@ from airflow_provider_ckpt.printable import one_line
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.root import check_root_of_run
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 _TOAST = 200
 """Characters that a person reads before the message goes away."""
+_NAMED = 3
+"""Damaged jobs that the message of the *Test* button names."""
 
 
 class CheckpointHook(BaseHook):
@@ -84,7 +87,8 @@ class CheckpointHook(BaseHook):
             except AirflowNotFoundException:
                 self._raise_unless_default()
                 connection = None
-            extra = connection.extra_dejson if connection else {}
+            with refused_as(self._bad_extra):
+                extra = connection.extra_dejson if connection else {}
             self._settings = settings(self.ckpt_conn_id, connection, extra, self.root)
             for secret in self._settings.secrets():
                 mask_secret(secret)
@@ -98,11 +102,15 @@ class CheckpointHook(BaseHook):
             except AirflowNotFoundException:
                 self._raise_unless_default()
                 connection = None
-            extra = await connection.aextra_dejson() if connection else {}
+            with refused_as(self._bad_extra):
+                extra = await connection.aextra_dejson() if connection else {}
             self._settings = settings(self.ckpt_conn_id, connection, extra, self.root)
             for secret in self._settings.secrets():
                 await amask_secret(secret)
         return self._settings
+
+    def _bad_extra(self, _: str) -> InvalidCkptConnectionError:
+        return InvalidCkptConnectionError(conn_id=self.ckpt_conn_id, problem="its extra is not a JSON object")
 
     def _raise_unless_default(self) -> None:
         """In an ``except`` block: a connection somebody named must exist, the default one need not."""
@@ -262,12 +270,15 @@ class CheckpointHook(BaseHook):
             storage = self.storage()
             check_root_of_run(storage)  # what a run would refuse is not fit
             storage.try_out()
-            jobs = len(self.jobs())
+            jobs = self.jobs()
         except NoRootError:
             return True, "Fit for checkpoints, and nothing is there yet." + self._where()
         except Exception as error:  # of a file system's driver, too: the button has to say what is wrong
             return False, self._shortened(error)
-        return True, f"Fit for checkpoints, and holds {jobs} job{'' if jobs == 1 else 's'}." + self._where()
+        damaged = [state.job_id for state in jobs if state.damage]
+        shown = f" Cannot be read: {', '.join(damaged[:_NAMED])}{', …' * (len(damaged) > _NAMED)}." if damaged else ""
+        count = f"{len(jobs)} job{'' if len(jobs) == 1 else 's'}"
+        return True, f"Fit for checkpoints, and holds {count}.{shown}" + self._where()
 
     def _where(self) -> str:
         """Airflow tests in the API server: another disk than a worker's, unless it is shared."""

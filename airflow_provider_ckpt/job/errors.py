@@ -262,7 +262,7 @@ class BadStorageOptionsError(InvalidInputError):
 
 class UnsupportedOptionsFormatError(InvalidInputError):
     template = (
-        "run options of format {format!r}, version {version!r} cannot be read here (known: {known!r} up to "
+        "run options of format {format!r:.80}, version {version!r:.80} cannot be read here (known: {known!r} up to "
         "version "
         "{newest}). Use the same version of airflow-provider-ckpt on both sides."
     )

@@ -10,9 +10,9 @@ from typing import Any, get_args
 from airflow_provider_ckpt.journal.errors import UnknownEventError
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
-from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.json_form import read_field, reader, shown
 from airflow_provider_ckpt.model.tagged import Tagged
-from airflow_provider_ckpt.storage.errors import MalformedDocumentError
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
 
 _EVENTS: Tagged[Event] = Tagged(get_args(Event))
 _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
@@ -40,13 +40,20 @@ def decode(data: Mapping[str, Any], written_by: str = "unknown") -> Event:
             what = f"{kind}: {what}"
         if isinstance(error, DamagedFormError):
             raise DamagedFormError(what=what) from None
-        raise UnknownEventError(what=what, written_by=written_by, release=release()) from None
+        raise _unknown(what, written_by) from None
+    except NewerFormatError as error:
+        what = f"{data['type']}: {error.data['uri']} is of version {error.data['found']}"
+        raise _unknown(what, written_by) from None
+
+
+def _unknown(what: str, written_by: str) -> UnknownEventError:
+    return UnknownEventError(where="the journal", what=what, written_by=written_by, release=release())
 
 
 def decode_all(body: Any) -> list[Event]:
     """Those of an entry of the journal. Raises as :func:`decode`."""
     if not isinstance(body, Mapping):
-        raise DamagedFormError(what=f"its body is {body!r}")
+        raise DamagedFormError(what=f"its body is {shown(body)}")
     written_by = str(body.get("release", "unknown"))
     return [decode(data, written_by) for data in read_field(body, "events", reader(list[Any]))]
 

@@ -17,8 +17,10 @@ class RequestTooLargeError(InvalidInputError):
 
 
 class UnknownEventError(TerminalError):
+    """``where``: the journal, or the entry."""
+
     template = (
-        "the journal holds an event {what}, written by release {written_by}, which this release ({release}) "
+        "{where} holds an event {what}, written by release {written_by}, which this release ({release}) "
         "does not know; upgrade airflow_provider_ckpt to {written_by} or newer"
     )
 

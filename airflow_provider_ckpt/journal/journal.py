@@ -25,14 +25,15 @@ from airflow_provider_ckpt.journal.errors import (
     FencedError,
     JournalNotClaimedError,
     JournalUnwritableError,
-    UnknownEventError,
 )
 from airflow_provider_ckpt.journal.events import EpochClaimed, Event, StateSnapshot
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.json_form import shown
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
-from airflow_provider_ckpt.storage.errors import BelowHeadError, CorruptLogError, LostRaceError, NewerFormatError
+from airflow_provider_ckpt.storage.errors import BelowHeadError, CorruptLogError, LostRaceError
 from airflow_provider_ckpt.storage.layout import check_job_id, is_job_id, journal_path
+from airflow_provider_ckpt.storage.refusal import UNREADABLE, described
 from airflow_provider_ckpt.storage.storage import Storage
 
 __all__ = ["Journal", "job_ids", "list_jobs"]
@@ -64,6 +65,7 @@ class Journal:
             parse=decode_all,
             skip_kept=True,  # claims that the snapshot behind them has, one for each driver that there ever was
             watchful=True,
+            begins_at_head=True,  # :meth:`compact` writes the snapshot first, and moves the head to it
         )
         self._buffer_bytes = buffer_bytes
         self._flush_interval = flush_interval
@@ -128,9 +130,17 @@ class Journal:
         return state if is_same else self.replay()
 
     def _fold(self, entries: Iterable[Entry]) -> None:
+        """An entry whose events do not fit the state is damage. Entries after it are not folded."""
         for entry in entries:
-            for event in entry.value:
-                event.apply(self._state)
+            try:
+                for event in entry.value:
+                    event.apply(self._state)
+                if self._state.job_id != self.job_id:
+                    raise ValueError(f"they are of job {shown(self._state.job_id)}")
+            except UNREADABLE as error:
+                problem = f"its events do not fit those before it ({described(error)})"
+                self._state.damage.append(str(self._log.damaged(entry.number, problem)))
+                return
             self._state.position, self._writer = entry.number, entry.writer
 
     @property
@@ -271,19 +281,30 @@ class Journal:
 
 
 def list_jobs(storage: Storage) -> list[JobState]:
-    """The state of every job under a checkpoint root. One that cannot be read says so in ``damage``."""
-    states = []
-    for name in job_ids(storage):
-        try:
-            states.append(Journal(storage, name).replay())
-        except (UnknownEventError, NewerFormatError) as error:
-            states.append(JobState(name, damage=[str(error)]))
-    return states
+    """Return the state of every job under a checkpoint root. Any error of one job is in its ``damage``."""
+    return [_state_of(storage, name) for name in job_ids(storage)]
+
+
+def _state_of(storage: Storage, job_id: str) -> JobState:
+    try:
+        return Journal(storage, job_id).replay()
+    except CkptError as error:
+        return JobState(job_id, damage=[str(error)])
+    except Exception as error:  # one job must not hide the others
+        return JobState(job_id, damage=[f"its journal cannot be read: {described(error)}"])
 
 
 def job_ids(storage: Storage) -> list[str]:
-    """Of every job under a checkpoint root; one LIST for each folder there."""
-    return [name for name in storage.list("") if is_job_id(name) and storage.list(journal_path(name))]
+    """Return the id of every job under a checkpoint root; one LIST for each folder there. A folder that cannot be
+    listed counts as a job: reading it tells what is wrong."""
+    return [name for name in storage.list("") if is_job_id(name) and _may_be_job(storage, name)]
+
+
+def _may_be_job(storage: Storage, name: str) -> bool:
+    try:
+        return bool(storage.list(journal_path(name)))
+    except CkptError:
+        return True
 
 
 def _takes_over(entry: Entry) -> bool:

@@ -8,6 +8,7 @@ from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.json_form import own_form
+from airflow_provider_ckpt.model.limits import Instant
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class StateSnapshot(JournalEvent):
     which holds nothing else."""
 
     state: JobState = field(metadata=own_form(state_to_json, state_from_json))
-    at: float
+    at: Instant
 
     def apply(self, state: JobState) -> None:
         """The snapshot's state goes over into ``state``: it is applied once."""

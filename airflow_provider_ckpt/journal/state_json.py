@@ -15,7 +15,7 @@ from typing import Any
 from airflow_provider_ckpt.journal.kinds.event import ADDED, LISTED_BY, JournalEvent
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.errors import DamagedFormError
-from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED, read_field, reader, to_json
+from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED, read_field, reader, shown, to_json
 from airflow_provider_ckpt.model.tagged import Tagged
 from airflow_provider_ckpt.storage.envelope import PREFIX, check_format
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
@@ -57,8 +57,8 @@ def state_to_json(state: JobState) -> dict[str, Any]:
 def state_from_json(data: Mapping[str, Any]) -> JobState:
     """Raises MalformedDocumentError, NewerFormatError, UnknownFormError (of an event in it, or a status)."""
     if not isinstance(data, Mapping):
-        raise MalformedDocumentError(uri="the state of a job", what=_KIND, reason=f"it is {data!r}")
-    where = f"the state of job {data.get('job_id')!r}"
+        raise MalformedDocumentError(uri="the state of a job", what=_KIND, reason=f"it is {shown(data)}")
+    where = f"the state of job {shown(data.get('job_id'))}"
     check_format(dict(data), _KIND, _VERSION, uri=where)
     found = [key for key in _KEYS if key.name in data or not key.may_lack]
     try:
@@ -68,7 +68,7 @@ def state_from_json(data: Mapping[str, Any]) -> JobState:
 
 
 def _keys() -> Iterator[_Key]:
-    hints = typing.get_type_hints(JobState)
+    hints = typing.get_type_hints(JobState, include_extras=True)
     recorded = [one for one in fields(JobState) if one.metadata != UNRECORDED]
     events: Tagged[JournalEvent] = Tagged(kind for one in recorded if (kind := _remembered(hints[one.name])))
     order = {name: place for place, name in enumerate(_FIRST_KEYS)}

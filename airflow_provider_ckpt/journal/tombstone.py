@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.limits import Instant
 
 _STAYS = (
     *("job_id", "epoch", "attempt", "last_triggered", "last_completed", "completed_count", "aborted_count"),
@@ -21,7 +22,7 @@ class JobDeleted(JournalEvent):
     """Everything that the job had under its root is gone, but the journal: its entries go next, to a snapshot of what
     is left of the state, and the claims."""
 
-    at: float
+    at: Instant
 
     def apply(self, state: JobState) -> None:
         left = JobState(**{name: getattr(state, name) for name in _STAYS})

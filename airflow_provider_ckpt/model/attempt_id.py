@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.model.errors import UnknownFormError
-from airflow_provider_ckpt.model.json_form import TextForm
+from airflow_provider_ckpt.model.json_form import TextForm, shown
 
 _FORM = re.compile(r"(\d{4,})(?:-(\d{2,}))?-([0-9A-Za-z]+)", re.ASCII)
 
@@ -46,7 +46,7 @@ class AttemptId(TextForm):
         """Raises UnknownFormError."""
         found = cls.find(text)
         if found is None:
-            raise UnknownFormError(what=f"{text!r} is no attempt, <epoch>-<number>-<nonce>")
+            raise UnknownFormError(what=f"{shown(text)} is no attempt, <epoch>-<number>-<nonce>")
         return found
 
     @classmethod

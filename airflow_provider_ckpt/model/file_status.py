@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.model.words import counted, were
 
 
@@ -12,7 +13,7 @@ class FileStatus:
     """``path``: as Hadoop spells it, nothing escaped. ``modified``: epoch milliseconds."""
 
     path: str
-    size: int
+    size: Count
     modified: int
 
 
@@ -24,8 +25,8 @@ class ChangedFile:
     """
 
     path: str
-    read: int | None
-    size: int
+    read: Count | None
+    size: Count
 
     @property
     def unread(self) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count, Parallelism
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 Exchange = Literal["pointwise", "all_to_all"]
@@ -49,12 +50,12 @@ class JobVertex:
     sinks: tuple[str, ...]
     bounded: bool
     """True if every source and every upstream vertex is bounded."""
-    parallelism: int = 1
+    parallelism: Parallelism = 1
     splits: bool = field(default=False, metadata=LATER)
     """A source that is read split by split: its subtasks are handed them, and it is no Spark query."""
     persist: bool = field(default=False, metadata=LATER)
     """Its result partition outlives the job."""
-    layout: int = field(default=0, metadata=LATER)
+    layout: Count = field(default=0, metadata=LATER)
     """How often its consumers have become others."""
 
     @property

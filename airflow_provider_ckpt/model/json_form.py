@@ -14,15 +14,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
-from typing import Any, Literal, TypeVar, Union
+from typing import Annotated, Any, Literal, TypeVar, Union
 
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
+from airflow_provider_ckpt.model.limits import Between
 
 T = TypeVar("T")
 Read = Callable[[Any], Any]
 Json = Mapping[str, Any]
 
 _PLAIN = (str, int, float, types.NoneType)
+_SHOWN = 200
+"""Characters of a value in an error."""
 LATER = types.MappingProxyType({"json": "later"})
 """Metadata of a field that came later in its version: left out while it is empty, so that what has nothing of it is
 written as it always was."""
@@ -91,6 +94,8 @@ def reader(kind: Any) -> Read:
 @functools.cache
 def _reader(kind: Any) -> Read:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return _limited(*arguments)
     if origin is Literal:
         return _one_of(arguments)
     if origin in (Union, types.UnionType) and _types(kind) is None:
@@ -137,6 +142,20 @@ def _plain(known: frozenset[type]) -> Read:
     return read
 
 
+def _limited(kind: Any, limits: Between) -> Read:
+    known = _types(kind) or frozenset()
+    least, most = limits.least, limits.most
+
+    def read(data: Any) -> Any:
+        if type(data) not in known:
+            raise _of_another_type(data)
+        if not least <= data <= most:
+            raise DamagedFormError(what=f"{shown(data)} is not from {least} to {most}")
+        return data
+
+    return read
+
+
 def _same(data: Any) -> Any:
     return data
 
@@ -152,7 +171,7 @@ def _one_of(known: tuple[Any, ...]) -> Read:
     def read(data: Any) -> Any:
         if data not in known:
             error = UnknownFormError if isinstance(data, str) else DamagedFormError
-            raise error(what=f"{data!r} is none of {', '.join(map(repr, known))}")
+            raise error(what=f"{shown(data)} is none of {', '.join(map(repr, known))}")
         return data
 
     return read
@@ -164,7 +183,7 @@ def _member(kind: type[Enum]) -> Read:
             return kind(data)
         except ValueError:
             error = UnknownFormError if isinstance(data, str) else DamagedFormError
-            raise error(what=f"{data!r} is no {kind.__name__}") from None
+            raise error(what=f"{shown(data)} is no {kind.__name__}") from None
 
     return read
 
@@ -172,22 +191,27 @@ def _member(kind: type[Enum]) -> Read:
 def _text(kind: type[TextForm]) -> Read:
     def read(data: Any) -> Any:
         _check(data, str)
-        return kind.parse(data)
+        try:
+            return kind.parse(data)
+        except ValueError:  # a number in it with more digits than Python reads
+            raise DamagedFormError(what=f"{data[:80]!r} is no {kind.__name__}") from None
 
     return read
 
 
 def _named_text(kind: type[str]) -> Read:
+    parse: Read = getattr(kind, "parse", kind)
+
     def read(data: Any) -> Any:
         _check(data, str)
-        return kind(data)
+        return parse(data)
 
     return read
 
 
 def _mapping(origin: type, key: Any, value: Any) -> Read:
     read = reader(value)
-    named: Read = key if _is_named_text(key) else _same
+    named = reader(key) if _is_named_text(key) else _same
 
     def whole(data: Any) -> Any:
         _check_mapping(data)
@@ -206,7 +230,7 @@ def _pair(kinds: tuple[Any, ...]) -> Read:
     def whole(data: Any) -> Any:
         _check(data, list | tuple)
         if len(data) != len(reads):
-            raise DamagedFormError(what=f"{data!r} instead of {len(reads)} values")
+            raise DamagedFormError(what=f"{shown(data)} instead of {len(reads)} values")
         return tuple(read(one) for read, one in zip(reads, data, strict=True))
 
     return whole
@@ -224,7 +248,7 @@ def _collection(origin: type, kind: Any) -> Read:
 
 
 def _object(kind: Any) -> Read:
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
     own = {field.name for field in _recorded(kind) if field.metadata.get("json") == "own"}
     reads = {
         field.name: field.metadata["read"] if field.name in own else reader(hints[field.name])
@@ -239,7 +263,7 @@ def _object(kind: Any) -> Read:
         if not needed <= data.keys() <= reads.keys():
             more, missing = sorted(data.keys() - reads.keys()), sorted(needed - data.keys())
             error = UnknownFormError if more else DamagedFormError
-            raise error(what=f"{kind.__name__} with the unknown fields {more} and without {missing}")
+            raise error(what=f"{kind.__name__} with the unknown fields {shown(more)} and without {missing}")
         for name, known in plain.items():
             if name in data and type(data[name]) not in known:
                 read_field(data, name, reads[name])
@@ -280,14 +304,20 @@ def _check(data: Any, kind: Any) -> None:
 
 
 def _of_another_type(data: Any) -> DamagedFormError:
-    return DamagedFormError(what=f"{data!r}, a {type(data).__name__}")
+    return DamagedFormError(what=f"{shown(data)}, a {type(data).__name__}")
+
+
+def shown(data: Any) -> str:
+    """Return a value for an error, cut if it is long."""
+    text = repr(data)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise DamagedFormError(what=f"the key {text!r} is no number") from None
+        raise DamagedFormError(what=f"the key {shown(text)} is no number") from None
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from airflow_provider_ckpt.model.errors import UnknownFormError
-from airflow_provider_ckpt.model.json_form import TextForm
+from airflow_provider_ckpt.model.json_form import TextForm, shown
 
 IN_PROGRESS = "is in progress"
 """How the refusal of a second change ends."""
@@ -73,7 +73,7 @@ class RequestOutcome(TextForm):
             return cls(RequestResult(result), detail)
         except ValueError:
             known = ", ".join(one.value for one in RequestResult)
-            raise UnknownFormError(what=f"{text!r} is no answer to a request, which begin with {known}") from None
+            raise UnknownFormError(what=f"{shown(text)} is no answer to a request, which begin with {known}") from None
 
     def __str__(self) -> str:
         return f"{self.result.value}: {self.detail}" if self.detail else self.result.value

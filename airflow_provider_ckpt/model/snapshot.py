@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.model.source_times import SourceTimes
 
 
@@ -13,9 +14,9 @@ from airflow_provider_ckpt.model.source_times import SourceTimes
 class Snapshot:
     """What a barrier folds (and so what an acknowledgement carries): all published up to ``position``."""
 
-    position: int
+    position: Count
     """Number of the entry that holds the barrier."""
-    batch_id: int | None
+    batch_id: Count | None
     offsets: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, int] = field(default_factory=dict)
     watermark: int | None = None
@@ -23,10 +24,10 @@ class Snapshot:
     ended: tuple[str, ...] = ()
     finished: bool = False
     """The subtask is at its end of data: nothing but barriers follows."""
-    late_rows: int = field(default=0, metadata=LATER)
+    late_rows: Count = field(default=0, metadata=LATER)
     """Rows that the query has dropped as late since its first micro-batch."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=LATER)
     """Input of a query with state -> what its rows have shown of event time since its first micro-batch."""
-    malformed: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+    malformed: Mapping[str, Count] = field(default_factory=dict, metadata=LATER)
     """Source uid -> its rows since the first batch that do not fit its schema."""
     finished_on_restore: bool = False

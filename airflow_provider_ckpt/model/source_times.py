@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count, Instant
 
 
 @dataclass(frozen=True)
@@ -16,13 +17,13 @@ class SourceTimes:
     """The newest event time that may move the watermark. None: no row had one."""
     delay: int = field(default=0, metadata=LATER)
     """Of the watermark, in milliseconds."""
-    last_row_at: float | None = None
+    last_row_at: Instant | None = None
     """When the last micro-batch with a row of the input ran, in epoch seconds."""
-    ahead: int = field(default=0, metadata=LATER)
+    ahead: Count = field(default=0, metadata=LATER)
     """Rows further ahead of the clock than the source's ``max_ahead``."""
-    without: int = field(default=0, metadata=LATER)
+    without: Count = field(default=0, metadata=LATER)
     """Rows without an event time."""
-    before_1970: int = field(default=0, metadata=LATER)
+    before_1970: Count = field(default=0, metadata=LATER)
     """Rows that Spark takes for late from the beginning."""
 
     @property

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from airflow_provider_ckpt.model.errors import DamagedFormError
+
+_DIGITS = 9
+
 
 class SubtaskId(str):
     """One of the parallel instances of a vertex. It is its own readable form, "<vertex>/<index>": so it stands in
     journals and messages, and is a key there."""
 
     __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> SubtaskId:
+        """Raises DamagedFormError."""
+        vertex, _, number = text.rpartition("/")
+        if not vertex or not number.isdecimal() or len(number) > _DIGITS:
+            raise DamagedFormError(what=f"{text[:80]!r} is no subtask, <vertex>/<number>")
+        return cls(text)
 
     @classmethod
     def of(cls, vertex: str, index: int) -> SubtaskId:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
-from airflow_provider_ckpt.model.json_form import Json, fields_to_json, reader
+from airflow_provider_ckpt.model.json_form import Json, fields_to_json, reader, shown
 
 T = TypeVar("T")
 
@@ -26,12 +26,12 @@ class Tagged(Generic[T]):
     def from_json(self, data: Json) -> T:
         """Raises UnknownFormError."""
         if not isinstance(data, Mapping):
-            raise DamagedFormError(what=f"{data!r}, a {type(data).__name__}")
+            raise DamagedFormError(what=f"{shown(data)}, a {type(data).__name__}")
         kind = data.get("type")
         if not isinstance(kind, str):
-            raise DamagedFormError(what=f"of type {kind!r}")
+            raise DamagedFormError(what=f"of type {shown(kind)}")
         if not self.knows(kind):
-            raise UnknownFormError(what=f"of type {kind!r}")
+            raise UnknownFormError(what=f"of type {shown(kind)}")
         fields = dict(data)
         del fields["type"]
         value: T = reader(self._kinds[str(kind)])(fields)

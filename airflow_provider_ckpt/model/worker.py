@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.json_form import LATER, own_form, reader, to_json
+from airflow_provider_ckpt.model.limits import Pid
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class Worker:
 
     host: str | None = None
     boot_id: str | None = None
-    pid: int | None = None
+    pid: Pid | None = None
     started: str | None = field(default=None, metadata=own_form(to_json, reader(str | float | None)))
     """A number in journals of the first release."""
     application_id: str | None = None

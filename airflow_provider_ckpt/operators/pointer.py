@@ -16,6 +16,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.printable import each_text, one_line
 from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+from airflow_provider_ckpt.storage.refusal import UNREADABLE
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
@@ -174,6 +175,12 @@ class Pointer:
 
     def after_end(self, told: Mapping[str, Any]) -> Pointer:
         """``told``: where the job stands, by the names of :meth:`summary`."""
+        try:
+            return self._after_end(told)
+        except UNREADABLE:  # of another release: what the pointer has for display stays
+            return self
+
+    def _after_end(self, told: Mapping[str, Any]) -> Pointer:
         status = told["status"]
         return replace(
             self,

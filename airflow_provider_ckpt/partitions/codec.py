@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_ckpt.model.errors import DamagedFormError
-from airflow_provider_ckpt.model.json_form import Json
+from airflow_provider_ckpt.model.json_form import Json, shown
 from airflow_provider_ckpt.model.tagged import Tagged
 from airflow_provider_ckpt.partitions.errors import UnknownRecordError
 from airflow_provider_ckpt.partitions.records import Record
@@ -22,7 +22,7 @@ def record_to_json(record: Record) -> dict[str, Any]:
 def record_from_json(body: Json) -> Record:
     """Raises UnknownRecordError for a record type this version does not know, UnknownFormError for its fields."""
     if not isinstance(body, Mapping) or not isinstance(body.get("type"), str):
-        raise DamagedFormError(what=f"{body!r} is no record")
+        raise DamagedFormError(what=f"{shown(body)} is no record")
     if not _RECORDS.knows(body.get("type")):
-        raise UnknownRecordError(kind=str(body.get("type")))
+        raise UnknownRecordError(where="the subtask log", kind=str(body.get("type"))[:80])
     return _RECORDS.from_json(body)

@@ -6,8 +6,10 @@ from airflow_provider_ckpt.errors import OvertakenError, TerminalError, Transien
 
 
 class UnknownRecordError(TerminalError):
+    """``where``: the subtask log, or the entry."""
+
     template = (
-        "the subtask log holds a record of type {kind!r}, which this version does not know; "
+        "{where} holds a record of type {kind!r}, which this version does not know; "
         "run the job with the version that wrote it, or a newer one"
     )
 

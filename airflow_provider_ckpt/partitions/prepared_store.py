@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader, to_json
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.partitions.errors import PreparedLostError
 from airflow_provider_ckpt.partitions.records import PartitionFile
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "prepared"
@@ -72,22 +73,18 @@ class PreparedStore:
         except ObjectNotFoundError:
             return None
         uri = self._storage.full_uri(path)
-        try:
+        with refused_as(lambda problem: PreparedLostError(uri=uri, problem=f"cannot be read: {problem}")):
             body = decode_document(data, KIND, VERSION, uri=uri)
             return Prepared(
                 read_field(body, "attempt", reader(AttemptId)),
-                read_field(body, "batch_id", reader(int)),
+                read_field(body, "batch_id", reader(Count)),
                 read_field(body, "files", reader(tuple[PartitionFile, ...])),
                 read_field(body, "handles", reader(Mapping[str, Mapping[str, Any]])),
-                read_field({"rows": None, **body}, "rows", reader(int | None)),
-                read_field({"late_rows": 0, **body}, "late_rows", reader(int)),
+                read_field({"rows": None, **body}, "rows", reader(Count | None)),
+                read_field({"late_rows": 0, **body}, "late_rows", reader(Count)),
                 read_field({"times": {}, **body}, "times", reader(Mapping[str, SourceTimes])),
-                read_field({"malformed": {}, **body}, "malformed", reader(Mapping[str, int])),
+                read_field({"malformed": {}, **body}, "malformed", reader(Mapping[str, Count])),
             )
-        except MalformedDocumentError as error:
-            raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['reason']}") from error
-        except UnknownFormError as error:
-            raise PreparedLostError(uri=uri, problem=f"cannot be read: {error.data['what']}") from error
 
     def read_all(self) -> list[Prepared]:
         """Of all attempts; one LIST, and one read for each. Raises as :meth:`read`."""

@@ -12,6 +12,7 @@ from typing import Literal
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.json_form import LATER, Json
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.model.split import Ranges
@@ -26,7 +27,7 @@ class PartitionFile:
     """One data file of a result partition; ``path`` is relative to the partition's folder."""
 
     path: str
-    size: int
+    size: Count
 
     @property
     def folder(self) -> str:
@@ -45,9 +46,9 @@ class Open:
     """
 
     attempt: AttemptId
-    epoch: int
+    epoch: Count
     folder: str
-    continues_at: int | None = None
+    continues_at: Count | None = None
     voids: Ranges = field(default=(), metadata=LATER)
     supervised: SupervisedTry | None = field(default=None, metadata=LATER)
 
@@ -56,7 +57,7 @@ class Open:
 class Batch:
     """One published micro-batch (R1)."""
 
-    batch_id: int
+    batch_id: Count
     offsets: Mapping[str, str]
     """Source name -> Spark's offset JSON, as planned in ``offsets/<batch id>``."""
     inputs: Mapping[str, int] = field(default_factory=dict)
@@ -72,13 +73,13 @@ class Batch:
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
     split: str | None = field(default=None, metadata=LATER)
     """Of a source with splits: the one that this entry completes (R14). None if it completes several."""
-    rows: int | None = field(default=None, metadata=LATER)
+    rows: Count | None = field(default=None, metadata=LATER)
     """In ``files``. None if there are none, or if an earlier release wrote them."""
-    late_rows: int = field(default=0, metadata=LATER)
+    late_rows: Count = field(default=0, metadata=LATER)
     """Rows that the query has dropped as late since its first micro-batch, this one included."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=LATER)
     """Input of a query with state -> what its rows have shown of event time, this micro-batch included."""
-    malformed: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+    malformed: Mapping[str, Count] = field(default_factory=dict, metadata=LATER)
     """Source uid -> its rows since the first batch, this one included, that do not fit its schema."""
     splits: tuple[str, ...] = field(default=(), metadata=LATER)
     """Two or more that this entry completes. Releases that read one by one refuse it by the name of the field."""
@@ -98,8 +99,8 @@ class Batch:
 class Barrier:
     """What lies before belongs to checkpoint ``checkpoint`` of ``epoch``; it is the acknowledgement."""
 
-    epoch: int
-    checkpoint: int
+    epoch: Count
+    checkpoint: Count
     snapshot: Snapshot
 
 

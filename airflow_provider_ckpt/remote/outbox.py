@@ -21,10 +21,12 @@ from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
 from airflow_provider_ckpt.coordinator.reports import TaskReport
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader, to_json
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "outbox"
@@ -78,21 +80,22 @@ def read_outbox(storage: Storage, path: str) -> Outbox | None:
     except ObjectNotFoundError:
         return None
     uri = storage.full_uri(path)
-    body = decode_document(data, KIND, VERSION, uri=uri)
-    try:
+    with refused_as(lambda problem: MalformedDocumentError(uri=uri, what=KIND, reason=problem)):
+        body = decode_document(data, KIND, VERSION, uri=uri)
         given = read_field(body, "messages", reader(Mapping[str, list[Mapping[str, Any]]]))
         return Outbox(
             read_field(body, "process", reader(Worker)),
-            read_field(body, "beat", reader(int)),
+            read_field(body, "beat", reader(Count)),
             {receiver: tuple(map(_numbered, several)) for receiver, several in given.items()},
-            read_field(body, "read", reader(Mapping[str, int])),
+            read_field(body, "read", reader(Mapping[str, Count])),
             read_field(body, "left", reader(str | None)),
             read_field(body, _SUBTASKS, reader(frozenset[SubtaskId])) if _SUBTASKS in body else None,
         )
-    except (UnknownFormError, UnknownMessageError) as error:
-        raise MalformedDocumentError(uri=uri, what=KIND, reason=str(error)) from error
 
 
 def _numbered(body: Mapping[str, Any]) -> tuple[int, Message]:
     message = read_field(body, "message", reader(Mapping[str, Any]))
-    return read_field(body, "number", reader(int)), wire.from_json(message)
+    try:
+        return read_field(body, "number", reader(Count)), wire.from_json(message)
+    except UnknownMessageError as error:
+        raise UnknownFormError(what=str(error)) from error

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
 from airflow_provider_ckpt.sinks.file_names import sink_folder
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "sink-columns"
@@ -35,13 +35,12 @@ class ColumnRecord:
         path = self._path(name)
         uri = self._books.full_uri(path)
         try:
-            document = decode_document(self._books.read(path), KIND, VERSION, uri=uri)
-            columns = read_field(document, "columns", reader(list[list[Any]]))
-            return tuple((str(column), kind) for column, kind in columns)
+            data = self._books.read(path)
         except ObjectNotFoundError:
             return None
-        except (MalformedDocumentError, UnknownFormError, ValueError) as error:
-            raise ReleaseLogDamagedError(uri=uri, problem=f"it is not what was written ({error})") from error
+        with refused_as(lambda why: ReleaseLogDamagedError(uri=uri, problem=f"it is not what was written ({why})")):
+            document = decode_document(data, KIND, VERSION, uri=uri)
+            return tuple(read_field(document, "columns", reader(tuple[tuple[str, Any], ...])))
 
     def _path(self, name: SinkName) -> str:
         return f"{sink_folder(name.job_id, name.sink)}/columns.json"

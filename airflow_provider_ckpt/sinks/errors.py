@@ -78,8 +78,8 @@ class StagedElsewhereError(TerminalError):
     """The sink's target was changed while staged rows wait for their release in the old one."""
 
     template = (
-        "Sink {sink} writes to {uri} now, but batch {handle} was staged for {staged_for}. Point the sink back to "
-        "{staged_for} until its checkpoint is released; then change the target."
+        "Sink {sink} writes to {uri} now, but batch {handle!s:.200} was staged for {staged_for!s:.500}. Point the sink "
+        "back to {staged_for!s:.500} until its checkpoint is released; then change the target."
     )
 
 
@@ -192,8 +192,8 @@ class UnknownHandleError(TerminalError):
     """A staged handle was made by something this version does not read."""
 
     template = (
-        "A staged handle has format {format!r} version {version!r}; this version reads {known!r} up to version 1. "
-        "Release it with the version of airflow-provider-ckpt that staged it, or upgrade."
+        "A staged handle has format {format!r:.80} version {version!r:.80}; this version reads {known!r} up to version "
+        "1. Release it with the version of airflow-provider-ckpt that staged it, or upgrade."
     )
 
 
@@ -202,8 +202,8 @@ class DamagedHandleError(TerminalError):
 
     template = (
         "What the log of job {job!r} says of a batch that sink {sink} has staged is not what was written: {problem} "
-        "({handle}). Nothing was released on account of it: bring the job's folder back from a backup and go on with "
-        "--resume-failed, or run the job under another id, from its input."
+        "({handle!s:.500}). Nothing was released on account of it: bring the job's folder back from a backup and go on "
+        "with --resume-failed, or run the job under another id, from its input."
     )
 
 

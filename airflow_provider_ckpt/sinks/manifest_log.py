@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.file_names import manifests_folder
 from airflow_provider_ckpt.sinks.numbered_log import NumberedLog
 from airflow_provider_ckpt.sinks.sink_name import SinkName
@@ -22,7 +23,7 @@ class ReleasedFile:
     """``path`` is relative to the sink's folder, a real name (nothing in it is to be unescaped); bytes."""
 
     path: str
-    size: int
+    size: Count
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class Manifest:
         return cls(
             job_id=name.job_id,
             sink=name.sink,
-            checkpoint=read_field(body, "checkpoint", reader(int)),
-            rows=read_field(body, "rows", reader(int)),
+            checkpoint=read_field(body, "checkpoint", reader(Count)),
+            rows=read_field(body, "rows", reader(Count)),
             batches=read_field(body, "batches", reader(tuple[str, ...])),
             files=read_field(body, "files", reader(tuple[ReleasedFile, ...])),
             supersedes=supersedes,

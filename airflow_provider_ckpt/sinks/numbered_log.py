@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import secrets
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.errors import DamagedFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 T = TypeVar("T")
@@ -97,18 +100,20 @@ class NumberedLog(Generic[T]):
 
     def _value(self, number: int) -> T:
         document = self._read(number)
-        try:
+        with refused_as(functools.partial(self._changed, number)):
             return self._parse(read_field(document, "body", reader(Mapping[str, Any])))
-        except UnknownFormError as error:
-            raise self._damaged(f"entry {number} is not what was written ({error.data['what']})") from error
 
     def _read(self, number: int) -> dict[str, Any]:
         path = self._path(number)
         data = self._storage.read(path)
-        try:
-            return decode_document(data, self._kind, self._version, uri=self._storage.full_uri(path))
-        except MalformedDocumentError as error:
-            raise self._damaged(f"entry {number} is not what was written ({error.data['reason']})") from error
+        with refused_as(functools.partial(self._changed, number)):
+            document = decode_document(data, self._kind, self._version, uri=self._storage.full_uri(path))
+            if read_field(document, "number", reader(Count)) != number:
+                raise DamagedFormError(what=f"it says that it is number {document['number']}")
+            return document
+
+    def _changed(self, number: int, problem: str) -> ReleaseLogDamagedError:
+        return self._damaged(f"entry {number} is not what was written ({problem})")
 
     def _path(self, number: int) -> str:
         return f"{self._folder}/{number:08d}.json"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import (
     DamagedHandleError,
     StagedElsewhereError,
@@ -24,15 +25,15 @@ HANDLE_FORMAT = "airflow-provider-ckpt/file-handle"
 @dataclass(frozen=True)
 class _StagedFile:
     path: str
-    size: int
+    size: Count
     target: str
 
 
 _FIELDS = {
     "id": reader(str),
     "uri": reader(str),
-    "since_manifest": reader(int),
-    "rows": reader(int),
+    "since_manifest": reader(Count),
+    "rows": reader(Count),
     "files": reader(list[_StagedFile]),
 }
 

@@ -28,6 +28,7 @@ from airflow_provider_ckpt.sparkfiles.attempt_feeds import COMPACT_EVERY, Attemp
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.refusal import UNREADABLE
 from airflow_provider_ckpt.storage.storage import Storage
 
 _EPOCH_MS = 1_600_000_000_000
@@ -213,7 +214,7 @@ class EdgeFeed:
         name = entry_path(feed, number)
         try:
             return [(*_read_line(line), line) for line in feed_entry.decode(self._storage.read(name))]
-        except (ValueError, KeyError, TypeError):
+        except UNREADABLE:
             uri = self._storage.full_uri(name)
             raise SparkFolderLostError(uri=uri, problem="is not what was written") from None
 

@@ -25,3 +25,12 @@ class SparkStateLostError(SparkFolderLostError):
         "--restore chk-<n> --resume-failed goes back to it, and is refused if it is not. Else run the job under "
         "another id, from its input"
     )
+
+
+class DamagedOffsetError(TerminalError):
+    """Data: offset (its beginning), problem."""
+
+    template = (
+        "the offset {offset!r} of a source cannot be read ({problem}): the subtask's log, or what Spark keeps of the "
+        "query, was changed; put the job's folder back from a backup"
+    )

@@ -14,6 +14,7 @@ from typing import Any
 COUNTED = "v01"
 UNCOUNTED = "v1"
 """As entries were written before they had a count."""
+_TOO_LARGE = 1 << 63
 
 
 def encode(lines: Iterable[str], folder: str) -> bytes:
@@ -53,9 +54,11 @@ def line(uri: str, size: int, modified: int, *, is_folder: bool = False) -> str:
 
 def _checked(text: str) -> str:
     entry = _object(text)
-    for name, kind in (("path", str), ("size", int), ("modificationTime", int)):
-        if not isinstance(entry[name], kind):
-            raise ValueError(f"{name} is {entry[name]!r}")
+    if not isinstance(entry["path"], str):
+        raise ValueError(f"path is {entry['path']!r}")
+    for name in ("size", "modificationTime"):
+        if type(entry[name]) is not int or not 0 <= entry[name] < _TOO_LARGE:
+            raise ValueError(f"{name} is no number of bytes or milliseconds")
     return text
 
 

@@ -7,7 +7,6 @@ rows that nobody misses. What Spark does miss it names by a stack trace, in the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -15,6 +14,7 @@ from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.checksum import is_as_written
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.spark_json import offset_object, parsed
 from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 
@@ -68,7 +68,7 @@ class FolderCheck:
 
     def _metadata(self) -> None:
         try:
-            body = json.loads(self._read("metadata"))
+            body = parsed(self._read("metadata"))
         except ValueError:
             body = None
         if not isinstance(body, dict) or "id" not in body:
@@ -97,7 +97,7 @@ class FolderCheck:
         writes an entry before the plan that names it."""
         entries: dict[int, str] = {}
         for name in self._storage.list(f"{self._folder.path}/sources/{uid}"):
-            if (digits := name.removesuffix(_COMPACT)).isdigit():
+            if (digits := name.removesuffix(_COMPACT)).isdecimal():
                 entries[int(digits)] = name
         newest = max(entries, default=-1)
         first = max((number for number, name in entries.items() if name.endswith(_COMPACT)), default=0)
@@ -115,7 +115,7 @@ class FolderCheck:
             lines = self._read(name).decode().splitlines()
         except UnicodeDecodeError:
             return []
-        return lines if lines and lines[0][:1] == "v" and lines[0][1:].isdigit() else []
+        return lines if lines and lines[0][:1] == "v" and lines[0][1:].isdecimal() else []
 
     def _read(self, name: str) -> bytes:
         path = f"{self._folder.path}/{name}"
@@ -133,7 +133,7 @@ class FolderCheck:
 
 def _is_object(line: str) -> bool:
     try:
-        return isinstance(json.loads(line), dict)
+        return isinstance(parsed(line), dict)
     except ValueError:
         return False
 
@@ -146,8 +146,6 @@ def _is_offset(line: str) -> bool:
 
 def _file_offset(offset: str) -> int | None:
     """The number in a file source's offset; None for that of another kind of source, or one that took nothing."""
-    if not offset.startswith("{"):
-        return None
-    body = json.loads(offset)
+    body = offset_object(offset) or {}
     number = body.get("logOffset") if body.keys() == {"logOffset"} else None
     return number if isinstance(number, int) and number >= 0 else None

@@ -50,7 +50,7 @@ class FolderPurge:
                 checksum.delete(self._storage, f"{self._path}/{log}/{number}")
 
     def _numbers(self, log: str) -> list[int]:
-        return sorted(int(name) for name in self._storage.list(f"{self._path}/{log}") if name.isdigit())
+        return sorted(int(name) for name in self._storage.list(f"{self._path}/{log}") if name.isdecimal())
 
     def _purge_source(self, log: str, offset: int) -> None:
         """``offset``: up to which entry the source's log is needed as it is; -1 of another kind of source, whose
@@ -67,4 +67,4 @@ class FolderPurge:
 def _number(name: str) -> int:
     """-1: it is no entry."""
     digits = name.removesuffix(_COMPACT)
-    return int(digits) if digits.isdigit() else -1
+    return int(digits) if digits.isdecimal() else -1

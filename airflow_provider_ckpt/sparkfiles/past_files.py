@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.storage.refusal import UNREADABLE
 from airflow_provider_ckpt.storage.storage import Storage
 
 _COMPACT = ".compact"
@@ -38,14 +39,15 @@ class PastFiles:
         starts and before it is complete. All entries stay: by their numbers Spark tells how often it compacts, and the
         offsets what was read. The other ones are few. Raises SparkFolderLostError."""
         names = [name.removesuffix(_COMPACT) for name in storage.list(path) if name.endswith(_COMPACT)]
-        compacted = sorted(int(name) for name in names if name.isdigit())
+        compacted = sorted(int(name) for name in names if name.isdecimal())
         if not compacted:
             return
         newest = f"{path}/{compacted[-1]}{_COMPACT}"
-        version, *lines = storage.read(newest).decode().split("\n")
+        data = storage.read(newest)
         try:
+            version, *lines = data.decode().split("\n")
             kept = [(batch, line) for batch, uri, line in map(_read, filter(None, lines)) if not self._has(batch, uri)]
-        except (ValueError, KeyError, TypeError):
+        except UNREADABLE:
             raise SparkFolderLostError(uri=storage.full_uri(newest), problem="is not what Spark wrote") from None
         if len(kept) == len(lines):
             return

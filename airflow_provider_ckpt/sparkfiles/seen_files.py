@@ -13,8 +13,10 @@ from urllib.parse import unquote
 
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.spark_json import offset_object
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.redaction import redact_uri
+from airflow_provider_ckpt.storage.refusal import UNREADABLE, refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 _COMPACT_EVERY = 10
@@ -120,7 +122,7 @@ class SeenFiles:
         compact = -1
         for name in self._storage.list(self._path):
             number, _, suffix = name.partition(".")
-            if not number.isdigit():
+            if not number.isdecimal():
                 continue
             if suffix == "compact":  # one behind the offset counts too: Spark deletes what it covers
                 compact = max(compact, int(number))
@@ -138,7 +140,7 @@ class SeenFiles:
             if name.endswith(".compact"):
                 self._note_size(len(entry))
             return _named_between(entry, after, up_to)[0]
-        except (ValueError, KeyError, TypeError):
+        except UNREADABLE:
             uri = self._storage.full_uri(path)
             raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
 
@@ -166,12 +168,12 @@ def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
     """
     times: dict[str, int] = {}
     for name in storage.list(path):
-        if not name.partition(".")[0].isdigit() or not name.removesuffix(".compact").isdigit():
+        if not _is_numbered(name) or not name.removesuffix(".compact").isdecimal():
             continue
         try:
             lines = [json.loads(line) for line in storage.read(f"{path}/{name}").decode().splitlines()[1:] if line]
             times |= {normal_path(line["path"]): int(line["timestamp"]) for line in lines if line["batchId"] <= up_to}
-        except (ValueError, KeyError, TypeError, ObjectNotFoundError):  # Spark deletes what a compacted entry covers
+        except (*UNREADABLE, ObjectNotFoundError):  # Spark deletes what a compacted entry covers
             continue
     return times
 
@@ -182,7 +184,7 @@ def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str
     found: list[tuple[int, str]] = []
     for name in storage.list(path):
         number = name.partition(".")[0]
-        if number.isdigit() and int(number) > offset:
+        if number.isdecimal() and int(number) > offset:
             found += _files_named(storage.read(f"{path}/{name}"))
     return [one for one in found if one[0] > offset]
 
@@ -191,27 +193,38 @@ def _files_named(entry: bytes) -> list[tuple[int, str]]:
     try:
         lines = [json.loads(line) for line in entry.decode().splitlines()[1:] if line]
         return [(int(line["batchId"]), str(line["path"])) for line in lines]
-    except (ValueError, KeyError, TypeError):
+    except UNREADABLE:
         return []
 
 
 def forget_after(storage: Storage, path: str, offset: int) -> None:
     """Take a source's log back to ``offset``: the files it took later are void (R4). For a folder of our own,
     before its query starts."""
-    numbers = {name: int(name.partition(".")[0]) for name in storage.list(path) if name[0].isdigit()}
+    numbers = {name: int(name.partition(".")[0]) for name in storage.list(path) if _is_numbered(name)}
     later = [name for name, number in numbers.items() if number > offset]
     compact = max((name for name in later if name.endswith(".compact")), key=numbers.__getitem__, default=None)
-    lines = [] if compact is None else storage.read(f"{path}/{compact}").decode().splitlines()[1:]
+    by_batch = [] if compact is None else _by_batch(storage, f"{path}/{compact}")
     for name in later:
         checksum.delete(storage, f"{path}/{name}")
     if compact is not None and offset >= 0:
-        _write_log(storage, path, [line for line in lines if line], offset)
+        _write_log(storage, path, by_batch, offset)
 
 
-def _write_log(storage: Storage, path: str, lines: list[str], offset: int) -> None:
+def _is_numbered(name: str) -> bool:
+    return name.partition(".")[0].isdecimal()
+
+
+def _by_batch(storage: Storage, path: str) -> list[tuple[int, str]]:
+    """Return (batch of the source, line) of an entry. Raises SparkFolderLostError."""
+    data = storage.read(path)
+    with refused_as(lambda _: SparkFolderLostError(uri=storage.full_uri(path), problem="is not what Spark wrote")):
+        lines = [line for line in data.decode().splitlines()[1:] if line]
+        return [(int(json.loads(line)["batchId"]), line) for line in lines]
+
+
+def _write_log(storage: Storage, path: str, by_batch: list[tuple[int, str]], offset: int) -> None:
     """The log up to ``offset``, of which Spark may have deleted what its next compact entry covers."""
     last_compact = (offset + 1) // _COMPACT_EVERY * _COMPACT_EVERY - 1
-    by_batch = [(int(json.loads(line)["batchId"]), line) for line in lines]
     names = {number: f"{number}" for number in range(last_compact + 1, offset + 1)}
     if last_compact >= 0:
         names[last_compact] = f"{last_compact}.compact"
@@ -244,9 +257,12 @@ def _from_the_end(entry: bytes) -> Iterator[bytes]:
 
 
 def log_offset(offset: str | None) -> int:
-    """The source's own batch number in a file source's offset JSON; -1: it has taken nothing, or is none."""
-    body = None if offset is None else json.loads(offset)
-    number = body.get("logOffset", -1) if isinstance(body, dict) else -1
+    """Return the source's own batch number in a file source's offset JSON; -1: it has taken nothing, or is none.
+
+    Raises DamagedOffsetError.
+    """
+    body = offset_object(offset)
+    number = -1 if body is None else body.get("logOffset", -1)
     return number if isinstance(number, int) else -1  # else it is a topic of Kafka that has this name
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
 
 from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 from airflow_provider_ckpt.sparkfiles import checksum
@@ -18,7 +20,9 @@ from airflow_provider_ckpt.sparkfiles.seen_files import (
     normal_path,
     taken_after,
 )
+from airflow_provider_ckpt.sparkfiles.spark_json import parsed
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 # commits first: whatever a copied commit points to was written before it, so it is there to be copied
@@ -64,19 +68,17 @@ class SparkFolder:
 
     def _copy_with_paths(self, other: SparkFolder, name: str) -> bool:
         try:
-            lines = self.storage.read(f"{other.path}/{name}").decode().splitlines()
-            moved = "\n".join(map(self._moved, lines))
+            data = self.storage.read(f"{other.path}/{name}")
         except ObjectNotFoundError:
             return False
-        except ValueError:
-            uri = self.storage.full_uri(f"{other.path}/{name}")
-            raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
+        with other._reading(name):
+            moved = "\n".join(map(self._moved, data.decode().splitlines()))
         checksum.replace(self.storage, f"{self.path}/{name}", moved.encode())
         return True
 
     def _moved(self, line: str) -> str:
         """Spark names the files of a state's schema by absolute paths, in the folder of the attempt that made them."""
-        body = json.loads(line) if line.startswith("{") else None
+        body = parsed(line) if line.startswith("{") else None
         if not isinstance(body, dict):
             return line
         for store in body.get("stateStoreInfo", ()):
@@ -106,18 +108,20 @@ class SparkFolder:
 
     def offsets(self, batch_id: int) -> dict[str, str]:
         """Source name -> offset JSON as planned for the batch (offset log format 2)."""
-        lines = self._lines(f"offsets/{batch_id}")
-        named = (line.split(":", 1) for line in lines[2:] if ":" in line)
+        named = (line.split(":", 1) for line in self._lines(f"offsets/{batch_id}")[2:] if ":" in line)
         return {name: offset for name, offset in named if offset != "-"}
 
     def planned_watermark(self, batch_id: int) -> int:
         """That with which the batch closes its windows; 0 while the query has seen no event time."""
-        return int(json.loads(self._lines(f"offsets/{batch_id}")[1])["batchWatermarkMs"])
+        name = f"offsets/{batch_id}"
+        with self._reading(name):
+            return int(self._metadata(name, self._lines(name))["batchWatermarkMs"])
 
     def watermark_after(self, batch_id: int) -> int | None:
         """The watermark the next batch will use; None while the query has seen no event time."""
-        body = json.loads(self._lines(f"commits/{batch_id}")[1])
-        return int(body.get("nextBatchWatermarkMs", 0)) or None
+        name = f"commits/{batch_id}"
+        with self._reading(name):
+            return int(self._metadata(name, self._lines(name)).get("nextBatchWatermarkMs", 0)) or None
 
     def state_partitions(self, batch_id: int | None = None) -> int | None:
         """Into how many parts the state of the query is cut, as of a committed batch, by default the newest one; None
@@ -127,9 +131,12 @@ class SparkFolder:
     def parts_of_state(self, batch_id: int | None = None) -> set[int]:
         """The same of its operators: Spark keeps some in one part, whatever it is told (a count without keys)."""
         batch = self.newest_commit() if batch_id is None else batch_id
-        is_there = batch is not None and self.is_committed(batch)
-        ids = json.loads(self._lines(f"commits/{batch}")[1]).get("stateUniqueIds") if is_there else None
-        return {len(parts) for parts in (ids or {}).values()}
+        if batch is None or not self.is_committed(batch):
+            return set()
+        name = f"commits/{batch}"
+        with self._reading(name):
+            ids = self._metadata(name, self._lines(name)).get("stateUniqueIds") or {}
+            return {len(parts) for parts in ids.values()}
 
     def is_cut_anew(self, batch_id: int) -> bool:
         """Whether the committed batch is none of the query's: it cuts the state into another number of parts, and
@@ -150,9 +157,11 @@ class SparkFolder:
         newest = self.newest_commit()
         if newest is None:
             return
-        lines = self._lines(f"offsets/{newest}")
-        meta = json.loads(lines[1])
-        meta["conf"] = {_SHUFFLE_PARTITIONS: str(number), **(meta.get("conf") or {})}
+        name = f"offsets/{newest}"
+        lines = self._lines(name)
+        with self._reading(name):
+            meta = self._metadata(name, lines)
+            meta["conf"] = {_SHUFFLE_PARTITIONS: str(number), **(meta.get("conf") or {})}
         body = "\n".join([lines[0], json.dumps(meta, separators=(",", ":")), *lines[2:]])
         checksum.replace(self.storage, f"{self.path}/offsets/{newest}", body.encode())
 
@@ -172,8 +181,9 @@ class SparkFolder:
 
         The folder must be at a boundary and belong to this attempt. Returns the planned batch id.
         """
-        lines = self._lines(f"offsets/{after}")
-        meta = json.loads(lines[1])
+        name = f"offsets/{after}"
+        lines = self._lines(name)
+        meta = self._metadata(name, lines)
         meta["batchWatermarkMs"] = MAX_WATERMARK
         meta["batchTimestampMs"] = now_ms
         body = "\n".join([lines[0], json.dumps(meta, separators=(",", ":")), *lines[2:]])
@@ -200,7 +210,7 @@ class SparkFolder:
             forget_after(self.storage, f"{self.path}/sources/{edge}", log_offset(offsets.get(edge)))
         for log in ("commits", "offsets"):
             for name in self.storage.list(f"{self.path}/{log}"):
-                if name.isdigit() and int(name) > batch_id:
+                if name.isdecimal() and int(name) > batch_id:
                     checksum.delete(self.storage, f"{self.path}/{log}/{name}")
 
     def forget_unreadable(self, gone: Collection[str] = ()) -> bool:
@@ -244,10 +254,25 @@ class SparkFolder:
         return max(self._numbers(log), default=None)
 
     def _numbers(self, log: str) -> list[int]:
-        return [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdigit()]
+        return [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdecimal()]
+
+    def _metadata(self, name: str, lines: list[str]) -> dict[str, Any]:
+        """Return the object in the second line of an entry. Raises SparkFolderLostError."""
+        with self._reading(name):
+            body = parsed(lines[1])
+            if not isinstance(body, dict):
+                raise ValueError("it is no object")
+            return body
 
     def _lines(self, name: str) -> list[str]:
-        return self.storage.read(f"{self.path}/{name}").decode().splitlines()
+        data = self.storage.read(f"{self.path}/{name}")
+        with self._reading(name):
+            return data.decode().splitlines()
+
+    def _reading(self, name: str) -> AbstractContextManager[None]:
+        """Return the boundary of a reader: content of another form is a SparkFolderLostError that names the file."""
+        uri = self.storage.full_uri(f"{self.path}/{name}")
+        return refused_as(lambda _: SparkFolderLostError(uri=uri, problem="is not what Spark wrote"))
 
 
 def _is_left_behind(name: str) -> bool:

@@ -9,20 +9,22 @@ it runs a batch, by a stack trace, at every try.
 from __future__ import annotations
 
 import io
-import json
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from typing import NoReturn
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sparkfiles.checksum import is_as_written
 from airflow_provider_ckpt.sparkfiles.errors import SparkStateLostError
+from airflow_provider_ckpt.sparkfiles.spark_json import parsed
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.refusal import UNREADABLE, refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 _METADATA = "/_metadata/"
 _SCHEMAS = "/_stateSchema/"
+_CHANGED = "is not what Spark wrote"
 _SCHEMA = re.compile(r"/state/([^/]+/_stateSchema/.+)$")
 
 
@@ -31,13 +33,15 @@ class StateCheck:
     for a query without state."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
-        self._storage, self._state = storage, f"{folder}/state"
+        self._storage, self._folder, self._state = storage, folder, f"{folder}/state"
 
     def run(self, batch_id: int, commit: str) -> None:
         """``commit``: the second line of the batch's entry in ``commits``. Raises SparkStateLostError; what the storage
         cannot tell is an error of the storage. Not looked at: the content of ``SSTs/`` and of change logs, what
         lies before the newest change log, and what a snapshot names if another version of Spark says it otherwise."""
-        if not (versions := list(_versions(batch_id, commit))):
+        with refused_as(lambda _: SparkStateLostError(uri=self._commit_uri(batch_id), problem=_CHANGED)):
+            versions = list(_versions(batch_id, commit))
+        if not versions:
             return
         there = dict(self._storage.files(self._state))
         for name, size in there.items():
@@ -76,11 +80,11 @@ class StateCheck:
         """The files of schemas that an operator's metadata name (version 2); none if each store has its own."""
         try:
             _, body = self._storage.read(f"{self._state}/{name}").decode().splitlines()
-            stores = json.loads(body)["stateStoreInfo"]
+            stores = parsed(body)["stateStoreInfo"]
             paths = [path for store in stores for path in store.get("stateSchemaFilePaths") or ()]
             return {found[1] for path in paths if (found := _SCHEMA.search(path)) is not None}
-        except (ValueError, LookupError, TypeError, AttributeError):
-            self._refuse(name, "is not what Spark wrote")
+        except UNREADABLE:
+            self._refuse(name, _CHANGED)
 
     def _newest(self, part: str, version: str, there: dict[str, int]) -> str:
         """The snapshot of the version; its change log, if it has none."""
@@ -94,8 +98,10 @@ class StateCheck:
             files = _named(self._storage.read(f"{self._state}/{name}"))
         except ObjectNotFoundError:
             self._refuse(name, "is missing")
-        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, LookupError):
-            self._refuse(name, "is not what Spark wrote")
+        except CkptError:
+            raise
+        except Exception:  # zipfile raises errors of every compression
+            self._refuse(name, _CHANGED)
         for file, size in files.items():
             path = f"{name.rpartition('/')[0]}/SSTs/{file}"
             if path not in there:
@@ -103,13 +109,16 @@ class StateCheck:
             if there[path] != size:
                 self._refuse(path, f"has {there[path]} bytes of {size}")
 
+    def _commit_uri(self, batch_id: int) -> str:
+        return self._storage.full_uri(f"{self._folder}/commits/{batch_id}")
+
     def _refuse(self, name: str, problem: str) -> NoReturn:
         raise SparkStateLostError(uri=self._storage.full_uri(f"{self._state}/{name}"), problem=problem)
 
 
 def _versions(batch_id: int, commit: str) -> Iterator[tuple[str, str]]:
     """(``<operator>/<partition>``, ``<version>_<id>``) of each store."""
-    operators: dict[str, list[list[str]]] = json.loads(commit).get("stateUniqueIds") or {}
+    operators: dict[str, list[list[str]]] = parsed(commit).get("stateUniqueIds") or {}
     for operator, partitions in operators.items():
         for number, stores in enumerate(partitions):
             for version in stores:
@@ -130,6 +139,6 @@ def _named(snapshot: bytes) -> dict[str, int]:
             raise zipfile.BadZipFile
         _, _, body = archive.read("metadata").decode().partition("\n")
     try:
-        return {file["dfsSstFileName"]: file["sizeBytes"] for file in json.loads(body)["sstFiles"]}
-    except (ValueError, LookupError, TypeError):
+        return {file["dfsSstFileName"]: file["sizeBytes"] for file in parsed(body)["sstFiles"]}
+    except UNREADABLE:
         return {}  # as it was written, by its checksum: a Spark of another version says it otherwise

@@ -55,6 +55,7 @@ class AppendLog:
     ``skip_kept``: nobody asks for what lies below the head: it stays, and is not read.
     ``watchful``: of a log that is truncated whether or not all have read it: each :meth:`tail` that finds nothing looks
     whether that is so, a request more.
+    ``begins_at_head``: each truncation leaves an entry at the head, so a head record proves that there is one.
 
     Every verb may raise StorageTransientError and the other errors of the storage.
     """
@@ -71,6 +72,7 @@ class AppendLog:
         pack: int = 0,
         skip_kept: bool = False,
         watchful: bool = False,
+        begins_at_head: bool = False,
     ) -> None:
         self._files = LogFiles(storage, path, format, version, parse)
         self._packs = PackWriter(self._files, pack)
@@ -84,7 +86,7 @@ class AppendLog:
         """Nonce -> body of our attempts at the next number whose outcome is unknown."""
         self._empty_tails = 0
         self._is_cut_short = False
-        self._skip_kept, self._is_watchful = skip_kept, watchful
+        self._skip_kept, self._is_watchful, self._begins_at_head = skip_kept, watchful, begins_at_head
         self._witness: int | None = None
         """The last entry read of those that a truncation deletes. Entries go upwards, so while it is there none behind
         it is gone."""
@@ -122,7 +124,7 @@ class AppendLog:
         until a load succeeds) and NewerFormatError.
         """
         with self._lock:
-            whole = read_whole(self._files, skip_kept=self._skip_kept)
+            whole = read_whole(self._files, skip_kept=self._skip_kept, begins_at_head=self._begins_at_head)
             self._settle(whole)
             if whole.damage is not None:
                 raise whole.damage
@@ -209,6 +211,10 @@ class AppendLog:
         """Who wrote an entry, as it is there now; None if it is not (one request)."""
         entry = self._files.read(number)
         return None if entry is None else entry.writer
+
+    def damaged(self, number: int, reason: str) -> CorruptLogError:
+        """Return the error of an entry that was read and cannot be used."""
+        return self._files.corrupt(number, reason)
 
     # ---- writing
 

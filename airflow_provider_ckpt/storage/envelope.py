@@ -11,6 +11,7 @@ import re
 import zlib
 from typing import Any
 
+from airflow_provider_ckpt.model.json_form import shown
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
 from airflow_provider_ckpt.storage.strict_json import parse_json
 
@@ -54,10 +55,10 @@ def _is_as_sealed(data: bytes) -> bool:
 
 def check_format(document: dict[str, Any], what: str, version: int, *, uri: str) -> None:
     if document.get("format") != PREFIX + what:
-        reason = f"its format is {document.get('format')!r}, not {PREFIX + what!r}"
+        reason = f"its format is {shown(document.get('format'))}, not {PREFIX + what!r}"
         raise MalformedDocumentError(uri=uri, what=what, reason=reason)
     found = document.get("version")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise MalformedDocumentError(uri=uri, what=what, reason=f"its version is {found!r}")
+        raise MalformedDocumentError(uri=uri, what=what, reason=f"its version is {shown(found)}")
     if found > version:
         raise NewerFormatError(uri=uri, what=what, found=found, known=version)

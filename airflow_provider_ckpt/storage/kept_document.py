@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.model.errors import UnknownFormError
-from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.refusal import refused_as
 
 
 @contextmanager
@@ -16,10 +16,7 @@ def lost_as(error: type[CkptError], uri: str) -> Iterator[None]:
     ``uri`` and ``problem``: never as if there had been none. A storage that fails, and a later release's document,
     raise what they always do."""
     try:
-        yield
+        with refused_as(lambda problem: error(uri=uri, problem=f"cannot be read: {problem}")):
+            yield
     except ObjectNotFoundError as cause:
         raise error(uri=uri, problem="is gone") from cause
-    except MalformedDocumentError as cause:
-        raise error(uri=uri, problem=f"cannot be read: {cause.data['reason']}") from cause
-    except UnknownFormError as cause:
-        raise error(uri=uri, problem=f"cannot be read: {cause.data['what']}") from cause

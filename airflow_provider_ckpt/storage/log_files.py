@@ -10,6 +10,8 @@ from typing import Any
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader, shown
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document, sealed
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
@@ -20,6 +22,7 @@ from airflow_provider_ckpt.storage.errors import (
 )
 from airflow_provider_ckpt.storage.log_listing import Entry, Listing, Pack
 from airflow_provider_ckpt.storage.paths import join
+from airflow_provider_ckpt.storage.refusal import UNREADABLE, described, refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 _ENTRY = re.compile(r"(\d{8,})\.json")
@@ -28,6 +31,8 @@ _PACK = re.compile(r"pack-(\d{8,})-(\d{8,})\.json")
 HEAD_VERSION = 2
 """Of a head record. Version 2 keeps more than releases know that read version 1 only: they would pass over it."""
 _LISTS = 20
+_COUNT = reader(Count)
+_COUNTS = reader(tuple[Count, ...])
 
 
 class LogFiles:
@@ -64,16 +69,14 @@ class LogFiles:
             return None
         try:
             document = decode_document(data, self._kind, self._version, uri=self.entry_uri(number))
-            if document["number"] != number:
-                raise ValueError(f"it says that it is number {document['number']!r}")
-            writer, body = str(document["writer"]), document["body"]
+            there, writer, body = (document[name] for name in ("number", "writer", "body"))
         except KeyError as error:
             raise self.corrupt(number, f"it has no {error.args[0]!r}") from None
-        except ValueError as error:
-            raise self.corrupt(number, str(error)) from None
         except MalformedDocumentError as error:
             raise self.corrupt(number, error.data["reason"]) from None
-        return self._entry(number, writer, body, kept)
+        if type(there) is not int or there != number:
+            raise self.corrupt(number, f"it says that it is number {shown(there)}")
+        return self._entry(number, str(writer), body, kept)
 
     def _entry(self, number: int, writer: str, body: Any, kept: bool = False) -> Entry:
         try:
@@ -82,6 +85,12 @@ class LogFiles:
             raise self.corrupt(number, error.data["what"]) from None
         except UnknownFormError as error:
             raise UnknownFormError(what=f"{self.entry_uri(number)}: {error.data['what']}") from None
+        except UNREADABLE as error:
+            raise self.corrupt(number, described(error)) from None
+        except CkptError as error:
+            if "where" not in error.data:
+                raise
+            raise type(error)(**{**error.data, "where": self.entry_uri(number)}) from None
 
     def create_pack(self, pack: Pack, lines: list[str]) -> None:
         """``lines``: :meth:`packed` of each of its entries. One that is there already is as good, or not believed."""
@@ -105,7 +114,7 @@ class LogFiles:
             document = decode_document(data, f"{self._kind}-pack", self._version, uri=self._storage.full_uri(path))
             packed = {int(one["number"]): (str(one["writer"]), one["body"]) for one in document["entries"]}
             last = self.read(pack.last)
-        except (CkptError, KeyError, TypeError, ValueError):
+        except (CkptError, *UNREADABLE):
             return None
         if [*packed] != [*range(pack.first, pack.last + 1)]:
             return None
@@ -192,12 +201,17 @@ class LogFiles:
             data = self._storage.read(path)
         except ObjectNotFoundError:
             return None
-        try:
+        with refused_as(lambda problem: self._corrupt_head(uri, head, problem)):
             record = decode_document(data, f"{self._kind}-head", max(HEAD_VERSION, self._version), uri=uri)
-            return tuple(int(number) for number in record["kept"])
-        except (MalformedDocumentError, KeyError, TypeError, ValueError) as error:
-            reason = f"the head record cannot be read ({error})"
-            raise CorruptLogError(uri=uri, number=head, reason=reason, intact=[], last=False) from error
+            if read_field(record, "head", _COUNT) != head:
+                raise DamagedFormError(what=f"it says that the head is {record['head']}")
+            kept: tuple[int, ...] = read_field(record, "kept", _COUNTS)
+            return kept
+
+    @staticmethod
+    def _corrupt_head(uri: str, head: int, problem: str) -> CorruptLogError:
+        reason = f"the head record cannot be read ({problem})"
+        return CorruptLogError(uri=uri, number=head, reason=reason, intact=[], last=False)
 
     def _entry_path(self, number: int) -> str:
         return join(self._path, f"{number:08d}.json")

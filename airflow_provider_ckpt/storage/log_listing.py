@@ -54,16 +54,17 @@ class Listing:
         """The number after the last entry."""
         return max((self.head, *(number + 1 for number in self.numbers)))
 
-    def runs(self, *, skip_kept: bool) -> list[Run]:
-        """What there is to read, in order: the kept entries below the head, and all from there on. A pack is used only
-        if each of its entries is listed from the head on: one that is gone is damage, though a pack has it, and the
-        last ones may be others by now (:meth:`.LogFiles.read_pack`)."""
+    def runs(self, *, skip_kept: bool, end: int) -> list[Run]:
+        """Return what there is to read, in order: the kept entries below the head, and all from there on up to ``end``.
+
+        Each entry before ``end`` exists. So a pack is used for those that it has: an entry that is gone is damage,
+        though a pack has it. The last entries of a pack may be others by now (:meth:`.LogFiles.read_pack`).
+        """
         found = [] if skip_kept else [Run(self.kept_below)]
-        listed = frozenset(self.numbers) if self.packs else frozenset[int]()
-        at, end = self.head, self.end
+        at = self.head
         for pack in sorted(self.packs):
-            covered = range(max(at, pack.first), pack.last + 1)
-            if covered and listed.issuperset(covered):
+            covered = range(max(at, pack.first), min(pack.last + 1, end))  # a foreign name may hold any number
+            if covered:
                 found += [Run(range(at, covered.start)), Run(covered, pack)]
                 at = covered.stop
         return [run for run in (*found, Run(range(at, end))) if run.numbers]

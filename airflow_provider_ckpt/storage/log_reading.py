@@ -23,22 +23,24 @@ class WholeLog:
     damage: CorruptLogError | None = None
 
 
-def read_whole(files: LogFiles, *, skip_kept: bool = False) -> WholeLog:
+def read_whole(files: LogFiles, *, skip_kept: bool = False, begins_at_head: bool = False) -> WholeLog:
     """List once, then read in order; once more if the log was truncated meanwhile. ``skip_kept``: of the entries that
-    stay below the head it is enough that they are there. Raises NewerFormatError."""
+    stay below the head it is enough that they are there. ``begins_at_head``: a head record proves that there is an
+    entry at the head. Raises NewerFormatError."""
     while True:
-        whole = _read_listed(files, files.list(), skip_kept)
+        whole = _read_listed(files, files.list(), skip_kept, begins_at_head)
         if whole is not None:
             return whole
 
 
-def _read_listed(files: LogFiles, listing: Listing, skip_kept: bool) -> WholeLog | None:
+def _read_listed(files: LogFiles, listing: Listing, skip_kept: bool, begins_at_head: bool) -> WholeLog | None:
     """None: the log was truncated meanwhile."""
     entries: list[Entry] = []
     lost = _lost(files, listing) if skip_kept else None
     if lost is not None:
         return _missing(files, listing, entries, lost)
-    for run in listing.runs(skip_kept=skip_kept):
+    gap = _gap(files, listing, begins_at_head)
+    for run in listing.runs(skip_kept=skip_kept, end=listing.end if gap is None else gap):
         with _reading(files, listing, run) as reads:
             for number, read in reads:
                 try:
@@ -48,7 +50,19 @@ def _read_listed(files: LogFiles, listing: Listing, skip_kept: bool) -> WholeLog
                 if entry is None:
                     return _missing(files, listing, entries, number)
                 entries.append(entry)
-    return WholeLog(listing, entries)
+    return WholeLog(listing, entries) if gap is None else _missing(files, listing, entries, gap)
+
+
+def _gap(files: LogFiles, listing: Listing, begins_at_head: bool) -> int | None:
+    """Return the first number from the head on that has no entry, if there must be one.
+
+    A list that lasted for long may show the second of two entries and not the first. The name of a foreign file may
+    hold any number, so no list of all numbers is made.
+    """
+    listed = frozenset(listing.numbers)
+    end = max(listing.end, listing.head + 1) if begins_at_head and listing.head_records else listing.end
+    unlisted = (number for number in range(listing.head, end) if number not in listed)
+    return next((number for number in unlisted if not files.exists(number)), None)
 
 
 def _lost(files: LogFiles, listing: Listing) -> int | None:
@@ -82,7 +96,8 @@ def _reading(files: LogFiles, listing: Listing, run: Run) -> Iterator[Iterator[t
 def _missing(files: LogFiles, listing: Listing, intact: list[Entry], number: int) -> WholeLog | None:
     if files.has_moved(listing.head):
         return None
-    return _damaged(listing, intact, files.corrupt(number, "it is missing, though later entries are there"))
+    shown = "later entries are there" if number < listing.end else "a head record says that the log begins with it"
+    return _damaged(listing, intact, files.corrupt(number, f"it is missing, though {shown}"))
 
 
 def _damaged(listing: Listing, intact: list[Entry], error: CorruptLogError) -> WholeLog:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_ckpt.sparkfiles.errors import DamagedOffsetError
+from airflow_provider_ckpt.sparkfiles.spark_json import offset_object
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.task.lookout import Lookout
 
 
@@ -23,14 +25,15 @@ class BoundedOffsets:
         """A batch that ends at ``offset`` (the source's own JSON) was committed. It may end behind the frozen end: the
         rows from there on are left out by the query."""
         self._offset = offset
-        body = None if offset is None else json.loads(offset)
-        if not isinstance(body, dict):
+        body = offset_object(offset)
+        if offset is None or body is None:
             return
-        self.remaining = {
-            (topic, number): end
-            for (topic, number), end in self.remaining.items()
-            if int(body.get(topic, {}).get(str(number), 0)) < end
-        }
+        with refused_as(lambda why: DamagedOffsetError(offset=offset[:80], problem=why)):
+            self.remaining = {
+                (topic, number): end
+                for (topic, number), end in self.remaining.items()
+                if int(body.get(topic, {}).get(str(number), 0)) < end
+            }
 
     def at_end(self) -> bool:
         return not self.remaining

@@ -77,6 +77,19 @@ def test_the_test_button_tries_and_says_what_it_found(hook: CheckpointHook, jour
     assert root.files("") == before, "the probe is deleted again"
 
 
+def test_the_test_button_names_the_jobs_that_cannot_be_read(
+    hook: CheckpointHook, journal: Journals, root: Storage
+) -> None:
+    for job_id in ("orders", "rates"):
+        start_driver(journal(job_id))
+    newest = sorted(name for name in root.list("rates/journal"))[-1]
+    root.replace(f"rates/journal/{newest}", b"[" * 100_000)
+    good, message = hook.test_connection()
+    assert good
+    assert message.startswith("Fit for checkpoints, and holds 2 jobs. Cannot be read: rates. Tried on")
+    assert {state.job_id: bool(state.damage) for state in hook.jobs()} == {"orders": False, "rates": True}
+
+
 def test_the_test_button_says_that_a_folder_is_new_without_making_it_a_root(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     good, message = CheckpointHook(root=str(tmp_path / "new")).test_connection()
@@ -106,6 +119,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a root with a space behind it": ({"host": "/tmp/x "}, "begins or ends with white space"),
     "a root with a line break": ({"host": "/tmp/x\n"}, "begins or ends with white space"),
     "extra that is no JSON": ({"host": "/x", "extra": {"storage_options": "{bad"}}, "not a JSON object"),
+    "an extra nested too deep": ({"host": "/x", "extra": "[" * 100_000}, "extra"),
+    "an extra with a large number": ({"host": "/x", "extra": '{"n": ' + "9" * 5_000 + "}"}, "extra"),
+    "an extra with half a character": ({"host": "/x", "extra": '{"a": "\\ud800"}'}, "its extra cannot be read"),
+    "hdfs without its library": ({"host": "hdfs://nn:1/x"}, "hdfs"),
     "credentials of no use": ({"host": "/x", "login": "me"}, "s3:// only"),
 }
 

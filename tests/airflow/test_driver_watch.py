@@ -229,6 +229,6 @@ def test_a_storage_that_does_not_answer_is_waited_for_and_another_format_is_not(
 
     monkeypatch.setattr(watching, "state", fail)
     assert watching.look(asks=True).outcome == "wait"
-    errors[0] = UnknownEventError(what="x", written_by="9.0", release="0.1")
+    errors[0] = UnknownEventError(where="the journal", what="x", written_by="9.0", release="0.1")
     with pytest.raises(UnknownEventError):
         watching.look()

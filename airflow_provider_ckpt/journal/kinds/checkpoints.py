@@ -9,6 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart, listed_by
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind, OperatorState
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
@@ -17,19 +18,19 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 class Checkpoints(StatePart):
     """A number 0 means "none yet"."""
 
-    last_triggered: int = 0
-    pending: int = 0
+    last_triggered: Count = 0
+    pending: Count = 0
     """The checkpoint in progress. One of an earlier epoch is not: nobody will complete it."""
     triggered: dict[int, CheckpointTriggered] = field(default_factory=dict, metadata=listed_by("checkpoint"))
     """Those that did not complete, the last ``HISTORY``."""
     checkpoints: dict[int, CheckpointCompleted] = field(default_factory=dict, metadata=listed_by("checkpoint"))
-    last_completed: int = 0
-    completed_count: int = 0
+    last_completed: Count = 0
+    completed_count: Count = 0
     aborted: dict[int, str] = field(default_factory=dict)
-    aborted_count: int = 0
+    aborted_count: Count = 0
     releases: dict[int, CheckpointReleased] = field(default_factory=dict, metadata=listed_by("checkpoint"))
     """What became visible, by the checkpoint as which it did; of one above ``last_released`` in some sinks only."""
-    last_released: int = 0
+    last_released: Count = 0
     """Every sink has it."""
     sinks_released: dict[str, int] = field(default_factory=dict, metadata=LATER)
     """By sink, the last one that it has, where that is above ``last_released``."""
@@ -39,8 +40,8 @@ class Checkpoints(StatePart):
 class CheckpointTriggered(JournalEvent):
     """A number is in use."""
 
-    checkpoint: int
-    at: float
+    checkpoint: Count
+    at: Instant
     kind: CheckpointKind = "checkpoint"
 
     def apply(self, state: Checkpoints) -> None:
@@ -53,9 +54,9 @@ class CheckpointTriggered(JournalEvent):
 class CheckpointCompleted(JournalEvent):
     """The commit point of a checkpoint. ``subtasks``: by "<vertex>/<index>"; ``operators``: by uid."""
 
-    checkpoint: int
-    triggered_at: float
-    at: float
+    checkpoint: Count
+    triggered_at: Instant
+    at: Instant
     kind: CheckpointKind
     subtasks: Mapping[SubtaskId, Snapshot]
     operators: Mapping[str, OperatorState]
@@ -81,9 +82,9 @@ class CheckpointCompleted(JournalEvent):
 
 @dataclass(frozen=True)
 class CheckpointAborted(JournalEvent):
-    checkpoint: int
+    checkpoint: Count
     reason: str
-    at: float
+    at: Instant
 
     @property
     def decides(self) -> bool:
@@ -101,8 +102,8 @@ class CheckpointAborted(JournalEvent):
 class CheckpointReleased(JournalEvent):
     """All sinks released everything up to ``checkpoint``. ``sinks``: uid -> what was released (counts)."""
 
-    checkpoint: int
-    at: float
+    checkpoint: Count
+    at: Instant
     sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
@@ -121,8 +122,8 @@ class SinkReleased(JournalEvent):
     """``sink`` has released everything up to ``checkpoint``, others have not. ``counts``: what became visible."""
 
     sink: str
-    checkpoint: int
-    at: float
+    checkpoint: Count
+    at: Instant
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @property

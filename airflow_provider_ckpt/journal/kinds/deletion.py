@@ -8,6 +8,7 @@ from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.job import JobProgress
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Instant
 
 
 @dataclass
@@ -22,7 +23,7 @@ class DeletionBegun(JournalEvent):
     the job's status before, None if it had none."""
 
     was: JobStatus | None
-    at: float
+    at: Instant
     attempts: tuple[str, ...] = ()
     """Those that have ever opened a log of the job, by name: what others have staged in the places of its sinks is
     another job's. Nothing tells them any more when the logs are deleted."""

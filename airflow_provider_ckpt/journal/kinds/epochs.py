@@ -16,6 +16,7 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
@@ -23,14 +24,14 @@ from airflow_provider_ckpt.model.worker import Worker
 
 @dataclass
 class Epochs(Deletion, Checkpoints, Reconciled):
-    epoch: int = 0
+    epoch: Count = 0
     attempt: str | None = None
     worker: Worker = field(default_factory=Worker)
     plan: PlanRecorded | None = None
-    restored: int = field(default=0, metadata=ADDED)
+    restored: Count = field(default=0, metadata=ADDED)
     """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it, 0 if there
     was no restore."""
-    restored_epoch: int = field(default=0, metadata=ADDED)
+    restored_epoch: Count = field(default=0, metadata=ADDED)
     introduced: dict[str, tuple[int, int]] = field(default_factory=dict, metadata=LATER)
     """Operator uid -> the epoch that brought it into a job which had been running without, and the last checkpoint by
     then: what attempts of that uid did before, when it was in the job once already, does not count."""
@@ -39,10 +40,10 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     prepared_by: str | None = field(default=None, metadata=LATER)
     """The attempt that has prepared the deployment of now, or the one that ended last; None as soon as somebody else
     takes the job."""
-    driver_since: int = field(default=0, metadata=LATER)
+    driver_since: Count = field(default=0, metadata=LATER)
     """The first epoch of the driver of now, if it was upgraded: what was asked of that one, or of one since, it takes.
     0: it was not."""
-    anew_epoch: int = field(default=0, metadata=LATER)
+    anew_epoch: Count = field(default=0, metadata=LATER)
     """Of the driver that began the job anew, last; 0 if none did."""
 
 
@@ -50,16 +51,16 @@ class Epochs(Deletion, Checkpoints, Reconciled):
 class EpochClaimed(JournalEvent):
     """A driver took the job over. Never deleted (R3)."""
 
-    epoch: int
+    epoch: Count
     attempt: str
     worker: Worker
-    at: float
+    at: Instant
     releases_only: bool = field(default=False, metadata=LATER)
     """It is no run: the job's status stands until the release is done and says what it leaves, so also if whoever
     releases is killed. So of a deletion, until it has begun."""
-    deployment: int = field(default=0, metadata=LATER)
+    deployment: Count = field(default=0, metadata=LATER)
     """The epoch of the deployment whose JobMaster claims: its workers go on, with what they were handed out (W4)."""
-    upgrades: int = field(default=0, metadata=LATER)
+    upgrades: Count = field(default=0, metadata=LATER)
     """The epoch of the same driver, as the version of the job that was before: the job was at a savepoint of it."""
 
     def apply(self, state: Epochs) -> None:
@@ -89,7 +90,7 @@ class PlanRecorded(JournalEvent):
 
     graph: JobGraph
     schemas: Mapping[str, str]
-    at: float
+    at: Instant
     definition: JobDefinition | None = field(default=None, metadata=LATER)
     rescaled: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
     """Source with splits -> how many subtasks are to read it, where somebody has asked for that while the job ran: it
@@ -121,8 +122,8 @@ class DeploymentPrepared(JournalEvent):
     begin, and a JobMaster that claims the next epoch for them (W9, W19). Before this nobody may: whoever has prepared
     half of it is followed by another planner, which does it again."""
 
-    epoch: int
-    at: float
+    epoch: Count
+    at: Instant
 
     def apply(self, state: Epochs) -> None:
         state.deployment, state.prepared_by = self.epoch, state.attempt
@@ -134,10 +135,10 @@ class GraphChanged(JournalEvent):
     the plan, 1 for the first change in the epoch; ``rescaled``: what was asked for, as in :class:`PlanRecorded`;
     ``hosts``: of the subtasks that the graph gets, as there; empty if one driver runs all."""
 
-    number: int
+    number: Count
     graph: JobGraph
     rescaled: Mapping[str, int]
-    at: float
+    at: Instant
     hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=LATER)
 
     def apply(self, state: Epochs) -> None:
@@ -154,7 +155,7 @@ class SubtasksAdded(JournalEvent):
     not know the subtask would say that they have read what it does not have."""
 
     subtasks: tuple[SubtaskId, ...]
-    at: float
+    at: Instant
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:
@@ -168,9 +169,9 @@ class Restored(JournalEvent):
     running again. ``dropped``: vertex -> uids that were dropped at or before the checkpoint's batches.
     ``anew``: to nothing at all, as no checkpoint covers anything; the ends of its sources are frozen anew."""
 
-    checkpoint: int
+    checkpoint: Count
     dropped: Mapping[str, Mapping[str, int]]
-    at: float
+    at: Instant
     anew: bool = field(default=False, metadata=LATER)
 
     def apply(self, state: Epochs) -> None:

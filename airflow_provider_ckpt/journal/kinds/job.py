@@ -9,6 +9,7 @@ from airflow_provider_ckpt.journal.kinds.requests import AnsweredRequests
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import LATER, own_form
+from airflow_provider_ckpt.model.limits import Instant
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 
@@ -19,7 +20,7 @@ class JobProgress(AnsweredRequests):
     status: JobStatus | None = None
     """None: no driver has told one; the first tells none before it is RUNNING (``JobState.is_held``)."""
     cause: str | None = None
-    running_since: float | None = field(default=None, metadata=LATER)
+    running_since: Instant | None = field(default=None, metadata=LATER)
     """When the deployment's subtasks were all running first; None for a job without workers, and before. One JobMaster
     after the other counts from there."""
 
@@ -36,7 +37,7 @@ class JobCreated(JournalEvent):
     graph: JobGraph
     mode: RuntimeMode
     options: SubmittedOptions = field(metadata=own_form(_document, SubmittedOptions.read))
-    at: float
+    at: Instant
 
     def apply(self, state: JobProgress) -> None:
         state.created = self
@@ -45,7 +46,7 @@ class JobCreated(JournalEvent):
 @dataclass(frozen=True)
 class StatusChanged(JournalEvent):
     status: JobStatus
-    at: float
+    at: Instant
     cause: str | None = None
 
     def apply(self, state: JobProgress) -> None:

@@ -10,6 +10,7 @@ from airflow_provider_ckpt.journal.kinds.sources import Sources
 from airflow_provider_ckpt.journal.kinds.splits import Splits
 from airflow_provider_ckpt.journal.kinds.subtasks import Subtasks
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.split import Ranges, difference
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
@@ -41,11 +42,11 @@ class JobReconciled(JournalEvent):
     ``kept``: subtasks at their end of data that are not run again; ``splits_kept``: source -> how many of its splits
     are done, and stay so."""
 
-    epoch: int
+    epoch: Count
     kept: tuple[SubtaskId, ...]
     splits_kept: Mapping[str, int]
     reset: tuple[Reset, ...]
-    at: float
+    at: Instant
 
     def apply(self, state: Reconciled) -> None:
         state.reconciled = self

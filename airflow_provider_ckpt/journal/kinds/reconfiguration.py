@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from airflow_provider_ckpt.journal.kinds.epochs import Epochs, GraphChanged
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
@@ -29,9 +30,9 @@ class PhaseTimes:
 
 @dataclass
 class Reconfigurations(Epochs):
-    reconfigured: int = field(default=0, metadata=LATER)
+    reconfigured: Count = field(default=0, metadata=LATER)
     """The number of the last change that is decided."""
-    reconfigured_at: float = field(default=0.0, metadata=LATER)
+    reconfigured_at: Instant = field(default=0.0, metadata=LATER)
     """When that was."""
     reconfigured_for: str | None = field(default=None, metadata=LATER)
     """The request that it was asked by, if it was one."""
@@ -48,9 +49,9 @@ class Reconfigured(JournalEvent):
     ``by``: the controller that asked for it; ``request``: else the request, which has taken place with this entry,
     whoever is there to answer it."""
 
-    number: int
+    number: Count
     settings: Mapping[str, VertexSettings]
-    at: float
+    at: Instant
     graph: GraphChanged | None = field(default=None, metadata=LATER)
     by: str | None = field(default=None, metadata=LATER)
     request: str | None = field(default=None, metadata=LATER)
@@ -78,11 +79,11 @@ class ReconfigurationEnded(JournalEvent):
     """How a reconfiguration went, in which every vertex that was affected runs again. ``number``: 0 if it came to
     nothing; ``took``: by vertex. ``by``: the controller that asked for it, and ``why``."""
 
-    number: int
+    number: Count
     request: str | None
     outcome: RequestOutcome
     took: Mapping[str, PhaseTimes]
-    at: float
+    at: Instant
     by: str | None = field(default=None, metadata=LATER)
     why: str | None = field(default=None, metadata=LATER)
 

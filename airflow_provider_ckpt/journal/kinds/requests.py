@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart
 from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED
+from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 
 
@@ -17,7 +18,7 @@ class AnsweredRequests(StatePart):
     alone."""
     draining: bool = False
     """A drain was accepted, in this or an earlier epoch: the next driver goes on with it."""
-    deployment: int = field(default=0, metadata=LATER)
+    deployment: Count = field(default=0, metadata=LATER)
     """The epoch of the planner whose workers run the job, 0 if none do: it holds for one JobMaster after the other,
     until a driver takes the job over, or it ends (W4)."""
     taken: set[str] = field(default_factory=set, metadata=LATER)
@@ -33,7 +34,7 @@ class RequestAnswered(JournalEvent):
     request: str
     kind: str
     outcome: RequestOutcome
-    at: float
+    at: Instant
 
     @property
     def decides(self) -> bool:

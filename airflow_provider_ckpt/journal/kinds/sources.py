@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart, listed_by
 from airflow_provider_ckpt.model.file_status import ChangedFile
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count, Instant
 
 REMEMBERED = 20
 """So many of the last words on late files are remembered, for display."""
@@ -36,8 +37,8 @@ class SourceFrozen(JournalEvent):
 
     uid: str
     path: str | None
-    count: int
-    at: float
+    count: Count
+    at: Instant
     watched: bool = field(default=False, metadata=LATER)
 
     def apply(self, state: Sources) -> None:
@@ -51,7 +52,7 @@ class SourceEnded(JournalEvent):
     vertex: str
     uid: str
     batch_id: int
-    at: float
+    at: Instant
 
     def apply(self, state: Sources) -> None:
         state.ended.setdefault(self.vertex, {})[self.uid] = self.batch_id
@@ -64,7 +65,7 @@ class SourceDropped(JournalEvent):
     vertex: str
     uid: str
     batch_id: int
-    at: float
+    at: Instant
 
     def apply(self, state: Sources) -> None:
         state.dropped.setdefault(self.vertex, {})[self.uid] = self.batch_id
@@ -79,8 +80,8 @@ class LateFilesFound(JournalEvent):
     uid: str
     paths: tuple[str, ...]
     read: bool
-    at: float
-    count: int | None = field(default=None, metadata=LATER)
+    at: Instant
+    count: Count | None = field(default=None, metadata=LATER)
     kept: bool = field(default=False, metadata=LATER)
 
     @property
@@ -105,9 +106,9 @@ class SourceFilesChanged(JournalEvent):
 
     uid: str
     files: tuple[ChangedFile, ...]
-    count: int
-    unread: int
-    at: float
+    count: Count
+    unread: Count
+    at: Instant
 
     @property
     def decides(self) -> bool:
@@ -126,7 +127,7 @@ class FilesForgotten(JournalEvent):
     """Somebody gave up files that a source still had to read, and that are gone (``forget_files``)."""
 
     files: tuple[str, ...]
-    at: float
+    at: Instant
 
     def apply(self, state: Sources) -> None:
         state.forgotten_files = [*state.forgotten_files, *self.files]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.split import Ranges, difference, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
@@ -28,7 +29,7 @@ class SplitsAssigned(JournalEvent):
     subtask: SubtaskId
     attempt: str
     splits: Ranges
-    at: float
+    at: Instant
 
     def apply(self, state: Splits) -> None:
         of_source = state.splits_assigned.setdefault(self.source, {})
@@ -44,7 +45,7 @@ class SplitsDone(JournalEvent):
     source: str
     subtask: SubtaskId
     splits: Ranges
-    at: float
+    at: Instant
 
     @property
     def decides(self) -> bool:
@@ -61,7 +62,7 @@ class SplitsCovered(JournalEvent):
     is durable before a log forgets what the checkpoint covers (R14)."""
 
     source: str
-    checkpoint: int
+    checkpoint: Count
     splits: Ranges
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
@@ -25,10 +26,10 @@ class SubtaskRestarting(JournalEvent):
     subtask: SubtaskId
     attempt: str
     cause: str
-    number: int
-    limit: int
+    number: Count
+    limit: Count
     delay: float
-    at: float
+    at: Instant
 
     def apply(self, state: Subtasks) -> None:
         state.restarts[self.subtask] = state.restarts.get(self.subtask, 0) + 1
@@ -40,7 +41,7 @@ class SubtaskEndOfData(JournalEvent):
 
     subtask: SubtaskId
     attempt: str
-    at: float
+    at: Instant
 
     def apply(self, state: Subtasks) -> None:
         state.end_of_data.add(self.subtask)
@@ -52,7 +53,7 @@ class SubtaskFinished(JournalEvent):
 
     subtask: SubtaskId
     attempt: str
-    at: float
+    at: Instant
 
     def apply(self, state: Subtasks) -> None:
         state.end_of_data.add(self.subtask)

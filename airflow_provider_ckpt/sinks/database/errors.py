@@ -90,8 +90,9 @@ class StagedInAnotherTableError(TerminalError):
     """Data: sink, job, table, handle, staged_for."""
 
     template = (
-        "Sink {sink} of job {job!r} writes to {table} now, but batch {handle} was staged for {staged_for}. Point the "
-        "sink back to {staged_for} until its checkpoint is released; then change the table."
+        "Sink {sink} of job {job!r} writes to {table} now, but batch {handle!s:.200} was staged for "
+        "{staged_for!s:.500}. Point the sink back to {staged_for!s:.500} until its checkpoint is released; then change "
+        "the table."
     )
 
 

@@ -7,19 +7,20 @@ from typing import Any
 
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.database.errors import StagedInAnotherTableError
 from airflow_provider_ckpt.sinks.errors import DamagedHandleError, UnknownHandleError
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 
 _FIELDS = {
     "id": reader(str),
-    "rows": reader(int),
+    "rows": reader(Count),
     "table": reader(str),
     "staged": reader(str),
     "columns": reader(list[str]),
-    "parts": reader(list[int]),
+    "parts": reader(list[Count]),
     "ledger": reader(str),
-    "since": reader(int),
+    "since": reader(Count),
 }
 
 

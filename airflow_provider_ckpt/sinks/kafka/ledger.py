@@ -12,13 +12,13 @@ import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
 from airflow_provider_ckpt.sinks.kafka.errors import KafkaLedgerLostError, KafkaTargetError
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import MalformedDocumentError
+from airflow_provider_ckpt.storage.refusal import refused_as
 
 KIND = "kafka-ledger"
 VERSION = 1
@@ -53,8 +53,8 @@ class LedgerRecord:
         """Raises MalformedDocumentError, NewerFormatError, UnknownFormError."""
         body = decode_document(data, KIND, VERSION, uri=uri)
         return cls(
-            read_field(body, "checkpoint", reader(int)),
-            read_field(body, "rows", reader(int)),
+            read_field(body, "checkpoint", reader(Count)),
+            read_field(body, "rows", reader(Count)),
             tuple(read_field(body, "ids", reader(list[str]))),
         )
 
@@ -149,12 +149,9 @@ class Ledger:
 
     def _read(self, start: int, end: int) -> list[LedgerRecord]:
         uri = f"kafka://{self._client.servers}/{self.name}"
-        try:
-            return [LedgerRecord.decoded(one, uri) for one in self._client.committed(self.name, start, end)]
-        except MalformedDocumentError as error:
-            raise self._lost(f"holds a record that is none: {error.data['reason']}") from error
-        except UnknownFormError as error:
-            raise self._lost(f"holds a record that is none: {error.data['what']}") from error
+        records = self._client.committed(self.name, start, end)
+        with refused_as(lambda why: self._lost(f"holds a record that is none: {why}")):
+            return [LedgerRecord.decoded(one, uri) for one in records]
 
     def _lost(self, problem: str) -> KafkaLedgerLostError:
         return KafkaLedgerLostError(

@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import (
     DamagedHandleError,
     StagedElsewhereError,
@@ -28,7 +29,7 @@ _ROWS = 10_000
 @dataclass(frozen=True)
 class _StagedFile:
     path: str
-    size: int
+    size: Count
 
 
 _FIELDS = {
@@ -36,8 +37,8 @@ _FIELDS = {
     "uri": reader(str),
     "topic": reader(str),
     "ledger": reader(str),
-    "since_offset": reader(int),
-    "rows": reader(int),
+    "since_offset": reader(Count),
+    "rows": reader(Count),
     "files": reader(list[_StagedFile]),
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from airflow_provider_ckpt.model.json_form import from_json, to_json
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, sink_folder
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
@@ -27,11 +28,11 @@ class Intent:
 
     job: str
     sink: str
-    checkpoint: int
+    checkpoint: Count
     table: str
     change: Change
-    overwrites: int
-    rows: int
+    overwrites: Count
+    rows: Count
     batches: tuple[str, ...]
     columns: tuple[Column, ...]
     partition_by: tuple[str, ...]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.limits import Count
 
 
 @dataclass(frozen=True)
@@ -15,8 +16,8 @@ class LakeFile:
     table format writes it. ``stats``: column -> (least, greatest, number of nulls)."""
 
     path: str
-    size: int
-    rows: int
+    size: Count
+    rows: Count
     target: str
     partition: Mapping[str, str | None] = field(default_factory=dict, metadata=LATER)
     stats: Mapping[str, tuple[int | None, int | None, int]] = field(default_factory=dict, metadata=LATER)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import from_json, to_json
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import DamagedHandleError, StagedElsewhereError, UnknownHandleError
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
@@ -23,9 +24,9 @@ class LakeHandle:
     id: str
     uri: str
     table: str
-    intents: int
-    applied: int
-    rows: int
+    intents: Count
+    applied: Count
+    rows: Count
     columns: tuple[Column, ...]
     partition_by: tuple[str, ...]
     files: tuple[LakeFile, ...]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, sink_folder
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 MARK = "lake-start"
@@ -32,9 +33,9 @@ class StartMark:
         """None if the sink has not begun. Raises ReleaseLogDamagedError."""
         uri = self._storage.full_uri(self._path)
         try:
-            document = decode_document(self._storage.read(self._path), MARK, VERSION, uri=uri)
-            return int(read_field(document, "overwrites", reader(int)))
+            data = self._storage.read(self._path)
         except ObjectNotFoundError:
             return None
-        except (MalformedDocumentError, UnknownFormError) as error:
-            raise ReleaseLogDamagedError(uri=uri, problem=f"it is not what was written ({error})") from error
+        with refused_as(lambda why: ReleaseLogDamagedError(uri=uri, problem=f"it is not what was written ({why})")):
+            document = decode_document(data, MARK, VERSION, uri=uri)
+            return int(read_field(document, "overwrites", reader(Count)))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 
 from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
 from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, read_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import KIND, FrozenOffsets
 from airflow_provider_ckpt.storage.envelope import PREFIX
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.kept_document import lost_as
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.storage.strict_json import parse_json
 
 FrozenEnd = FrozenFiles | FrozenOffsets
 
@@ -36,6 +36,8 @@ def read_offsets(storage: Storage, path: str) -> FrozenOffsets:
 def read_end(storage: Storage, path: str) -> FrozenEnd:
     """Of either kind. Raises NewerFormatError, FrozenListLostError."""
     kind = None
-    with suppress(ValueError, AttributeError, ObjectNotFoundError):  # whoever reads it whole says what is wrong
-        kind = json.loads(storage.read(path)).get("format")
+    with suppress(
+        MalformedDocumentError, AttributeError, ObjectNotFoundError
+    ):  # whoever reads it whole says what is wrong
+        kind = parse_json(storage.read(path), uri=path, what="frozen end").get("format")
     return read_offsets(storage, path) if kind == PREFIX + KIND else read_frozen(storage, path)

@@ -10,11 +10,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.layout import late_path
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -42,12 +43,13 @@ class KnownLate:
         with."""
         uri = self._storage.full_uri(self._path)
         try:
-            body = decode_document(self._storage.read(self._path), KIND, VERSION, uri=uri)
-            files = read_field(body, "files", reader(tuple[str, ...]))
-            return Looked(read_field(body, "epoch", reader(int)), frozenset(files))
+            with refused_as(lambda why: MalformedDocumentError(uri=uri, what=KIND, reason=why)):
+                body = decode_document(self._storage.read(self._path), KIND, VERSION, uri=uri)
+                files = read_field(body, "files", reader(tuple[str, ...]))
+                return Looked(read_field(body, "epoch", reader(Count)), frozenset(files))
         except ObjectNotFoundError:
             return Looked()
-        except (MalformedDocumentError, UnknownFormError) as error:
+        except MalformedDocumentError as error:
             log.warning("which late files of %s were told of cannot be read, so all are told of again: %s", uri, error)
             return Looked()
 

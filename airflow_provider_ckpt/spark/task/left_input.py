@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError
@@ -12,8 +9,11 @@ from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.query.file_looks import listed
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_offsets
 from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.sparkfiles.errors import DamagedOffsetError
 from airflow_provider_ckpt.sparkfiles.seen_files import log_offset, planned_times
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.spark_json import offset_object
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.task.read_files import key_of
 
 
@@ -40,10 +40,11 @@ def _left_files(
 def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | None) -> str | None:
     try:
         there = ask_offsets(spark, uid, uid, reads.options)
+        read = offset_object(offset) or {}
+        with refused_as(lambda why: DamagedOffsetError(offset=uid, problem=why)):
+            ends = {one: int(read.get(one.topic, {}).get(str(one.partition), one.end)) for one in there.partitions}
     except CkptError:  # it is told for information only
         return None
-    body = None if offset is None else json.loads(offset)
-    read: Mapping[str, Mapping[str, int]] = body if isinstance(body, dict) else {}
-    left = {one: one.end - int(read.get(one.topic, {}).get(str(one.partition), one.end)) for one in there.partitions}
+    left = {one: one.end - end for one, end in ends.items()}
     count = sum(rows for rows in left.values() if rows > 0)
     return f"{counted(count, 'row')} unread" if count else None

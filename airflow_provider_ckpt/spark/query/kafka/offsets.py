@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.spark.query.kafka.options import TopicPartition
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 
@@ -18,9 +19,9 @@ class FrozenPartition:
     """Rows from ``start`` up to ``end`` (exclusive) are what the source reads of a partition."""
 
     topic: str
-    partition: int
-    start: int
-    end: int
+    partition: Count
+    start: Count
+    end: Count
 
 
 @dataclass(frozen=True)

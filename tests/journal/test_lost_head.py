@@ -1,0 +1,108 @@
+"""Journal whose head record is there and whose entry at the head is gone. It is damaged, not empty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
+from airflow_provider_ckpt.journal import events as ev
+from airflow_provider_ckpt.journal.errors import CorruptJournalError
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+from tests.journal.samples import WORKER
+
+LOST = r"journal/00000002\.json is damaged: it is missing, though a head record says that the log begins with it"
+
+
+def compacted(root: Storage) -> Journal:
+    """Return the journal of a job that runs. Its snapshot is entry 2, its claim entry 0."""
+    journal = Journal(root, "orders")
+    journal.claim("try-1", WORKER, 1.0)
+    journal.write(ev.StatusChanged(JobStatus.RUNNING, 2.0))
+    journal.compact(3.0)
+    return journal
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Storage:
+    return open_root(open_storage(tmp_path / "root"))
+
+
+def entry(number: int) -> str:
+    return f"orders/journal/{number:08d}.json"
+
+
+def test_the_job_is_shown_as_damaged_and_not_as_absent(root: Storage, capsys: pytest.CaptureFixture[str]) -> None:
+    compacted(root)
+    root.delete(entry(2))
+    state = JobClient(root, "orders").state()
+    assert state.epoch == 0
+    assert [one.job_id for one in list_jobs(root)] == ["orders"]
+    main(["show", "orders", "--root", root.uri])
+    shown = capsys.readouterr()
+    assert "00000002.json is damaged: it is missing, though a head record says" in shown.out
+    assert "no job" not in shown.err
+
+
+def test_no_driver_begins_such_a_job_from_scratch(root: Storage) -> None:
+    compacted(root)
+    before = {name for name, _ in root.files("")} - {entry(2)}
+    root.delete(entry(2))
+    with pytest.raises(CorruptJournalError, match=LOST):
+        Journal(root, "orders").claim("try-2", WORKER, 4.0)
+    assert {name for name, _ in root.files("")} == before
+
+
+def test_who_reads_the_journal_while_its_head_goes_hears_of_it(root: Storage) -> None:
+    compacted(root)
+    reader = Journal(root, "orders")
+    assert reader.refresh().status is JobStatus.RUNNING
+    root.delete(entry(2))
+    assert "is damaged" in "".join(reader.refresh().damage)
+
+
+def test_a_journal_is_whole_after_each_compaction(root: Storage) -> None:
+    journal = compacted(root)
+    for number in range(3):
+        journal.write(ev.StatusChanged(JobStatus.RUNNING, 4.0 + number))
+        journal.compact(5.0 + number)
+        state = Journal(root, "orders").replay()
+        assert (state.damage, state.status) == ([], JobStatus.RUNNING)
+
+
+class LateList(WrappedStorage):
+    """Storage whose first list of a folder is as old as the storage was made, as of an object store that lists page by
+    page while a driver truncates the log."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self._stale = {"orders/journal": inner.list("orders/journal")}
+
+    def list(self, path: str) -> list[str]:
+        return self._stale.pop(path, None) or super().list(path)
+
+
+def test_a_list_from_before_a_truncation_is_no_damage(root: Storage) -> None:
+    journal = compacted(root)
+    late = LateList(root)
+    journal.write(ev.StatusChanged(JobStatus.STOPPED, 4.0))
+    journal.compact(5.0)
+    assert not root.exists(entry(2))
+    state = Journal(late, "orders").replay()
+    assert (state.damage, state.status) == ([], JobStatus.STOPPED)
+
+
+def test_a_copy_that_lost_all_entries_and_kept_the_claims_is_damaged(root: Storage) -> None:
+    journal = compacted(root)
+    journal.write(ev.StatusChanged(JobStatus.RUNNING, 4.0))
+    for number in (2, 3):
+        root.delete(entry(number))
+    assert root.exists(entry(0)), "the claim stays"
+    assert "is damaged" in "".join(Journal(root, "orders").replay().damage)
