@@ -15,18 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
-import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import data
+from bench import data, two_sides
 
 KEYS, FILES, MINUTE = 20, 40, 60
 CONF = {
@@ -79,43 +76,25 @@ def one(folder: str, in_order: bool) -> dict[str, Any]:
     """Run the job in this process and return what was measured."""
     from pyarrow import parquet
 
-    from airflow_provider_ckpt.job.options import RunOptions
     from airflow_provider_ckpt.sinks.manifests import released_files
-    from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.spark.session import build_session
-    from airflow_provider_ckpt.storage.location import Location
     from bench.measure import ProgressListener
 
-    work = data.scratch() / "event-time"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    (work / "job.py").write_text(JOB.format(in_order=in_order, folder=folder, out=work / "out"))
+    work = two_sides.new_folder(data.scratch() / "event-time")
     states: list[tuple[int, int]] = []
 
     def collect(progress: Mapping[str, Any]) -> None:
         for operator in progress["stateOperators"]:
             states.append((operator["numRowsTotal"], operator["memoryUsedBytes"]))
 
-    spark = build_session("windows", CONF)
+    spark = build_session("bench", CONF)
     spark.streams.addListener(ProgressListener(collect))
-    lines: list[tuple[float, Any]] = []
-    hear: Callable[[Any], None] = lambda line: lines.append((time.time(), line))  # noqa: E731
-    options = RunOptions(
-        job=f"{work}/job.py:job",
-        root=f"{work}/root",
-        job_id="windows",
-        mode="streaming",
-        checkpoint_interval=5,
-        conf=CONF,
-    )
-    code = run_job(options, Location(options.root), hear)
-    if code:
-        raise RuntimeError(f"exit code {code}: {lines[-1:]}")
-    running = next(at for at, line in lines if line.kind == "running")
+    job = JOB.format(in_order=in_order, folder=folder, out=work / "out")
+    seconds = two_sides.seconds_of_job(work, job, CONF)
     files = [uri.removeprefix("file://") for uri in released_files(str(work / "out"))]
     counted = sum(sum(parquet.read_table(path)["n"].to_pylist()) for path in files)
     return {
-        "seconds": lines[-1][0] - running,
+        "seconds": seconds,
         "state_rows": max(rows for rows, _ in states),
         "state_bytes": max(size for _, size in states),
         "counted": counted,
@@ -124,11 +103,7 @@ def one(folder: str, in_order: bool) -> dict[str, Any]:
 
 def measured(folder: Path, in_order: bool, rows: int) -> dict[str, Any]:
     """Run it in a process of its own; a result that is wrong ends the bench."""
-    command = [sys.executable, __file__, "--one", str(folder), *(["--in-order"] if in_order else [])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
-    if done.returncode:
-        raise SystemExit(f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    report = two_sides.report_of(__file__, "--one", str(folder), *(["--in-order"] if in_order else []))
     if report["counted"] != rows:
         raise SystemExit(f"{report['counted']} of {rows} rows were counted")
     return report
@@ -151,16 +126,15 @@ def main() -> None:
     machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     print(f"{rows} rows in {FILES} files, {arguments.windows} windows, {machine}")
     ratios: list[float] = []
-    for number in range(arguments.rounds):
-        reports = {side: measured(folder, side, rows) for side in ((True, False) if number % 2 else (False, True))}
+    for sides in two_sides.turns(arguments.rounds):
+        reports = {side: measured(folder, side, rows) for side in sides}
         for side, report in reports.items():
             name = "in order" if side else "held"
             size = report["state_bytes"] / 2**20
             rate = rows / report["seconds"]
             print(f"{name:8} {rate:8.0f} rows/s, state {report['state_rows']} rows, {size:.0f} MiB", flush=True)
         ratios.append(reports[True]["seconds"] / reports[False]["seconds"])
-    each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    print(f"held: {statistics.median(ratios):.2f} of the rows a second in order ({each})")
+    print(f"held: {two_sides.median_of(ratios)} of the rows a second in order")
 
 
 if __name__ == "__main__":

@@ -14,18 +14,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
-import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import data
+from bench import data, two_sides
 
 CONF = {
     "spark.master": os.environ.get("CKPT_BENCH_MASTER", "local[2]"),
@@ -57,44 +53,20 @@ def make(folder: Path, files: int, *, young: bool) -> None:
 
 def one(folder: str, compared: bool) -> dict[str, Any]:
     """Run the job in this process and return what was measured."""
-    from airflow_provider_ckpt.job.options import RunOptions
     from airflow_provider_ckpt.sinks.manifests import read_manifests
-    from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.spark.task.file_watch import FileWatch
-    from airflow_provider_ckpt.storage.location import Location
 
-    work = data.scratch() / "file-looks"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    (work / "job.py").write_text(JOB.format(folder=folder, out=work / "out"))
+    work = two_sides.new_folder(data.scratch() / "file-looks")
     if not compared:
         FileWatch.is_due = lambda self, now: False  # type: ignore[method-assign]
         FileWatch.look_at_all = lambda self, reads, *, wait: None  # type: ignore[method-assign]
-    lines: list[tuple[float, Any]] = []
-    hear: Callable[[Any], None] = lambda line: lines.append((time.time(), line))  # noqa: E731
-    options = RunOptions(
-        job=f"{work}/job.py:job",
-        root=f"{work}/root",
-        job_id="looks",
-        mode="streaming",
-        checkpoint_interval=5,
-        conf=CONF,
-    )
-    code = run_job(options, Location(options.root), hear)
-    if code:
-        raise RuntimeError(f"exit code {code}: {lines[-1:]}")
-    running = next(at for at, line in lines if line.kind == "running")
-    rows = sum(manifest.rows for manifest in read_manifests(str(work / "out")))
-    return {"seconds": lines[-1][0] - running, "rows": rows}
+    seconds = two_sides.seconds_of_job(work, JOB.format(folder=folder, out=work / "out"), CONF)
+    return {"seconds": seconds, "rows": sum(manifest.rows for manifest in read_manifests(str(work / "out")))}
 
 
 def measured(folder: Path, compared: bool, files: int) -> float:
     """Run it in a process of its own; a result that is wrong ends the bench."""
-    command = [sys.executable, __file__, "--one", str(folder), *([] if compared else ["--blind"])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
-    if done.returncode:
-        raise SystemExit(f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    report = two_sides.report_of(__file__, "--one", str(folder), *([] if compared else ["--blind"]))
     if report["rows"] != files:
         raise SystemExit(f"{report['rows']} of {files} rows were released")
     return float(report["seconds"])
@@ -114,15 +86,14 @@ def main() -> None:
     folder = data.scratch() / f"small-files-{arguments.files}"
     print(f"{arguments.files} files, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     ratios: list[float] = []
-    for number in range(arguments.rounds):
+    for sides in two_sides.turns(arguments.rounds):
         seconds = {}
-        for compared in (True, False) if number % 2 else (False, True):
+        for compared in sides:
             make(folder, arguments.files, young=arguments.young)
             seconds[compared] = measured(folder, compared, arguments.files)
         print(f"compared {seconds[True]:.1f} s, blind {seconds[False]:.1f} s", flush=True)
         ratios.append(seconds[True] / seconds[False])
-    each = ", ".join(f"{ratio:.3f}" for ratio in ratios)
-    print(f"compared: {statistics.median(ratios):.3f} of the time of blind ({each})")
+    print(f"compared: {two_sides.median_of(ratios)} of the time of blind")
 
 
 if __name__ == "__main__":

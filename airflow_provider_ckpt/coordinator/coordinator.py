@@ -37,6 +37,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     BatchPublished,
+    FileAwaited,
     FilesChanged,
     LeftBehind,
     QueryMeasured,
@@ -61,6 +62,7 @@ from airflow_provider_ckpt.coordinator.upgrader import Upgrader
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.journal.events import RequestAnswered, SourceFilesChanged
 from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.file_status import awaited
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -275,6 +277,9 @@ class Coordinator:
             case FilesChanged():
                 event = SourceFilesChanged(message.uid, message.files, message.count, message.unread, now)
                 self._parts.out.append(Append(event))
+            case FileAwaited():
+                text = awaited(message.uid, message.file, message.seconds)
+                self._parts.out.append(Notice(text, is_warning=True))
             case LeftBehind():
                 self._parts.out.append(Notice(message.what, is_warning=True))
             case SinkAwaited():

@@ -252,6 +252,19 @@ class FilesChanged:
 
 
 @dataclass(frozen=True)
+class FileAwaited:
+    """Source ``uid`` has waited for ``file`` for ``seconds``, because it is still being written. Reported after a usual
+    wait, and after twice as many seconds each time."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    uid: str
+    file: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class LeftBehind:
     """The subtask comes to its end of data, and something is lost or left unread with it: ``what``, in words."""
 
@@ -293,6 +306,7 @@ Report = (
     | ReadingBegun
     | SourceLogGrown
     | FilesChanged
+    | FileAwaited
     | LeftBehind
     | SinkAwaited
 )

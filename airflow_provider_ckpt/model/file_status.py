@@ -17,6 +17,14 @@ class FileStatus:
     modified: int
 
 
+def awaited(source: str, path: str, seconds: float) -> str:
+    """Return what the status says of a file that ``unfinished_files="wait"`` holds up."""
+    return (
+        f"source {source}: waiting since {seconds:.0f} s for {path}, which is still being written. Files that were "
+        "planned with it wait, too, for ten minutes at most"
+    )
+
+
 @dataclass(frozen=True)
 class ChangedFile:
     """A file that changed after it was read.

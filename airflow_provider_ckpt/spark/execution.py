@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
-from airflow_provider_ckpt.spark.forgotten_files import newly_forgotten
+from airflow_provider_ckpt.spark.forgotten_files import SourceFiles, newly_forgotten
 from airflow_provider_ckpt.spark.notices import (
     discards_timers,
     ends_at_once,
@@ -144,12 +144,19 @@ class Execution:
 
     def _make_ready(self) -> None:
         known = self._prepared.base.state.forgotten_files
-        self._forgotten = newly_forgotten(self._prepared.spark, self._options.forget_files, known)
+        if self._options.forget_files:
+            self._forgotten = self._newly_forgotten(known)
         open_root(self._storage)
         if self._reach is not None:
             self._reach.check_same(self._storage, self._location)
         for sink in self._sinks.values():
             sink.prepare()
+
+    def _newly_forgotten(self, known: Sequence[str]) -> tuple[str, ...]:
+        graph, state = self._plan.graph, self._prepared.base.state
+        logs = load_logs(self._storage, self._options.job_id, graph)
+        files = SourceFiles(self._storage, state, graph, logs)
+        return newly_forgotten(self._prepared.spark, self._options.forget_files, known, files)
 
     def _admit(self, state: JobState) -> None:
         self._refuse_overtaken(state)
@@ -309,6 +316,7 @@ class Execution:
             streaming=streaming,
             allow_empty=allow_empty,
             waits=waits,
+            tell=lambda text: self._warn([text], journal.state),
         )
         self._warn(ends_at_once(self._plan, frozen), journal.state)
         live = {uid: read for uid, read in self._plan.reads.items() if uid not in reads}

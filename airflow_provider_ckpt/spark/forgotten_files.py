@@ -2,28 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.errors import ForgottenFileThereError
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.spark.errors import ForgottenFileThereError, ForgottenFileUnknownError
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.frozen_end import read_end
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
+from airflow_provider_ckpt.sparkfiles.seen_files import log_offset, shown_path, taken_after
+from airflow_provider_ckpt.storage.layout import subtask_path
 from airflow_provider_ckpt.storage.redaction import redact_uri
+from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.read_files import key_of
 
+_NAMED = 5
 
-def newly_forgotten(spark: SparkSession, given: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+
+@dataclass(frozen=True)
+class SourceFiles:
+    """The files that the sources of a job have read or still have to read, as the last run has left them.
+
+    Attributes:
+        logs: of the subtasks.
+    """
+
+    storage: Storage
+    state: JobState
+    graph: JobGraph
+    logs: Mapping[SubtaskId, SubtaskLog]
+
+    def known(self) -> dict[str, str]:
+        """Return normal path -> URI in which nothing is escaped, of all listed and planned files.
+
+        A restore may read files again, so those that were read are among them.
+        """
+        found: dict[str, str] = {}
+        for subtask, uid in self._sources():
+            found |= {key_of(uri): uri for uri in (*self._listed(uid), *self._planned(subtask, uid, -1))}
+        return found
+
+    def unread(self) -> list[str]:
+        """Return the URIs of the listed and planned files that were not read."""
+        found: dict[str, str] = {}
+        for subtask, uid in self._sources():
+            offset = self._offset(subtask, uid)
+            planned = self._planned(subtask, uid, -1)
+            later = self._planned(subtask, uid, offset)
+            read = {key_of(uri) for uri in planned} - {key_of(uri) for uri in later}
+            found |= {key_of(uri): uri for uri in (*self._listed(uid), *later) if key_of(uri) not in read}
+        return [uri for _, uri in sorted(found.items())]
+
+    def _sources(self) -> Iterator[tuple[SubtaskId, str]]:
+        for subtask in self.logs:
+            yield from ((subtask, uid) for uid in self.graph.vertex(subtask.vertex).sources)
+
+    def _listed(self, uid: str) -> tuple[str, ...]:
+        frozen = self.state.frozen.get(uid)
+        if frozen is None or frozen.path is None:
+            return ()
+        end = read_end(self.storage, f"{self.state.job_id}/{frozen.path}")
+        return end.files if isinstance(end, FrozenFiles) else ()
+
+    def _planned(self, subtask: SubtaskId, uid: str, offset: int) -> list[str]:
+        """Return what Spark's log of the source names behind an offset, in the folder of the newest attempt."""
+        home = subtask_path(self.state.job_id, subtask.vertex, subtask.number)
+        folders = AttemptFolders(self.storage, f"{home}/spark")
+        attempt = folders.previous(self.logs[subtask].records())
+        if attempt is None:
+            return []
+        named = taken_after(self.storage, f"{folders.folder(attempt).path}/sources/{uid}", offset)
+        return [unquote(uri) for _, uri in named]
+
+    def _offset(self, subtask: SubtaskId, uid: str) -> int:
+        last = self.logs[subtask].state.last_batch
+        return -1 if last is None else log_offset(last.offsets.get(uid))
+
+
+def newly_forgotten(
+    spark: SparkSession, given: Sequence[str], known: Sequence[str], files: SourceFiles
+) -> tuple[str, ...]:
     """Return the files that are given up with this run. ``known``: those that were given up before.
 
-    Raises ForgottenFileThereError.
+    Raises ForgottenFileThereError, ForgottenFileUnknownError.
     """
     before = {key_of(path) for path in known}
     new = [path for path in dict.fromkeys(given) if key_of(path) not in before]
+    of_sources = files.known() if new else {}
     for path in new:
         if _is_there(spark, path):
             raise ForgottenFileThereError(file=redact_uri(path))
+        if key_of(path) not in of_sources:
+            unread = [uri for uri in files.unread() if key_of(uri) not in before]
+            raise ForgottenFileUnknownError(file=redact_uri(path), awaited=_gone(spark, unread))
     return tuple(map(redact_uri, new))
+
+
+def _gone(spark: SparkSession, files: Sequence[str]) -> str:
+    """Return a sentence that names the files that are gone."""
+    gone = [shown_path(uri) for uri in files if not _is_there(spark, uri)]
+    if not gone:
+        return "All files that its sources wait for are there"
+    more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
+    return f"These files are waited for, and are gone: {', '.join(gone[:_NAMED])}{more}"
 
 
 def _is_there(spark: SparkSession, path: str) -> bool:

@@ -16,18 +16,18 @@ from airflow_provider_ckpt.cli.job_view import job_view
 from airflow_provider_ckpt.model.source_times import SourceTimes
 from airflow_provider_ckpt.report.event_time import held_windows
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, watermarks
-from airflow_provider_ckpt.spark.query.errors import IdleTimeoutError
+from airflow_provider_ckpt.spark.query.errors import IdleTimeoutError, WindowWatermarkError
 from airflow_provider_ckpt.spark.query.event_time import FOLLOWED, EventTimeGuard
+from airflow_provider_ckpt.spark.query.job_plan import plan_job
 from airflow_provider_ckpt.spark.query.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.unions import Union, without_ended
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, timed
-from tests.spark.test_late_rows import counted
+from tests.spark.windows import WATERMARK, count_windows, counted
 
 pytestmark = pytest.mark.slow
 
 YEAR_9999 = 253_370_764_800
-WATERMARK = ("ts", "1 second")
 
 
 def windows_of(world: World, *folders: str, declared: bool = True, chain: bool = True, **options: Any) -> Job:
@@ -47,14 +47,7 @@ def windows_of(world: World, *folders: str, declared: bool = True, chain: bool =
 
         sources.append(read_live)
 
-    @job.transform(inputs=sources)
-    def counts(rows: DataFrame) -> DataFrame:
-        rows = rows if declared else rows.withWatermark(*WATERMARK)
-        found = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
-        return found.select(F.unix_seconds("window.start").alias("id"), "n")
-
-    job.sink("out", counts, FileSink(world.path("out")))
-    return job
+    return count_windows(job, world, sources, declared=declared)
 
 
 def put_times(world: World, folder: str, *times: int | None) -> None:
@@ -77,6 +70,25 @@ def test_the_column_that_spark_follows_hides_no_change_of_the_users_keys(spark: 
         return kept_state(followed.groupBy((F.col("id") % modulus).alias("key"), F.window("ts", "1 hour")).count())
 
     assert kept(7) == kept(7) != kept(8)
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["on the source", "in the function"])
+def test_a_watermark_on_windows_is_refused(spark: SparkSession, world: World, declared: bool) -> None:
+    job = Job("windows")
+    mark = ("w", "1 minute")
+
+    @job.source(watermark=mark if declared else None)
+    def live(read: DataStreamReader) -> DataFrame:
+        return timed(read.schema(IDS).parquet(world.path("live"))).withColumn("w", F.window("ts", "10 seconds"))
+
+    @job.transform(inputs=[live])
+    def counts(rows: DataFrame) -> DataFrame:
+        rows = rows if declared else rows.withWatermark(*mark)
+        return rows.groupBy("w").count().select("w.start", "count")
+
+    job.sink("out", counts, FileSink(world.path("out")))
+    with pytest.raises(WindowWatermarkError, match="watermark on the column 'w', which holds windows"):
+        plan_job(spark, job, world.options())
 
 
 def put_far_ahead(world: World) -> None:

@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, timed
+from tests.spark.windows import WATERMARK, count_windows, counted
 
 pytestmark = pytest.mark.slow
-
-WATERMARK = ("ts", "1 second")
 
 
 def counting(
@@ -45,14 +43,7 @@ def counting(
 
         inputs.append(read_live)
 
-    @job.transform(inputs=inputs)
-    def counts(rows: DataFrame) -> DataFrame:
-        rows = rows if declared else rows.withWatermark(*WATERMARK)
-        counted = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
-        return counted.select(F.unix_seconds("window.start").alias("id"), "n")
-
-    job.sink("out", counts, FileSink(world.path("out")))
-    return job
+    return count_windows(job, world, inputs, declared=declared)
 
 
 def put_reversed(world: World, folder: str, files: int) -> Counter[int]:
@@ -60,13 +51,6 @@ def put_reversed(world: World, folder: str, files: int) -> Counter[int]:
     for number in reversed(range(files)):
         world.put_ids(folder, 1, 10, number * 10)
     return Counter(range(0, files * 10, 10))
-
-
-def counted(world: World) -> dict[int, int]:
-    windows: Counter[int] = Counter()
-    for row in world.released():
-        windows[row["id"]] += row["n"]
-    return dict(windows)
 
 
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "in a query of its own"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from airflow_provider_ckpt.spark.query.errors import LeftOutInputError, UnlikeEv
 from airflow_provider_ckpt.spark.query.job_plan import plan_job
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, timed
+from tests.spark.windows import counted
 
 MARK = ("ts", "1 second")
 ORDERS = pytest.mark.parametrize("order", [["live", "history"], ["history", "live"]], ids=" first, ".join)
@@ -45,13 +45,6 @@ def job_of(
     made = job.transform(inputs=order, uid="made", output_mode=output_mode)(then)
     job.sink("out", made, FileSink(world.path("out")))
     return job
-
-
-def counted(world: World) -> dict[int, int]:
-    found: Counter[int] = Counter()
-    for row in world.released():
-        found[row["id"]] += row["n"]
-    return dict(found)
 
 
 @pytest.mark.slow

@@ -88,6 +88,12 @@ def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
     return [(str(node.eventTime().name()).removeprefix(FOLLOWED), str(node.delay().toString())) for node in nodes]
 
 
+def followed_window(frame: DataFrame) -> str | None:
+    """Return the column of a watermark that is set on windows; None without one."""
+    times = (node.eventTime() for node in nodes_from(analysed(frame)) if _is_watermark(node))
+    return next((str(time.name()) for time in times if time.dataType().typeName() == "struct"), None)
+
+
 def is_stateful(frame: DataFrame) -> bool:
     """Whether a streaming query of the frame keeps something from one micro-batch to the next: aggregations,
     de-duplication, limits, arbitrary state, joins of two streams, and every operator that is not known to keep nothing.

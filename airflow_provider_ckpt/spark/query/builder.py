@@ -17,6 +17,7 @@ from airflow_provider_ckpt.job.user_failure import may_pass
 from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
 from airflow_provider_ckpt.spark.query.active_session import activate
 from airflow_provider_ckpt.spark.query.analysed_plan import (
+    followed_window,
     has_watermark,
     is_stateful,
     joins_streams,
@@ -35,6 +36,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     NotAStreamError,
     OneSourceError,
     UnfitWatermarkError,
+    WindowWatermarkError,
 )
 from airflow_provider_ckpt.spark.query.event_time import EventTimeGuard
 from airflow_provider_ckpt.spark.query.final_answer import changes_rows, final_answer_mode
@@ -47,7 +49,7 @@ from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refu
 from airflow_provider_ckpt.spark.query.malformed import MalformedRule
 from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
-from airflow_provider_ckpt.spark.query.shared_files import only_files, without_files
+from airflow_provider_ckpt.spark.query.shared_files import choice_of
 from airflow_provider_ckpt.spark.query.source_options import refuse_endless, refuse_options
 from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, with_like_fields, without_ended
 from airflow_provider_ckpt.spark.query.united_event_times import with_event_time_of_others
@@ -174,21 +176,12 @@ class SourceCalls:
             holds_event_time=hold,
             skips_temporary=skips,
             malformed=MalformedRule(operator, streaming=True),
-            select=self._choice(operator),
+            select=choice_of(operator, self.ends, self.followed),
         )
         reader.options(**operator.options.to_spark())
         if operator.options.decided:
             reader.hold_limits()
         return reader
-
-    def _choice(self, operator: Operator) -> Callable[[DataFrame], DataFrame]:
-        """Return what chooses among a source's files. Without a frozen list nothing is read yet."""
-        end = self.ends.get(operator.uid if operator.bounded else operator.after or "")
-        if isinstance(end, FrozenFiles) and operator.after is not None:
-            return lambda frame: without_files(frame, end.files)
-        if isinstance(end, FrozenFiles) and operator.uid in self.followed:
-            return lambda frame: only_files(frame, end.files)
-        return lambda frame: frame
 
 
 def _called(spark: SparkSession, operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
@@ -301,6 +294,7 @@ class QueryBuilder:
             if hold and self._to_hold(without):
                 output = self._output(without, hold)
         self._refuse_internal_files(output)
+        self._refuse_window_watermark(output)
         mode = self._output_mode()
         ends = self._calls.streaming and self._vertex.bounded
         final = final_answer_mode(output, mode, is_read=self._is_read) if ends else None
@@ -314,6 +308,12 @@ class QueryBuilder:
             final=final is not None,
             changes_rows=self._calls.streaming and final is None and changes_rows(output, mode),
         )
+
+    def _refuse_window_watermark(self, output: DataFrame) -> None:
+        column = followed_window(output)
+        if column is not None:
+            operator = self._operators[self._vertex.uid]
+            raise WindowWatermarkError(uid=operator.uid, location=operator.location, column=column)
 
     def _refuse_internal_files(self, output: DataFrame) -> None:
         producers = {edge: producer for (_, producer), edge in self._edges.items()}

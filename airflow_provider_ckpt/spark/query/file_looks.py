@@ -21,15 +21,28 @@ SETTLED = 10.0
 LONGEST_WAIT = 600.0
 """Seconds after which a file that keeps changing is read all the same."""
 _PAUSE = 0.5
+_USUAL = 1.5
+"""Times ``SETTLED``: a longer wait is reported."""
 
 
-def await_settled(look: Callable[[], Iterable[FileStatus]], is_over: Callable[[], bool] = lambda: False) -> None:
+def await_settled(
+    look: Callable[[], Iterable[FileStatus]],
+    is_over: Callable[[], bool] = lambda: False,
+    report: Callable[[FileStatus, float], None] = lambda file, seconds: None,
+    waited: float = 0.0,
+) -> None:
     """Return when no file has changed for ``SETTLED`` seconds, or after ``LONGEST_WAIT``.
 
     The clock of the storage may differ from the clock of this host. So it is also enough if two looks, ``SETTLED``
     seconds apart, find the same.
+
+    Args:
+        report: takes the file that changed last, and the seconds that were waited. Called if the wait is longer than
+            usual, after twice as many seconds each time.
+        waited: seconds that count as waited when this wait begins.
     """
-    began = since = time.monotonic()
+    since = time.monotonic()
+    began, due = since - waited, max(SETTLED * _USUAL, 2 * waited)
     seen: set[FileStatus] | None = None
     while not is_over():
         earliest, before = (time.time() - SETTLED) * 1000, time.monotonic()
@@ -39,6 +52,9 @@ def await_settled(look: Callable[[], Iterable[FileStatus]], is_over: Callable[[]
             seen, since = young, now
         if not young or now - since >= SETTLED or now - began >= LONGEST_WAIT:
             return
+        if now - began >= due:
+            report(max(young, key=lambda file: file.modified), now - began)
+            due *= 2
         time.sleep(max(_PAUSE, now - before))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.jobmaster.frozen_splits import freeze_splits
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import SourceFrozen
+from airflow_provider_ckpt.model.file_status import FileStatus, awaited
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.query.empty_sources import refuse_empty, refuse_without_rows
 from airflow_provider_ckpt.spark.query.errors import UnreadableNameError
@@ -26,7 +27,7 @@ from airflow_provider_ckpt.spark.query.frozen import (
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd, freeze_offsets, read_end
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_offsets
 from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.sparkfiles.seen_files import glob_name
+from airflow_provider_ckpt.sparkfiles.seen_files import glob_name, shown_path
 from airflow_provider_ckpt.storage.layout import frozen_path
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -42,11 +43,12 @@ def freeze_sources(
     streaming: bool = True,
     allow_empty: Collection[str] = (),
     waits: Collection[str] = (),
+    tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, FrozenEnd]:
     """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources. ``locations``: where
     each is defined; None: the names are not looked at. ``streaming``: a name that Spark takes for a pattern would never
     be read under it; in batch mode it is. ``allow_empty``: sources that may have nothing to read. ``waits``: sources
-    whose files must have settled (``unfinished_files="wait"``).
+    whose files must have settled (``unfinished_files="wait"``); ``tell``: takes what the status says of a long wait.
 
     Raises NothingToReadError, UnreadableNameError, UnreadableColonError, BesidePartitionsError, and what asking Kafka
     raises, with nothing frozen of that source.
@@ -73,7 +75,8 @@ def freeze_sources(
             journal.write(SourceFrozen(uid, None, 0, time.time()))
             continue
         if uid in waits:
-            await_settled(functools.partial(list_statuses, spark, read))
+            report = functools.partial(_report_awaited, tell, uid)
+            await_settled(functools.partial(list_statuses, spark, read), report=report)
         files = list_files(spark, read)
         if locations is not None:
             if uid not in allow_empty:
@@ -86,6 +89,10 @@ def freeze_sources(
         frozen[uid] = listed
         journal.write(SourceFrozen(uid, inside, len(listed.files), time.time(), watched=True))
     return frozen
+
+
+def _report_awaited(tell: Callable[[str], None], uid: str, file: FileStatus, seconds: float) -> None:
+    tell(awaited(uid, shown_path(file.path), seconds))
 
 
 def freeze_split_lists(

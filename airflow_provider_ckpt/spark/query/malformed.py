@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from airflow_provider_ckpt.job.operators import OnMalformed, Operator
-from airflow_provider_ckpt.spark.query.errors import MalformedColumnError, MalformedModeError
+from airflow_provider_ckpt.spark.query.errors import MalformedColumnError, MalformedModeError, NotParsedError
 
 PARSED = frozenset({"csv", "json"})
 """Formats whose readers know malformed rows."""
@@ -25,9 +25,10 @@ COUNTED = "__ckpt_counted_"
 """Prefix of the column of a source that counts its malformed rows. The uid follows."""
 QUARANTINE = StructType().add("file", StringType()).add("row", StringType()).add("reason", StringType())
 """Columns of the sink of a quarantine."""
+FAILING = "__ckpt_failing_"
+"""The same of a source that fails at them."""
 METRIC = "ckpt_malformed_rows_"
 """Prefix of the metric of a micro-batch. The uid follows."""
-_FAILING = "__ckpt_malformed"
 _MODES: Mapping[str, OnMalformed] = {"FAILFAST": "fail", "DROPMALFORMED": "count"}
 """Spark's option ``mode`` -> the ``on_malformed`` that it stands for."""
 
@@ -104,9 +105,16 @@ class MalformedRule:
         chosen = self._chosen(mode)
         counts, uid = chosen != "fail", self.operator.uid
         metric = f"{METRIC}{uid}" if counts and self.streaming else None
-        column = f"{COUNTED}{uid}" if counts else _FAILING
+        column = f"{COUNTED if counts else FAILING}{uid}"
         drops = mode == "DROPMALFORMED" or chosen == "quarantine"
         return Treatment(chosen, sparks, column, metric, drops)
+
+    def refuse_choice(self, form: str) -> None:
+        """Refuse a choice about rows that nobody checks. Raises NotParsedError."""
+        given = self.operator.on_malformed
+        if given is not None:
+            about = {"uid": self.operator.uid, "location": self.operator.location}
+            raise NotParsedError(**about, on_malformed=given, format=form)
 
     def _refuse_own_column(self, column: str) -> None:
         given = self.operator.on_malformed
@@ -147,15 +155,12 @@ def malformed_only(frame: DataFrame, column: str) -> DataFrame:
     return frame.where(_malformed(F.col(quoted(column)), names).isNotNull())
 
 
-def quarantined(frame: DataFrame, column: str) -> DataFrame:
-    """Return the rows for a quarantine. ``frame`` has Spark's column of malformed rows."""
-    names, file = [name for name in frame.columns if name != column], frame.metadataColumn("_metadata")["file_path"]
+def quarantined(rows: DataFrame, column: str) -> DataFrame:
+    """Return malformed rows as a quarantine is given them. ``rows``: of :func:`malformed_only`."""
+    names, file = [name for name in rows.columns if name != column], rows.metadataColumn("_metadata")["file_path"]
     reason = F.concat(F.lit("read as null: "), F.array_join(null_columns(names), ", "))
     why = F.when(F.size(null_columns(names)) > 0, reason).otherwise(F.lit("too many values"))
-    rows = malformed_only(frame, column).withColumn("__ckpt_file", file)
-    return rows.select(
-        F.col("__ckpt_file").alias("file"), F.col(quoted(column)).alias("row"), why.cast("string").alias("reason")
-    )
+    return rows.select(file.alias("file"), F.col(quoted(column)).alias("row"), why.cast("string").alias("reason"))
 
 
 def null_columns(names: list[str]) -> Column:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import posixpath
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,10 +21,10 @@ from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD, SELECTING
 from airflow_provider_ckpt.spark.query.malformed import MalformedRule, load_treated
+from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob
 from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name, other_names
 
 FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
-_GLOB = re.compile(r"[{}\[\]*?\\]")
 FILE_LIMITS = ("maxbytespertrigger", "maxfilespertrigger")
 KAFKA_LIMITS = ("maxoffsetspertrigger",)
 NEVER_FORGOTTEN = "100000000d"
@@ -172,6 +171,8 @@ class _Recording:
     def _load(self, path: Any) -> DataFrame:
         rule, reads = self._malformed, self.reads
         treatment = None if rule is None else rule.treatment(self._spark, reads.format, reads.options, self._schema)
+        if rule is not None and treatment is None:
+            rule.refuse_choice(reads.format)
         return load_treated(treatment, self._schema, lambda: self._read(path), self._give)
 
     def _read(self, path: Any) -> DataFrame:
@@ -271,10 +272,13 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         plain = {key: value for key, value in held.items() if not key.lower().startswith("ending")}
         return {"startingOffsets": "earliest", **plain}
 
+    def _read(self, path: Any) -> DataFrame:
+        """Choose the files before the rows are checked: malformed rows of other files do not count."""
+        frame = super()._read(path)
+        return self._select(frame) if self.reads.is_file else frame
+
     def _load(self, path: Any) -> DataFrame:
         frame = super()._load(path)
-        if self.reads.is_file:
-            frame = self._select(frame)
         if self._offsets is not None and self.reads.is_kafka:
             frame = only_frozen(frame, self._offsets)
         return self._held_back(frame)
@@ -328,7 +332,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         if partitioned and not given and len(self.reads.paths) == 1:
             super().option("basePath", self._base(self.reads.paths[0]))
         # a file may have brackets in its name (Spark's own switch for that, __globPaths__, repeats files)
-        return super()._load([_GLOB.sub(r"\\\g<0>", one) for one in files])
+        return super()._load([escaped_glob(one) for one in files])
 
     def _base(self, path: str) -> str:
         """The folder partition columns are counted from: the part of the path before any glob."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import combinations, permutations, product
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +16,8 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.spark.query.errors import SharedFilesError
-from airflow_provider_ckpt.spark.query.frozen import list_files
+from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, list_files
+from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.nesting import segments
 from airflow_provider_ckpt.storage.redaction import redact_uri
@@ -38,6 +39,23 @@ def only_files(frame: DataFrame, files: Collection[str]) -> DataFrame:
 def without_files(frame: DataFrame, files: Collection[str]) -> DataFrame:
     """Leave out the rows of these files. Spark opens none of them."""
     return frame.where(~_is_in(frame, files)) if files else frame
+
+
+def choice_of(
+    operator: Operator, ends: Mapping[str, FrozenEnd], followed: Collection[str]
+) -> Callable[[DataFrame], DataFrame]:
+    """Return what chooses among a source's files. Without a frozen list nothing is read yet.
+
+    Args:
+        ends: of the bounded sources, once they are frozen.
+        followed: bounded sources whose files a live source leaves out: they read no other files.
+    """
+    end = ends.get(operator.uid if operator.bounded else operator.after or "")
+    if isinstance(end, FrozenFiles) and operator.after is not None:
+        return lambda frame: without_files(frame, end.files)
+    if isinstance(end, FrozenFiles) and operator.uid in followed:
+        return lambda frame: only_files(frame, end.files)
+    return lambda frame: frame
 
 
 def metadata_path(uri: str) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of, statuses
-from airflow_provider_ckpt.spark.query.file_looks import SETTLED, await_settled, statuses_now
+from airflow_provider_ckpt.spark.query.file_looks import LONGEST_WAIT, SETTLED, await_settled, statuses_now
 from airflow_provider_ckpt.spark.query.misread_folders import misread_folder
 from airflow_provider_ckpt.spark.query.orc_columns import unfit_orc_column
 from airflow_provider_ckpt.spark.query.unfit_files import unfit_file
@@ -86,19 +86,29 @@ def refuse_unfit_files(spark: SparkSession, vertex: str, plan: Any) -> None:
 
 
 def refuse_unsettled(
-    spark: SparkSession, vertex: str, files: Sequence[FileStatus], is_over: Callable[[], bool]
+    spark: SparkSession,
+    vertex: str,
+    files: Sequence[FileStatus],
+    is_over: Callable[[], bool],
+    report: Callable[[FileStatus, float], None] = lambda file, seconds: None,
+    *,
+    waited: float = 0.0,
 ) -> None:
     """Wait until no file of the batch has changed for some seconds. Spark has listed them before, and reads no more of
     each than it found then.
+
+    Args:
+        report: as of :func:`await_settled`.
+        waited: seconds for which the batch has waited before it began again.
 
     Raises FilesSettledError if a file has another size or time by now.
     """
     earliest = (time.time() - SETTLED) * 1000
     young = [file for file in files if file.modified > earliest]
-    if not young:
+    if not young or waited >= LONGEST_WAIT:
         return
     paths = [file.path for file in young]
-    await_settled(lambda: statuses_now(spark, paths), is_over)
+    await_settled(lambda: statuses_now(spark, paths), is_over, report, waited)
     there = {file.path: file for file in statuses_now(spark, paths)}
     grown = [file.path for file in young if there.get(file.path, file) != file]
     if grown:

@@ -185,6 +185,18 @@ class UnfitRowError(TerminalError):
     )
 
 
+class TrailingTextError(TerminalError):
+    """Rows of a JSON file have text after their first value, and the source fails at such rows. The text is not shown.
+    Data: vertex, file, rows."""
+
+    template = (
+        "the query of vertex {vertex!r} cannot read {file}: there is text after the first JSON value of {rows} rows, "
+        "such as a second value, and Spark reads the first value only. Nothing of the batch was released. Write each "
+        "value in a line of its own, under the name of the file, and leave out the reader's option multiLine. Or give "
+        "the source on_malformed='count', which counts such rows. Then start the job with --resume-failed"
+    )
+
+
 class CsvHeaderError(TerminalError):
     """The header of a CSV file is not that of the schema. Data: vertex, file, problem."""
 

@@ -2,65 +2,164 @@
 
 A micro-batch counts them while it reads. Spark may count a row twice, when a task or a whole output runs again. So if
 there are any, the files of the batch are read once more for the exact number. A batch without a query, in mode "batch"
-and of a split, is always read once more.
+and of a split, is always read once more. So are JSON files, for what Spark's reader drops.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed, each
-from airflow_provider_ckpt.spark.query.malformed import COUNTED, METRIC, malformed_only, quarantined
+from airflow_provider_ckpt.spark.query.malformed import COUNTED, FAILING, METRIC, malformed_only, quarantined
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
+from airflow_provider_ckpt.spark.task.errors import TrailingTextError
+from airflow_provider_ckpt.spark.task.trailing_text import rows_with_trailing_text
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 log = logging.getLogger(__name__)
 
+Choose = Callable[[str, DataFrame], DataFrame]
+"""Source and a frame of its files -> the rows of the files that the source reads."""
 _NAMED = 3
 """Files of a batch that a warning names."""
+_SHOWN = 80
+"""Characters of a row that the driver's log shows."""
+_UNFIT = "values that do not fit its schema and are read as nulls"
+_TRAILING = "text after the first JSON value, which is not read"
+
+
+@dataclass(frozen=True)
+class BatchSource:
+    """A source whose reader checks rows. ``relation``: its files, in Spark; ``counts``: it does not fail at them."""
+
+    uid: str
+    relation: Any
+    counts: bool
+
+
+class _Found(NamedTuple):
+    """Number of rows in a file. ``kind``: what a warning says about them."""
+
+    source: str
+    file: str
+    kind: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class BatchCheck:
+    """The check of the rows that a batch reads.
+
+    Attributes:
+        plan: the analysed plan that reads them.
+        choose: leaves out the files that a source does not read.
+    """
+
+    spark: SparkSession
+    vertex: str
+    plan: Any
+    choose: Choose
+
+    def sources(self) -> Iterator[BatchSource]:
+        for leaf in each(self.plan.collectLeaves()):
+            if leaf.nodeName() == "LogicalRelation":
+                relation = leaf.relation()
+                names: Iterable[str] = map(str, relation.schema().fieldNames())
+                for name in names:
+                    for prefix in (COUNTED, FAILING):
+                        if name.startswith(prefix):
+                            yield BatchSource(name.removeprefix(prefix), relation, prefix == COUNTED)
+
+    def unfit(self, source: BatchSource) -> DataFrame:
+        """Return the rows that do not fit the schema, with all columns."""
+        session: Any = self.spark._jsparkSession
+        frame = DataFrame(session.baseRelationToDataFrame(source.relation), self.spark)
+        return malformed_only(self.choose(source.uid, frame), f"{COUNTED}{source.uid}")
+
+    def trailing(self, source: BatchSource) -> DataFrame | None:
+        """Return the rows with trailing text, as a quarantine is given them; None if the source has no JSON files."""
+        return rows_with_trailing_text(self.spark, source.relation, functools.partial(self.choose, source.uid))
+
+    def refuse_trailing(self) -> None:
+        """Log the first row with trailing text of a source that fails at it. Raises TrailingTextError."""
+        for source in self.sources():
+            rows = None if source.counts else self.trailing(source)
+            if rows is None:
+                continue
+            by_file = rows.groupBy("file").agg(F.count("row").alias("rows"), F.min("row").alias("row"))
+            for file, number, row in by_file.orderBy("file").take(1):
+                shown = redact_uri(file)
+                log.error("a row with text after its JSON value, in %s, begins with %s", shown, ascii(row[:_SHOWN]))
+                raise TrailingTextError(vertex=self.vertex, file=shown, rows=number)
+
+    def counted(self, *, with_unfit: bool) -> dict[str, int]:
+        """Return the number of malformed rows by source. ``with_unfit``: some may not fit the schema."""
+        frames = list(self._by_file(with_unfit))
+        if not frames:
+            return {}
+        rows = functools.reduce(DataFrame.union, frames).groupBy("source", "file", "kind")
+        found = [_Found(*one) for one in rows.agg(F.sum("rows")).collect()]
+        for source, kind in sorted({(one.source, one.kind) for one in found}):
+            files = {one.file: one.rows for one in found if (one.source, one.kind) == (source, kind)}
+            log.warning("%s", _warning(source, kind, files))
+        return {
+            uid: sum(one.rows for one in found if one.source == uid) for uid in sorted({one.source for one in found})
+        }
+
+    def _by_file(self, with_unfit: bool) -> Iterator[DataFrame]:
+        for source in self.sources():
+            if not source.counts:
+                continue
+            if with_unfit:
+                rows = self.unfit(source)
+                yield _numbers(rows.select(_file(rows).alias("file")), source.uid, _UNFIT)
+            if (trailing := self.trailing(source)) is not None:
+                yield _numbers(trailing, source.uid, _TRAILING)
 
 
 @dataclass(frozen=True)
 class MalformedRows:
-    """The malformed rows of a batch. ``counts``: by source; ``plan``: the analysed plan that reads them."""
+    """The malformed rows of a batch. ``counts``: by source."""
 
-    spark: SparkSession
-    plan: Any
+    check: BatchCheck
     counts: Mapping[str, int]
 
     def of(self, source: str) -> DataFrame:
         """Return the rows of a source that has some, as a quarantine is given them."""
-        session: Any = self.spark._jsparkSession
-        frames = [
-            quarantined(DataFrame(session.baseRelationToDataFrame(relation), self.spark), f"{COUNTED}{source}")
-            for uid, relation in _relations(self.plan)
-            if uid == source
-        ]
-        return functools.reduce(DataFrame.union, frames)
+        return functools.reduce(DataFrame.union, self._of(source))
+
+    def _of(self, uid: str) -> Iterator[DataFrame]:
+        for source in self.check.sources():
+            if source.uid == uid:
+                yield quarantined(self.check.unfit(source), f"{COUNTED}{uid}")
+                if (trailing := self.check.trailing(source)) is not None:
+                    yield trailing
 
 
-def malformed_of_batch(spark: SparkSession, vertex: str) -> MalformedRows:
+def malformed_of_batch(spark: SparkSession, vertex: str, choose: Choose) -> MalformedRows:
     """Return the malformed rows of the micro-batch that is calling ``foreachBatch`` in this thread.
 
-    Called after the output of the batch is written. A source that fails at malformed rows is left out.
+    Called after the output of the batch is written. Raises TrailingTextError.
     """
     execution = execution_of_batch(spark, vertex)
-    plan, is_any = execution.logical(), any(_observed(execution.observedMetrics()))
-    return MalformedRows(spark, plan, _counted(spark, plan) if is_any else {})
+    check = BatchCheck(spark, vertex, execution.logical(), choose)
+    check.refuse_trailing()
+    return MalformedRows(check, check.counted(with_unfit=any(_observed(execution.observedMetrics()))))
 
 
-def malformed_of_frame(frame: DataFrame) -> MalformedRows:
+def malformed_of_frame(frame: DataFrame, vertex: str) -> MalformedRows:
     """Return the malformed rows in the files that a batch frame reads. As :func:`malformed_of_batch`."""
-    plan = analysed(frame)
-    return MalformedRows(frame.sparkSession, plan, _counted(frame.sparkSession, plan))
+    check = BatchCheck(frame.sparkSession, vertex, analysed(frame), lambda uid, rows: rows)
+    check.refuse_trailing()
+    return MalformedRows(check, check.counted(with_unfit=True))
 
 
 def _observed(metrics: Any) -> Iterator[int]:
@@ -71,39 +170,18 @@ def _observed(metrics: Any) -> Iterator[int]:
             yield int(one._2().getLong(0))
 
 
-def _counted(spark: SparkSession, plan: Any) -> dict[str, int]:
-    frames = [_by_file(spark, *one) for one in _relations(plan)]
-    if not frames:
-        return {}
-    rows = functools.reduce(DataFrame.union, frames).groupBy("source", "file").agg(F.sum("rows").alias("rows"))
-    found: dict[str, dict[str, int]] = {}
-    for source, file, number in rows.collect():
-        found.setdefault(source, {})[file] = number
-    for source, files in sorted(found.items()):
-        log.warning("%s", _warning(source, files))
-    return {source: sum(files.values()) for source, files in sorted(found.items())}
+def _file(frame: DataFrame) -> Column:
+    return frame.metadataColumn("_metadata")["file_path"]
 
 
-def _relations(plan: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each source that counts malformed rows, with its relation in Spark."""
-    for leaf in each(plan.collectLeaves()):
-        if leaf.nodeName() == "LogicalRelation":
-            names: Iterable[str] = map(str, leaf.relation().schema().fieldNames())
-            yield from ((name.removeprefix(COUNTED), leaf.relation()) for name in names if name.startswith(COUNTED))
+def _numbers(rows: DataFrame, source: str, kind: str) -> DataFrame:
+    """Return the number of rows in each file. ``rows``: with the column ``file``."""
+    by_file = rows.groupBy("file").agg(F.count(F.lit(1)).alias("rows"))
+    return by_file.select(F.lit(source).alias("source"), "file", F.lit(kind).alias("kind"), "rows")
 
 
-def _by_file(spark: SparkSession, source: str, relation: Any) -> DataFrame:
-    session: Any = spark._jsparkSession
-    frame = DataFrame(session.baseRelationToDataFrame(relation), spark)
-    rows = malformed_only(frame, f"{COUNTED}{source}")
-    by_file = rows.groupBy(frame.metadataColumn("_metadata")["file_path"].alias("file")).count()
-    return by_file.select(F.lit(source).alias("source"), "file", F.col("count").alias("rows"))
-
-
-def _warning(source: str, files: dict[str, int]) -> str:
+def _warning(source: str, kind: str, files: Mapping[str, int]) -> str:
     named = [redact_uri(file) for file in sorted(files)[:_NAMED]]
     more = f" and {counted(len(files) - _NAMED, 'more file')}" if len(files) > _NAMED else ""
-    return (
-        f"source {source} gave {counted(sum(files.values()), 'malformed row')} in this batch, with values that do not "
-        f"fit its schema and are read as nulls: in {', '.join(named)}{more}"
-    )
+    rows = counted(sum(files.values()), "malformed row")
+    return f"source {source} gave {rows} in this batch, with {kind}: in {', '.join(named)}{more}"

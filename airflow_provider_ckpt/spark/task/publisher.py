@@ -13,6 +13,7 @@ which order, is :class:`GatedPublication`'s; when, and how the query ends, is :c
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 
+from airflow_provider_ckpt.coordinator.reports import FileAwaited
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.source_times import SourceTimes
@@ -43,7 +45,7 @@ from airflow_provider_ckpt.spark.task.errors import LateRowsError, unfit_event_t
 from airflow_provider_ckpt.spark.task.late_rows import late_rows_of_batch
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.source_times import source_times_of_batch
-from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.sparkfiles.seen_files import normal_path, shown_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.inputs import Inputs
@@ -85,6 +87,8 @@ class Publisher:
         self._stateful = stateful
         self._strict = strict
         self._waits = waits
+        self._awaits_since = -1, 0.0
+        """The last batch that has waited for its files, and since when."""
         self._pending: Prepared | None = None
         self._taken: dict[int, tuple[int, int]] = {}
         self.read_files = ReadFiles()
@@ -207,13 +211,24 @@ class Publisher:
             read = refuse_other_files(self.vertex.uid, uris, there)
             self.inputs.refuse_damaged(planned)
             for uid in self._waits & read.keys():
-                refuse_unsettled(self._context.run.spark, self.vertex.uid, read[uid], is_over)
+                self._await_settled(batch_id, uid, read[uid], is_over)
             self._reading = batch_id, {uid: of_it for uid, of_it in read.items() if uid in self.vertex.sources}
         if self._context.run.measures:
             files = max(map(len, uris.values()), default=0)
             size = largest_of_batch(self._context.run.spark, self.vertex.uid) if files else 0
             with self.lock:
                 self._taken = {batch_id - 1: self._taken.get(batch_id - 1, (0, 0)), batch_id: (files, size)}
+
+    def _await_settled(self, batch_id: int, uid: str, files: Sequence[FileStatus], is_over: Callable[[], bool]) -> None:
+        """Wait until the files have settled. A batch that begins again has waited before. Raises FilesSettledError."""
+        if self._awaits_since[0] != batch_id:
+            self._awaits_since = batch_id, time.monotonic()
+        waited = time.monotonic() - self._awaits_since[1]
+        report = functools.partial(self._report_awaited, uid)
+        refuse_unsettled(self._context.run.spark, self.vertex.uid, files, is_over, report, waited=waited)
+
+    def _report_awaited(self, uid: str, file: FileStatus, seconds: float) -> None:
+        self.publication.tell(FileAwaited(*self.publication.task_id, uid, shown_path(file.path), seconds))
 
     def _refuse_unfit_files(self) -> None:
         """Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError."""

@@ -11,17 +11,24 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.batch_files import refuse_unfit_files
-from airflow_provider_ckpt.spark.task.malformed_rows import MalformedRows, malformed_of_batch, malformed_of_frame
+from airflow_provider_ckpt.spark.task.malformed_rows import (
+    Choose,
+    MalformedRows,
+    malformed_of_batch,
+    malformed_of_frame,
+)
 from airflow_provider_ckpt.spark.task.unfit_rows import unfit_content
 
 
 @dataclass(frozen=True)
 class SourceContent:
-    """Of a vertex with sources. ``streaming``: its batches are micro-batches of a query."""
+    """Of a vertex with sources. ``streaming``: its batches are micro-batches of a query. ``choose``: leaves out the
+    files that a source does not read."""
 
     spark: SparkSession
     vertex: str
     streaming: bool
+    choose: Choose
 
     def refuse_unfit(self, frame: DataFrame) -> None:
         """Refuse files before a batch is read. The files of a micro-batch are checked where they are planned.
@@ -38,8 +45,10 @@ class SourceContent:
         )
 
     def malformed(self, frame: DataFrame) -> MalformedRows:
-        """Return the malformed rows of a batch that was read."""
-        return malformed_of_batch(self.spark, self.vertex) if self.streaming else malformed_of_frame(frame)
+        """Return the malformed rows of a batch that was read. Raises TrailingTextError."""
+        if self.streaming:
+            return malformed_of_batch(self.spark, self.vertex, self.choose)
+        return malformed_of_frame(frame, self.vertex)
 
     def _plan(self, frame: DataFrame) -> Any:
         return execution_of_batch(self.spark, self.vertex).logical() if self.streaming else analysed(frame)

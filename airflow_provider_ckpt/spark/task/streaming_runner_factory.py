@@ -36,7 +36,7 @@ from airflow_provider_ckpt.spark.query.exchange_files import READ
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.job_plan import read_limit
 from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
-from airflow_provider_ckpt.spark.query.shared_files import followers
+from airflow_provider_ckpt.spark.query.shared_files import choice_of, followers
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded_input import bounded_input
@@ -282,6 +282,11 @@ class StreamingRunnerFactory:
         is_read = context.graph.publishes(vertex.uid)
         return QueryBuilder(operators, vertex, edges_in, calls, edge_frame, known, unordered, is_read=is_read)
 
+    def _choose(self, uid: str, frame: DataFrame) -> DataFrame:
+        """Leave out the files that a source does not read."""
+        operators = self._context.operators
+        return choice_of(operators[uid], self._frozen, followers(operators))(frame)
+
     def _target(self, subtask: SubtaskId) -> PartitionTarget | None:
         graph, vertex = self._context.graph, self._context.graph.vertex(subtask.vertex)
         partition = partition_path(self._context.job_id, subtask.vertex, subtask.number)
@@ -303,6 +308,6 @@ class StreamingRunnerFactory:
             f"{subtask_path(context.job_id, subtask.vertex, subtask.number)}/scratch",
             wait=of_attempt.wait,
             is_stateful=is_stateful,
-            sources=SourceContent(context.spark, vertex.uid, streaming) if vertex.sources else None,
+            sources=SourceContent(context.spark, vertex.uid, streaming, self._choose) if vertex.sources else None,
             quarantines=quarantines,
         )

@@ -1,0 +1,95 @@
+"""Text after the JSON value of a row, such as a second value in the same line.
+
+Spark's reader stops after the first value, and drops the rest silently. So the files of a batch are read once more, as
+text. A comma or a closing bracket after the value holds no data, and is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from airflow_provider_ckpt.spark.query.analysed_plan import each
+
+REASON = "text after the first JSON value is not read"
+_OWN = "__ckpt_"
+_TEXT = "__ckpt_text"
+_CORRUPT = "__ckpt_corrupt"
+_TEXT_SCHEMA = StructType([StructField(_TEXT, StringType())])
+_BEFORE, _AFTER, _ITEMS = "[", "\n,0,0,0,0,0,0,0]", 8
+"""A row between these texts is an array of so many items, if it is one value and nothing more."""
+_OF_THE_FILE = frozenset({"path", "paths", "encoding", "charset", "linesep", "multiline", "compression"})
+"""Options of a reader that say nothing about one value."""
+_OTHER_CHARSETS = frozenset({"UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"})
+_LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
+
+
+def rows_with_trailing_text(
+    spark: SparkSession, relation: Any, choose: Callable[[DataFrame], DataFrame]
+) -> DataFrame | None:
+    """Return the rows of a relation of JSON files that have more text than Spark reads, as a quarantine is given them.
+
+    None if it is no such relation, or if its charset is one that Spark's functions do not know. ``choose``: leaves out
+    files.
+    """
+    options = {str(one._1()).lower(): str(one._2()) for one in each(relation.options().toSeq())}
+    charset = (options.get("encoding") or options.get("charset") or "UTF-8").upper()
+    if str(relation.fileFormat().toString()) != "JSON" or charset not in _OTHER_CHARSETS | _LIKE_UTF_8:
+        return None
+    session: Any = spark._jsparkSession
+    frame = choose(DataFrame(session.baseRelationToDataFrame(_as_text(spark, relation, options)), spark))
+    text = F.col(_TEXT) if charset in _LIKE_UTF_8 else F.decode(F.col(_TEXT).cast("binary"), charset)
+    text = F.regexp_replace(text, "^\ufeff", "")
+    file = frame.metadataColumn("_metadata")["file_path"]
+    fields = StructType.fromJson(json.loads(relation.dataSchema().json())).fields
+    schema = StructType([field for field in fields if not field.name.startswith(_OWN)])
+    of_value = {key: value for key, value in options.items() if key not in _OF_THE_FILE}
+    has_more = ~_is_single(text) & _has_more(text, schema, of_value)
+    rows = frame.select(file.alias("file"), text.alias("row"))
+    return rows.where(F.coalesce(has_more, F.lit(False))).withColumn("reason", F.lit(REASON))
+
+
+def _as_text(spark: SparkSession, relation: Any, options: Mapping[str, str]) -> Any:
+    """Return a relation of the same files whose rows are lines, or whole files if the option ``multiLine`` is given."""
+    jvm: Any = spark._jvm
+    kept = {key: value for key, value in options.items() if key in ("linesep", "encoding")}
+    if options.get("multiline", "").lower() == "true":
+        kept = {"wholetext": "true"}
+    return jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation(
+        relation.location(),
+        relation.partitionSchema(),
+        spark._jsparkSession.parseDataType(_TEXT_SCHEMA.json()),
+        relation.bucketSpec(),
+        jvm.org.apache.spark.sql.execution.datasources.text.TextFileFormat(),
+        jvm.PythonUtils.toScalaMap(kept),
+        spark._jsparkSession,
+    )
+
+
+def _is_single(text: Column) -> Column:
+    """Return whether the text is one value, or blank. Text that Spark can read only with an option does not count."""
+    wrapped = F.concat(F.lit(_BEFORE), text, F.lit(_AFTER))
+    return F.coalesce(F.json_array_length(wrapped) == _ITEMS, F.lit(False))
+
+
+def _has_more(text: Column, schema: StructType, options: Mapping[str, str]) -> Column:
+    """Return whether Spark reads a row of the text, and drops what follows it.
+
+    A row that Spark itself takes for malformed is left to it.
+    """
+    given = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    first = F.from_json(text, StructType([*schema.fields, StructField(_CORRUPT, StringType())]), given)
+    items = F.from_json(text, "array<string>", given)
+    is_read = F.when(text.rlike(r"^\s*\["), items.isNotNull()).otherwise(first[_CORRUPT].isNull() & first.isNotNull())
+
+    def is_whole(one: Column) -> Column:
+        wrapped = F.concat(F.lit(_BEFORE), one, F.lit(_AFTER))
+        return F.coalesce(F.size(F.from_json(wrapped, "array<string>", given)) == _ITEMS, F.lit(False))
+
+    stripped = F.regexp_replace(text, r"(?<=[}\]])[\s,}\]]+$", "")
+    return is_read & ~is_whole(text) & ~is_whole(stripped)

@@ -1,0 +1,124 @@
+"""What it costs that malformed rows of CSV and JSON files are found, whatever columns a query uses.
+
+    python bench/bench_malformed.py [--rounds 3] [--rows 200000] [--columns 20] [--form json] [--choice fail]
+
+checked    the default: all columns of the schema are parsed, and JSON files are read once more as text
+unchecked  the same job, and Spark reads as it would by itself
+
+Both read the same files of whole rows as a stream, in micro-batches of a quarter of the files, in turn. The query uses
+one column (``--used``: how many), so Spark by itself parses no other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import data, two_sides
+
+FILES = 16
+CONF = {
+    "spark.master": os.environ.get("CKPT_BENCH_MASTER", "local[2]"),
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "1g",
+}
+JOB = """
+from airflow_provider_ckpt import FileSink, Job
+
+job = Job("malformed")
+
+@job.source(bounded=True, max_files_per_trigger=4, on_malformed="{choice}")
+def rows(read):
+    return read.schema("{schema}").{form}("{folder}")
+
+@job.transform(inputs=[rows])
+def used(frame):
+    return frame.select({used})
+
+job.sink("out", used, FileSink("{out}"))
+"""
+
+
+def names(columns: int) -> list[str]:
+    return [f"c{number}" for number in range(columns)]
+
+
+def make(folder: Path, rows: int, columns: int, form: str) -> None:
+    """Write files of rows, unless they are there."""
+    if folder.exists():
+        return
+    hidden = folder.with_name(f".{folder.name}")
+    hidden.mkdir(parents=True)
+    for file in range(FILES):
+        with (hidden / f"{file:02d}.{form}").open("w") as out:
+            for row in range(file * rows // FILES, (file + 1) * rows // FILES):
+                values = [row * 31 + column for column in range(columns)]
+                line = json.dumps(dict(zip(names(columns), values, strict=True))) if form == "json" else values
+                out.write(f"{line}\n" if form == "json" else f"{','.join(map(str, values))}\n")
+    hidden.rename(folder)
+
+
+def one(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Run the job in this process and return what was measured."""
+    from airflow_provider_ckpt.sinks.manifests import read_manifests
+    from airflow_provider_ckpt.spark.query.malformed import MalformedRule
+
+    work = two_sides.new_folder(data.scratch() / "malformed")
+    if arguments.unchecked:
+        MalformedRule.treatment = lambda self, *given: None  # type: ignore[method-assign]
+        MalformedRule.refuse_choice = lambda self, form: None  # type: ignore[method-assign]
+    job = JOB.format(
+        choice=arguments.choice,
+        schema=", ".join(f"{name} LONG" for name in names(arguments.columns)),
+        form=arguments.form,
+        folder=arguments.one,
+        used=", ".join(f'"{name}"' for name in names(arguments.used)),
+        out=work / "out",
+    )
+    seconds = two_sides.seconds_of_job(work, job, CONF)
+    return {"seconds": seconds, "rows": sum(manifest.rows for manifest in read_manifests(str(work / "out")))}
+
+
+def measured(arguments: argparse.Namespace, folder: Path, *, checked: bool) -> float:
+    """Run it in a process of its own; a result that is wrong ends the bench."""
+    shape = ["--columns", str(arguments.columns), "--used", str(arguments.used), "--form", arguments.form]
+    side = [] if checked else ["--unchecked"]
+    report = two_sides.report_of(__file__, "--one", str(folder), "--choice", arguments.choice, *shape, *side)
+    if report["rows"] != arguments.rows:
+        raise SystemExit(f"{report['rows']} of {arguments.rows} rows were released")
+    return float(report["seconds"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--used", type=int, default=1)
+    parser.add_argument("--form", choices=["csv", "json"], default="json")
+    parser.add_argument("--choice", choices=["fail", "count"], default="fail")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--unchecked", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(one(arguments)))
+        return
+    folder = data.scratch() / f"rows-{arguments.rows}-{arguments.columns}.{arguments.form}"
+    make(folder, arguments.rows, arguments.columns, arguments.form)
+    print(f"{arguments.rows} rows of {arguments.form}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    ratios: list[float] = []
+    for sides in two_sides.turns(arguments.rounds):
+        seconds = {checked: measured(arguments, folder, checked=checked) for checked in sides}
+        print(f"checked {seconds[True]:.1f} s, unchecked {seconds[False]:.1f} s", flush=True)
+        ratios.append(seconds[True] / seconds[False])
+    print(f"checked: {two_sides.median_of(ratios)} of the time of unchecked")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Two ways to run a job that ends, in turn, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+LONGEST_RUN = 1800.0
+"""Seconds; a run that hangs is given up."""
+
+
+def new_folder(work: Path) -> Path:
+    """Return ``work``, which is empty now."""
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    return work
+
+
+def seconds_of_job(work: Path, job: str, conf: Mapping[str, str]) -> float:
+    """Run a job in this process, as a stream. Return the seconds from RUNNING to its last status line.
+
+    Args:
+        work: an empty folder.
+        job: the text of the job's file.
+    """
+    from airflow_provider_ckpt.job.options import RunOptions
+    from airflow_provider_ckpt.spark.main import run_job
+    from airflow_provider_ckpt.storage.location import Location
+
+    (work / "job.py").write_text(job)
+    lines: list[tuple[float, Any]] = []
+    options = RunOptions(
+        job=f"{work}/job.py:job",
+        root=f"{work}/root",
+        job_id="bench",
+        mode="streaming",
+        checkpoint_interval=5,
+        conf=dict(conf),
+    )
+    code = run_job(options, Location(options.root), lambda line: lines.append((time.time(), line)))
+    if code:
+        raise RuntimeError(f"exit code {code}: {lines[-1:]}")
+    return lines[-1][0] - next(at for at, line in lines if line.kind == "running")
+
+
+def report_of(bench: str, *arguments: str) -> dict[str, Any]:
+    """Run a bench's file with these arguments. Return the JSON object in the last line that it prints."""
+    done = subprocess.run(
+        [sys.executable, bench, *arguments], capture_output=True, text=True, timeout=LONGEST_RUN, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+def turns(rounds: int) -> Iterator[tuple[bool, bool]]:
+    """Yield the order of the two sides for each round: no side always comes first."""
+    for number in range(rounds):
+        yield (True, False) if number % 2 else (False, True)
+
+
+def median_of(ratios: Sequence[float]) -> str:
+    each = ", ".join(f"{ratio:.3f}" for ratio in ratios)
+    return f"{statistics.median(ratios):.3f} ({each})"

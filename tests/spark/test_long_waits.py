@@ -1,0 +1,77 @@
+"""Waits for files that are still being written (``unfinished_files="wait"``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.effects import Notice
+from airflow_provider_ckpt.coordinator.reports import FileAwaited
+from airflow_provider_ckpt.model.file_status import FileStatus
+from airflow_provider_ckpt.spark.query import file_looks
+from airflow_provider_ckpt.spark.query.file_looks import LONGEST_WAIT, await_settled
+from airflow_provider_ckpt.spark.task.batch_files import refuse_unsettled
+from tests.coordinator.harness import Harness, graph, only, vertex
+
+BEGAN = 1_800_000_000.0
+
+
+class Clock:
+    """Stands for the module ``time``. A pause takes no time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return BEGAN + self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(file_looks, "time", clock)
+    return clock
+
+
+def written(clock: Clock, until: float, path: str = "file:/in/a") -> FileStatus:
+    """Return a file that is written until then."""
+    last = min(clock.now, until)
+    return FileStatus(path, int(last), int((BEGAN + last) * 1000))
+
+
+def test_a_wait_that_is_longer_than_usual_names_the_file_that_changed_last(clock: Clock) -> None:
+    told: list[tuple[str, float]] = []
+    look = lambda: [written(clock, 50, "file:/in/a"), written(clock, 1, "file:/in/b")]  # noqa: E731
+    await_settled(look, report=lambda file, seconds: told.append((file.path, seconds)))
+    assert told == [("file:/in/a", 15), ("file:/in/a", 30)]
+    assert clock.now == 60
+
+
+def test_a_usual_wait_is_not_told(clock: Clock) -> None:
+    told: list[Any] = []
+    await_settled(lambda: [written(clock, 0)], report=lambda *one: told.append(one))
+    assert (told, clock.now) == ([], 10)
+
+
+def test_a_batch_that_begins_again_goes_on_waiting_where_it_was(clock: Clock) -> None:
+    """A file that never ends held up its batch for ever: each new beginning had its ten minutes."""
+    await_settled(lambda: [written(clock, 10_000)], waited=LONGEST_WAIT - 5)
+    assert clock.now == 5
+    young = [FileStatus("file:/in/a", 1, 2**62)]
+    refuse_unsettled(None, "rows", young, lambda: False, waited=LONGEST_WAIT)  # type: ignore[arg-type]
+
+
+def test_the_status_names_the_file() -> None:
+    h = Harness(graph(vertex("v", sources="live", sinks="sink")))
+    h.running()
+    h.handle(FileAwaited(**h.world("v/0"), uid="live", file="/in/a", seconds=15.4))
+    told = [one.message for one in only(Notice, h.effects) if one.is_warning]
+    expected = "source live: waiting since 15 s for /in/a, which is still being written"
+    assert [message.partition(". ")[0] for message in told] == [expected]
