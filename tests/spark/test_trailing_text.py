@@ -156,7 +156,7 @@ def test_rows_are_counted(world: World, mode: str, caplog: pytest.LogCaptureFixt
     assert (run.status, run.cause) == ("FINISHED", None)
     assert sorted(str(row["id"]) for row in world.released()) == ["0", "1", "3", "None"]
     assert world.state().malformed_rows() == {"rows": 3}
-    assert "text after their first JSON value, which is not read: in file:" in caplog.text
+    assert "text after the first JSON value, which is not read: in file:" in caplog.text
 
 
 @MODES
