@@ -51,6 +51,7 @@ class ChangedJob:
             root=str(self.work / "ckpt"),
             job_id=JOB_ID,
             checkpoint_interval=1.0,
+            allow_code_from=(str(self.work.resolve()),),
             retained_checkpoints=100,  # the times of what is published are read off the logs
             conf={**CONF, "spark.sql.shuffle.partitions": str(self._partitions)},
             **more,

@@ -80,7 +80,7 @@ def _settings(option: Option) -> dict[str, Any]:
         return {**said, "action": action, "default": None}
     if kind.choices:
         return {**said, "choices": kind.choices}
-    if kind in (*PAIRS, kinds.FILES):
+    if kind in (*PAIRS, kinds.FILES, kinds.FOLDERS):
         return {**said, "metavar": kind.placeholder, "action": "append", "default": []}
     return {**said, "metavar": kind.placeholder, "type": str if kind.is_text else int}
 

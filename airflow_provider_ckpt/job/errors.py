@@ -308,15 +308,6 @@ class UnfitLogicError(InvalidJobError):
     template = "{uid!r} cannot have its function from {reference}: that {problem}"
 
 
-class UnfitAssignedLogicError(UnfitLogicError):
-    """The same, when the job is run again. ``data``: uid, reference, problem, command."""
-
-    template = (
-        f"{UnfitLogicError.template}. Put it back as it was when {{uid!r}} was given it, or give it another one, or "
-        "that which the job declares, while nobody runs the job: {command}"
-    )
-
-
 class BadSplitsError(InvalidJobError):
     template = "{operator!r} ({location}): the splits {problem}."
 

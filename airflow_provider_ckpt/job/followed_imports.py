@@ -26,7 +26,7 @@ class FollowedImports:
         folder, package = os.path.dirname(os.path.realpath(target)), target.partition(".")[0]
         beside = owned_by(folder) if from_file else lambda name: False
         if from_file:
-            above, package = _package_around(folder)
+            above, package = package_around(folder)
         self.owns: Callable[[str], bool] = lambda name: name == package or beside(name)
         self._path = [folder, above] if from_file else None
         self._specs: dict[str, ModuleSpec | None] = {}
@@ -90,7 +90,7 @@ def imported(tree: ast.Module, package: str) -> Iterator[str]:
             yield from (f"{full}.{alias.name}" for alias in node.names)
 
 
-def _package_around(folder: str) -> tuple[str, str]:
+def package_around(folder: str) -> tuple[str, str]:
     """Return the folder of the package that a file in ``folder`` is in, and its name; an empty name if there is none.
 
     A file imports from that package, too.

@@ -130,6 +130,17 @@ def _files(value: object, name: str) -> tuple[str, ...]:
     return tuple(files)
 
 
+def _folders(value: object, name: str) -> tuple[str, ...]:
+    """Read folders of the host that the driver runs on. A text is one folder."""
+    folders = (value,) if isinstance(value, str) else value
+    if not isinstance(folders, Sequence):
+        raise BadOptionError(option=name, value=type(value).__name__, expected="a list of paths")
+    for one in folders:
+        if not isinstance(one, str) or not one.startswith("/"):
+            raise BadOptionError(option=name, value=one, expected="the absolute path of a folder where the driver runs")
+    return tuple(folders)
+
+
 def _params(value: object, name: str) -> dict[str, str]:
     """Texts; numbers and true/false, which a native template renders, as Spark's settings have them."""
     params = _conf(value, name)
@@ -163,3 +174,4 @@ FILES = Kind(
     to_json=list,
     public=lambda files: [redact_uri(one) for one in files],
 )
+FOLDERS = Kind("folders", _folders, "FOLDER", is_text=False, shown=lambda _: "", to_json=list)

@@ -244,6 +244,13 @@ class RunOptions:
             flag="--forget-file",
         ),
     )
+    allow_code_from: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            kinds.FOLDERS,
+            "a folder, besides that of the job's own file, whose code a request may name; may be repeated",
+        ),
+    )
     spare_driver: bool = field(
         default=False,
         metadata=about(kinds.FLAG, "refuse to start while another driver of the job lives", flag=None, argument=None),

@@ -1,8 +1,8 @@
-"""Mark of a process that drives a job: the proof without which nobody kills it (R8).
+"""Mark of a process that drives a job. A process without the mark is never killed (R8).
 
-A journal names the process that drives its job, and whoever may write to the root can forge that entry. So a driver
-also listens on a socket whose name says root, job and process. The kernel tells who listens. The mark ends with the
-process, and no process can set it for another one.
+A journal names the process that drives its job, and each party that may write to the root can forge that entry. So a
+driver also listens on a socket whose name is made of root, job and process. The kernel names the listening process. The
+mark ends with the process, and no process can set it for another process.
 """
 
 from __future__ import annotations

@@ -140,6 +140,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         retained_checkpoints: int = RunOptions.retained_checkpoints,
         allow_non_restored_state: bool = RunOptions.allow_non_restored_state,
         forget_files: Sequence[str] = (),
+        allow_code_from: Sequence[str] = (),
         new_settings: bool = RunOptions.new_settings,
         batch_recovery: bool = RunOptions.batch_recovery,
         options: Mapping[str, str] | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.errors import InvalidInputError, TransientError
+from airflow_provider_ckpt.job.errors import UnfitLogicError
 
 
 class OutputTakenError(InvalidInputError):
@@ -205,3 +206,13 @@ class UnfitVersionError(InvalidInputError):
     """``data``: job (its reference), problem."""
 
     template = "{job} does not fit what runs: {problem}"
+
+
+class UnfitAssignedLogicError(UnfitLogicError):
+    """The same, when the job is run again. ``data``: uid, reference, problem, command."""
+
+    template = (
+        f"{UnfitLogicError.template}. Put it back as it was when {{uid!r}} was given it, or give it another one, or "
+        "that which the job declares, while nobody runs the job: {command} "
+        "({uid}.logic={reference} for what is there now)"
+    )

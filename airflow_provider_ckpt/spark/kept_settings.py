@@ -98,8 +98,10 @@ def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mappin
     Args:
         spark: the session of the driver. Later queries and batches use its settings.
         conf: the settings that this run was given.
-        recorded: of the first run; empty if this one is the first.
+        recorded: of the first run; empty if this one is the first. Settings of other kinds are left out: a forged
+            journal could name a class that Spark loads, or another file system.
     """
+    recorded = {key: value for key, value in recorded.items() if _is_kept(key) or key in (PYTHON_ZONE, JVM_ZONE)}
     given = _given(spark, conf)
     ignored = dict[str, tuple[str, str]]()
     for key, value in given.items() if recorded else ():
@@ -115,10 +117,14 @@ def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mappin
     return KeptSettings(values, ignored)
 
 
+def _is_kept(key: str) -> bool:
+    return key in SETTINGS or key.startswith(PREFIXES)
+
+
 def _given(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
     """Return what the user has set for this run."""
     whole = {**dict(spark.sparkContext.getConf().getAll()), **conf}
-    given = {key: str(value) for key, value in whole.items() if key in SETTINGS or key.startswith(PREFIXES)}
+    given = {key: str(value) for key, value in whole.items() if _is_kept(key)}
     zone = whole.get(_OF_WORKERS) or os.environ.get("TZ")
     if zone:
         given[PYTHON_ZONE] = zone.lstrip(":")

@@ -9,24 +9,25 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError
-from airflow_provider_ckpt.job.errors import UnfitAssignedLogicError, UnfitLogicError
+from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.reconfigured import reconfigured
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.shared_columns import refuse_unlike_columns
 from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.spark.assigned_code import refuse_edited, refuse_foreign, unfit
 from airflow_provider_ckpt.spark.decision import Decision
 from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.kept_settings import KeptSettings, keep_settings
 from airflow_provider_ckpt.spark.linked_folders import refuse_links
 from airflow_provider_ckpt.spark.own_output import refuse_own_output, refuse_root_in_source
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed
+from airflow_provider_ckpt.spark.query.code_places import CodePlaces
 from airflow_provider_ckpt.spark.query.done import Done
 from airflow_provider_ckpt.spark.query.empty_sources import refuse_empty
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
@@ -82,6 +83,7 @@ def checked_sinks(
 
     Raises StorageReadOnlyError for a root that nobody can write, InvalidInputError, and what the sinks raise.
     """
+    refuse_foreign(CodePlaces.of(job, options, location), decision.graph, decision.settings, options.job_id, location)
     refuse_unwritable(storage)
     sinks = bind_sinks(job, options.job_id, location)
     if decision.is_new:
@@ -109,16 +111,20 @@ def prepare(
     storage: Storage,
     location: Location,
     decision: Decision,
-    check: Callable[[LogicLoader], None] = lambda logic: None,
+    check: Callable[[LogicLoader], None] | None = None,
     checked: dict[str, BoundSink] | None = None,
 ) -> PreparedJob:
-    """Plan what was decided. ``check``: called before any function of the job is, and may raise. ``checked``: what
-    :func:`checked_sinks` returned. Raises InvalidInputError, and what the sinks raise."""
+    """Plan what was decided. ``check``: called before any function of the job is, and may raise; None: assigned code
+    that was edited is refused. ``checked``: what :func:`checked_sinks` returned. Raises InvalidInputError, and what the
+    sinks raise."""
     sinks = checked_sinks(job, options, storage, location, decision) if checked is None else checked
     job.runs_under(location)
     spark = build_session(options.job_id, options.conf, storage.uri)
-    logic = LogicLoader(options.params, location)
-    check(logic)
+    logic = LogicLoader(options.params, location, CodePlaces.of(job, options, location))
+    if check is None:
+        refuse_edited(logic, job.operators, decision.graph, decision.settings, options.job_id, location)
+    else:
+        check(logic)
     ship_modules(spark.sparkContext, job.own_modules)
     kept = keep_settings(spark, options.conf, _recorded_settings(options, decision))
     own, declared = job, job.operators
@@ -203,9 +209,7 @@ def _as_changed(
     try:
         return reconfigured(job.operators, graph.vertices, decision.state.settings, logic)
     except UnfitLogicError as error:
-        job_id, uid, root = options.job_id, error.data["uid"], location.for_display()
-        command = ckpt_command("reconfigure", job_id, f"{uid}.logic=declared", "--next-run", root=root)
-        raise UnfitAssignedLogicError(**error.data, command=command) from error
+        raise unfit(**error.data, job_id=options.job_id, root=location) from error
 
 
 def _plan(

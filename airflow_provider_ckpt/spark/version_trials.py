@@ -29,6 +29,7 @@ from airflow_provider_ckpt.spark.decision import decide
 from airflow_provider_ckpt.spark.errors import UnfitVersionError
 from airflow_provider_ckpt.spark.own_output import refuse_root_in_output
 from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.spark.query.code_places import CodePlaces
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.causes import told
 from airflow_provider_ckpt.spark.task.context import RunContext
@@ -143,7 +144,11 @@ class VersionTrials:
     def _load(self, request: UpgradeRequest) -> JobVersion:
         """Raises what loading a job's file raises, and what :meth:`Job.validate` does."""
         options = JobVersion(self._running.job, self._running.options).as_later_run().options
-        options = replace(options, job=request.job or options.job)
+        places = CodePlaces.of(self._running.job, options, self._running.location)
+        if request.job:
+            places.check(request.job)
+            # the folder of the job that was started counts for each later version, too
+            options = replace(options, job=request.job, allow_code_from=places.folders())
         read = load_version(options.job, options.params)
         cloudpickle.register_pickle_by_value(read.package)  # type: ignore[no-untyped-call]
 

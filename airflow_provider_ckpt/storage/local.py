@@ -44,15 +44,16 @@ class LocalStorage(Storage):
         self._top = top or self._folder
         super().__init__(f"file://{self._folder}")
 
-    def _full(self, path: str, *, root: bool = False, whole: bool = False, plain: set[str] | None = None) -> str:
-        """Return the path of a file or folder. ``root``: it may be this folder; ``whole``: it must be no link itself;
-        ``plain``: folders that are known to be no links, which grows.
+    def _full(self, path: str, *, root: bool = False, whole: bool | None = None, plain: set[str] | None = None) -> str:
+        """Return the path of a file or folder. ``root``: it may be this folder; ``whole``: it must be no link itself,
+        by default a folder must not; ``plain``: folders that are known to be no links, which grows.
 
         Raises InvalidPathError, LinkedPathError.
         """
         check_path(path, root=root)
         full = os.path.join(self._folder, path) if path else self._folder
-        link = posix.link_below(self._top, full if whole else os.path.dirname(full), set() if plain is None else plain)
+        checked = full if (root if whole is None else whole) else os.path.dirname(full)
+        link = posix.link_below(self._top, checked, set() if plain is None else plain)
         if link is not None:
             raise LinkedPathError(uri=f"file://{full}", link=link, top=self._top)
         return full
@@ -215,7 +216,7 @@ class LocalStorage(Storage):
                 posix.unlink(full)
 
     def delete_tree(self, path: str) -> None:
-        full = self._full(path, root=True)
+        full = self._full(path, root=True, whole=False)
         with translated("delete", self.full_uri(path), write=True):
             for _ in range(_DELETIONS):
                 if posix.is_link(full) or posix.kind_of(full) != "folder":

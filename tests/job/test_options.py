@@ -32,6 +32,7 @@ NO_RECOVERY = {
     "snapshot_min_pause": 180.0,
     "spare_driver": False,
     "forget_files": [],
+    "allow_code_from": [],
     "sink_timeout": 300.0,
     "new_settings": False,
 }

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.job import errors
 from airflow_provider_ckpt.job.loading import load
 from airflow_provider_ckpt.job.version import Version, load_version
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.spark.query.code_places import CodePlaces
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.storage.location import Location
 
@@ -42,6 +43,10 @@ def write(folder: Path, helper: str, imports: str = "import shapes", body: str =
 
 def function(version: Version) -> Any:
     return version.job.operators["live"].function
+
+
+def loader_of(folder: Path) -> LogicLoader:
+    return LogicLoader({}, Location(f"{folder}/root"), CodePlaces("tests:job", (str(folder),)))
 
 
 IMPORTS = {
@@ -162,7 +167,7 @@ def test_what_fails_leaves_nothing_behind(tmp_path: Path, helper: str, error: ty
 
 def test_what_was_read_once_and_is_the_same_is_not_kept_twice(tmp_path: Path) -> None:
     reference = write(tmp_path / "two", 'NAME = "two"')
-    loader = LogicLoader({}, Location(str(tmp_path)))
+    loader = loader_of(tmp_path)
     digest = loader.read(reference)
     modules, finders = set(sys.modules), list(sys.meta_path)
     for _ in range(5):
@@ -180,12 +185,12 @@ def test_what_was_assigned_for_the_next_run_has_the_digest_of_what_that_run_has_
     read."""
     reference = write(tmp_path / "two", 'NAME = "two"')
     settings = {"v": VertexSettings(logic={"live": reference})}
-    first = LogicLoader({}, Location(str(tmp_path)))
+    first = loader_of(tmp_path)
     first(reference)
     assigned = first.first_read(settings)
     digest = assigned["v"].digests["live"]
     write(tmp_path / "two", 'NAME = "three"')
-    later = LogicLoader({}, Location(str(tmp_path)))
+    later = loader_of(tmp_path)
     later(reference, digest)
     assert [one.given for one in later.changed] == [digest]
     assert later.first_read(assigned) == assigned

@@ -64,13 +64,15 @@ class Changes:
         found.assign_workload(vertex.uid, trigger_interval=self._rng.choice([0.0, 0.05, 0.2]))
 
     def _logic(self, found: Reconfiguration, vertex: JobVertex) -> None:
-        """Assign a function: from another file, from a rewritten one, or the job's own again."""
+        """Assign a function: from another file, or the job's own again."""
         reference = None if self._rng.random() < 0.2 else f"{self._version()}:job"
         found.assign_execution_logic(self._rng.choice(vertex.operators), reference)
 
     def _version(self) -> Path:
-        path = self._base / f"version_{self._rng.randint(1, 3)}.py"
-        path.write_text(_VERSION.format(number=self._rng.randint(1, 3), base=str(self._base)))
+        """Write one of three versions. A file is never rewritten, because a later run is refused then."""
+        number = self._rng.randint(1, 3)
+        path = self._base / f"version_{number}.py"
+        path.write_text(_VERSION.format(number=number, base=str(self._base)))
         return path
 
 

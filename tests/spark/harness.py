@@ -61,6 +61,8 @@ class World:
 
     base: Path
     job_id: str = "job"
+    reference: str = "tests:job"
+    """Reference of the job's own file."""
     began: float = field(default_factory=lambda: time.time() - 3600)
     puts: int = 0
 
@@ -93,11 +95,12 @@ class World:
 
     def options(self, **given: Any) -> RunOptions:
         values: dict[str, Any] = {
-            "job": "tests:job",
+            "job": self.reference,
             "root": str(self.root),
             "job_id": self.job_id,
             "checkpoint_interval": 0.3,
             "checkpoint_timeout": 60,
+            "allow_code_from": [str(self.base)],
         }
         return RunOptions.from_json({**values, **given})
 

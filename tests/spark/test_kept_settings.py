@@ -15,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import IntegerType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.kept_settings import SETTINGS, KeptSettings
+from airflow_provider_ckpt.spark.kept_settings import JVM_ZONE, PYTHON_ZONE, SETTINGS, KeptSettings, keep_settings
 from tests.spark.harness import Run, World
 
 ZONE = "spark.sql.session.timeZone"
@@ -149,3 +149,13 @@ def test_this_spark_has_every_setting_and_can_change_it(spark: SparkSession) -> 
 def test_what_is_ignored_is_told_with_both_values() -> None:
     (told,) = KeptSettings({}, {"user.timezone": ("UTC", "Europe/Oslo")}).notices()
     assert told.startswith("the JVM's time zone UTC has no effect: the job has Europe/Oslo since its first run")
+
+
+def test_a_forged_journal_sets_nothing_else(spark: SparkSession) -> None:
+    """A forged entry can hold any setting, and some settings name a class that Spark loads."""
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(provider)
+    zone = {PYTHON_ZONE: "UTC", JVM_ZONE: "UTC"}
+    kept = keep_settings(spark, {}, {**zone, ANSI: "false", provider: "attacker.Provider"})
+    assert (spark.conf.get(provider), spark.conf.get(ANSI)) == (before, "false")
+    assert provider not in kept.values

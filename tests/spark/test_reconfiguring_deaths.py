@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.errors import UnfitLogicError
@@ -173,8 +174,10 @@ def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_th
     with pytest.raises(UnfitLogicError, match="cannot be loaded, and marked was given it while the job ran") as refused:
         world.run(counting(world))
     way_out = f"ckpt reconfigure {world.job_id} marked.logic=declared --next-run --root {world.root}"
-    assert str(refused.value).endswith(way_out)
+    assert str(refused.value).endswith(f"{way_out} (marked.logic={bad} for what is there now)")
     counting_version(world, "bad")
+    again = Reconfiguration().assign_execution_logic("marked", bad)
+    JobClient(str(world.root), world.job_id).assign_for_next_run(again)
     with UserScript(world, lambda script: script.put(30)):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause

@@ -10,6 +10,8 @@ import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.job.errors import UnfitLogicError
+from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from tests.spark.counting_job import UserScript, check_counting, counting, counting_version
@@ -40,6 +42,16 @@ def with_helper(
 
 def assign(reference: str | None) -> Reconfiguration:
     return Reconfiguration().assign_execution_logic("marked", reference)
+
+
+def refuses_what_was_edited(world: World) -> None:
+    """Check that a run is refused, with the ways out, because the assigned file was edited after its trial."""
+    epoch = world.state().epoch
+    with pytest.raises(UnfitLogicError, match="is not what it was when marked was given it") as refused:
+        world.run(counting(world))
+    for way in ("Put it back as it was", "marked.logic=declared", f"marked.logic={world.base}/versions/"):
+        assert way in str(refused.value)
+    assert world.state().epoch == epoch, "nothing is written"
 
 
 def by(world: World) -> list[str]:
@@ -95,11 +107,11 @@ def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_
     assert by(world) == ["one", "one", "first", "first"]
     assert run.of("warning") == []
 
+    refuses_what_was_edited(world)
+    JobClient(str(world.root), world.job_id).assign_for_next_run(assign(f"{world.base}/versions/a/v.py:job"))
     with UserScript(world, lambda script: script.put(40)):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    (told,) = run.of("warning")
-    assert "is not what it was when it was assigned" in told["message"]
     check_counting(world, 50)
     assert by(world)[-1] == "mended"
 
@@ -123,7 +135,8 @@ def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read
         with UserScript(world, work):
             run = world.run(counting(world))
         assert run.status == "STOPPED", run.cause
-        counting_version(world, "v", marked=edited)
+        again = assign(counting_version(world, "v", marked=edited))
+        JobClient(str(world.root), world.job_id).assign_for_next_run(again)
     assert all(one.took_place for one in told), told
     assert by(world) == ["one", "one", "two", "three", "two"]
 
@@ -153,9 +166,7 @@ def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job
     check_counting(world, 50)
     assert by(world) == ["one", "one", "one", "one", "two"]
     counting_version(world, "v2", marked='return rows.withColumn("by", F.lit("three"))')
-    with UserScript(world, lambda script: script.put(50)):
-        run = world.run(counting(world))
-    assert any("is not what it was when it was assigned" in line["message"] for line in run.of("warning"))
+    refuses_what_was_edited(world)
 
 
 def test_a_function_is_that_of_the_job_again(world: World) -> None:
@@ -190,9 +201,7 @@ def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
     world.put_ids("live", 1, 10)
     literal = "F.lit(marks_of_this_test.NAME)"  # the executors import the helpers of a job's own file themselves
     own = with_helper(world, "own", "own", literal)
-    job = load_job(own)
-    job.sink("out", job.operators["marked"], _sink(world, "out"))
-    job.sink("counted", job.operators["counts"], _sink(world, "counted"))
+    world.reference, job = own, _own_job(world, own)
     told: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
@@ -210,6 +219,20 @@ def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
     assert [one.result.value for one in told] == ["completed"] * 3, told
     check_counting(world, 50)
     assert by(world) == ["own", "own", "two", "own", "mended"]
+
+    with_helper(world, "own", "edited", literal)  # as users edit a job's file between two runs
+    with UserScript(world, lambda script: script.put(50)):
+        run = world.run(_own_job(world, own))
+    assert run.status == "STOPPED", run.cause
+    assert any("is not what it was when it was assigned" in line["message"] for line in run.of("warning"))
+    assert by(world)[-1] == "edited"
+
+
+def _own_job(world: World, reference: str) -> Job:
+    job = load_job(reference)
+    job.sink("out", job.operators["marked"], _sink(world, "out"))
+    job.sink("counted", job.operators["counts"], _sink(world, "counted"))
+    return job
 
 
 def _sink(world: World, name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.sinks.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
@@ -74,6 +75,12 @@ def test_a_link_below_a_root_is_not_followed(storage: Storage, tmp_path: Path, c
     assert content() == before
     assert (tmp_path / "elsewhere" / "below").is_dir()
     assert storage.read("job/own") == b"own"
+
+
+def test_a_folder_of_requests_that_is_a_link_is_not_read(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / "root" / "job" / "requests").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LinkedPathError):
+        pending_requests(storage, "job", 1, ())
 
 
 def test_of_a_link_the_name_alone_is_deleted(storage: Storage, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.spark.errors import OtherCodeError, OtherLogicError, OtherPlanError
+from airflow_provider_ckpt.spark.query.code_places import CodePlaces
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
 from airflow_provider_ckpt.spark.worker_code import check_code, check_logic
 from airflow_provider_ckpt.spark.worker_run import WorkerRun, prepare_again
@@ -108,11 +109,15 @@ class Prepared:
     def stands_by(self, text: str) -> Any:
         """Return the plan of a standby worker whose file holds ``text``."""
         options = RunOptions(job="orders.py:job", root="memory://refusals", job_id="orders")
-        logic = LogicLoader({}, Location("memory://refusals"))
+        logic = self.logic()
         return SimpleNamespace(job=self.load(text), options=options, logic=logic)
 
     def check_logic(self, *subtasks: SubtaskId) -> None:
-        check_logic(LogicLoader({}, Location("memory://refusals")), self.state(), subtasks)
+        check_logic(self.logic(), self.state(), subtasks)
+
+    def logic(self) -> LogicLoader:
+        places = CodePlaces(f"{self.folder}/orders.py:job")
+        return LogicLoader({}, Location("memory://refusals"), places)
 
     def comes(self, text: str, *subtasks: SubtaskId) -> None:
         check_code(self.load(text), f"{self.folder}/orders.py:job", self.state(), subtasks)
@@ -260,7 +265,7 @@ def test_r21_who_plans_anew_tells_what_it_has_read(prepared: Prepared) -> None:
     reference = prepared.write(OTHER, "two")
     prepared.given(large=reference)
     prepared.write(OTHER.replace("200", "300"), "two")
-    logic = LogicLoader({}, Location("memory://refusals"))
+    logic = prepared.logic()
     logic(reference, prepared.state().settings["large"].digests["large"])
     found = logic.as_read(prepared.state().settings)
     assert found["large"].digests == {"large": load_version(reference).digest}

@@ -103,10 +103,11 @@ class World:
     def start(self, command: str, *flags: str, env: Mapping[str, str] | None = None) -> Member:
         name = f"{len(self.members):02d}-{command}{'-'.join(f.replace('/', '_') for f in flags if f[0] != '-')}"
         argv = [sys.executable, "-m", "tests.workers.command", command, f"{self.job}:job"]
+        allowed = ["--allow-code-from", str(self.base)]  # where tests write other versions of the job
         taking = [] if command == "worker" else ["--take-over"]  # from one that is frozen, or on another host
         environ = {"CKPT_WORKERS_BASE": str(self.base), "CKPT_WORKERS_SPLITS": str(self.splits), **(env or {})}
         member = Member(
-            [*argv, "--root", str(self.root), "--json", *self.flags, *_FLAGS, *taking, *flags],
+            [*argv, "--root", str(self.root), "--json", *allowed, *self.flags, *_FLAGS, *taking, *flags],
             self.base / f"{name}.log",
             env=environ,
         )

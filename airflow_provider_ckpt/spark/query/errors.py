@@ -11,6 +11,25 @@ class UnfitQueryError(InvalidInputError):
     template = "the new query of {vertex} cannot take the place of the one that runs: {problem}"
 
 
+class ForeignCodeError(InvalidInputError):
+    """Data: reference, place, known, folder."""
+
+    template = (
+        "the code of {reference} is not run: {place} lies in none of the folders that a request may name code from "
+        "({known}). Those are the folder or package of the job's own file, and what --allow-code-from adds "
+        "(allow_code_from in Airflow). Put the file there, or start the driver with --allow-code-from {folder}"
+    )
+
+
+class WrittenCodeError(InvalidInputError):
+    """Data: reference, place, written."""
+
+    template = (
+        "the code of {reference} is not run: {place} lies below {written}. Output must not run as code. Put the file "
+        "into the folder of the job's own file"
+    )
+
+
 class FunctionFailedError(InvalidInputError):
     """The user's function raised; its own traceback is kept as ``__cause__``."""
 

@@ -12,6 +12,7 @@ from airflow_provider_ckpt.job.loading import LoadedJob
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.version import Version, load_version
 from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
+from airflow_provider_ckpt.spark.query.code_places import CodePlaces
 from airflow_provider_ckpt.storage.location import Location
 
 
@@ -35,10 +36,11 @@ class LogicLoader:
     of that reading, until another one is assigned.
 
     ``params``: of the run, which those versions read as well; ``location``: of the root, for functions that look at
-    other jobs. ``changed``: what was found other than the journal says. Any thread."""
+    other jobs; ``places``: where their code may lie. ``changed``: what was found other than the journal says. Any
+    thread."""
 
-    def __init__(self, params: Mapping[str, str], location: Location) -> None:
-        self._params, self._location = params, location
+    def __init__(self, params: Mapping[str, str], location: Location, places: CodePlaces) -> None:
+        self._params, self._location, self.places = params, location, places
         self._versions: dict[tuple[str, str], Version] = {}
         """By their own digests."""
         self._instead: dict[tuple[str, str | None], Version] = {}
@@ -95,6 +97,7 @@ class LogicLoader:
 
     def _read(self, reference: str) -> Version:
         """Without the lock: a file that hangs while it is run keeps nobody else from his."""
+        self.places.check(reference)
         version = load_version(reference, self._params)
         with self._lock:
             known = self._versions.setdefault((reference, version.digest), version)

@@ -447,4 +447,22 @@ RECONFIGURING = (
         ("tests/client/test_next_run_logic.py",),
         "a change for the next run ends the job that is running",
     ),
+    Mutant(
+        "code-of-a-request-run-from-anywhere",
+        "R21",
+        "LogicLoader._read",
+        "    self.places.check(reference)\n",
+        "",
+        ("tests/job/test_code_places.py",),
+        "whoever may write to the root runs code as the driver",
+    ),
+    Mutant(
+        "code-below-a-root",
+        "R21",
+        "CodePlaces._written_above",
+        "        if os.path.lexists(os.path.join(folder, ROOT_MARKER)):\n",
+        "        if False:\n",
+        ("tests/job/test_code_places.py",),
+        "whoever may write to the root of another job runs code as the driver",
+    ),
 )

@@ -1,0 +1,75 @@
+"""Checks of the code that operators were assigned while their job ran, before a later run calls any of it (R21)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import partial
+
+from airflow_provider_ckpt.job.errors import UnfitLogicError
+from airflow_provider_ckpt.job.reconfigured import loaded
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.model.words import ckpt_command
+from airflow_provider_ckpt.spark.errors import UnfitAssignedLogicError
+from airflow_provider_ckpt.spark.query.code_places import CodePlaces
+from airflow_provider_ckpt.spark.query.logic import LogicLoader
+from airflow_provider_ckpt.storage.location import Location
+
+
+def refuse_foreign(places: CodePlaces, graph: JobGraph, settings: Settings, job_id: str, root: Location) -> None:
+    """Refuse assigned code that lies where none may. Nothing is read: the journal may be forged.
+
+    Raises UnfitAssignedLogicError.
+    """
+    for uid, reference, _ in _assigned(graph, settings):
+        try:
+            loaded(uid, reference, partial(places.check, reference))
+        except UnfitLogicError as error:
+            raise unfit(uid, reference, error.data["problem"], job_id, root) from error
+
+
+def refuse_edited(
+    logic: LogicLoader,
+    operators: Collection[str],
+    graph: JobGraph,
+    settings: Settings,
+    job_id: str,
+    root: Location,
+) -> None:
+    """Refuse assigned code that is not what was tried when it was assigned.
+
+    The job's own file is not refused. Its user edits it between two runs, and has started it.
+
+    Args:
+        operators: uids of the job's operators.
+
+    Raises UnfitAssignedLogicError.
+    """
+    for uid, reference, given in _assigned(graph, settings):
+        if given is None or uid not in operators or logic.places.is_own(reference):
+            continue
+        try:
+            found = loaded(uid, reference, partial(logic.found, reference, given))
+        except UnfitLogicError as error:
+            raise unfit(uid, reference, error.data["problem"], job_id, root) from error
+        if found != given:
+            problem = (
+                f"is not what it was when {uid} was given it (digest {found} instead of {given}; the modules beside it "
+                "that it imports count, comments and layout do not)"
+            )
+            raise unfit(uid, reference, problem, job_id, root)
+
+
+def _assigned(graph: JobGraph, settings: Settings) -> Iterator[tuple[str, str, str | None]]:
+    """Yield operator, reference and digest for each function that was assigned."""
+    for vertex in graph.vertices:
+        if vertex.uid in settings:
+            of_vertex = settings[vertex.uid]
+            for uid, reference in of_vertex.logic.items():
+                if uid in vertex.operators:
+                    yield uid, reference, of_vertex.digests.get(uid)
+
+
+def unfit(uid: str, reference: str, problem: str, job_id: str, root: Location) -> UnfitAssignedLogicError:
+    command = ckpt_command("reconfigure", job_id, f"{uid}.logic=declared", "--next-run", root=root.for_display())
+    return UnfitAssignedLogicError(uid=uid, reference=reference, problem=problem, command=command)

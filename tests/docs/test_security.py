@@ -1,0 +1,146 @@
+"""Claims of ``docs/security.md``, and its list of places that load code, start processes, send signals or delete."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import stat
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
+from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.journal.events import PlanRecorded
+from airflow_provider_ckpt.storage.local import LocalStorage
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import check_root_of_run, open_root
+from tests.client.running_job import DEFINITION, GRAPH, write_running_job
+from tests.docs.dangerous_calls import Place, places, places_in
+from tests.docs.examples import ROOT
+
+PAGE = ROOT / "docs" / "security.md"
+_ROW = re.compile(r"\| `(?P<file>[\w/]+\.py)` \| (?P<functions>`[^|]+`) \| (?P<kind>\w+) \| (?P<why>[^|]+) \|")
+
+
+def listed() -> list[Place]:
+    """Return what the page lists."""
+    rows = _ROW.finditer(PAGE.read_text())
+    return [
+        Place(row["file"], name, row["kind"]) for row in rows for name in re.findall(r"`([^`]+)`", row["functions"])
+    ]
+
+
+def test_the_page_lists_every_place_and_nothing_else() -> None:
+    known = listed()
+    assert not [one for one, times in Counter(known).items() if times > 1]
+    assert sorted(places() - set(known)) == [], "say on the page what bounds these"
+    assert sorted(set(known) - places()) == [], "the page lists what is gone"
+
+
+def test_what_a_sink_deletes_lies_outside_the_root() -> None:
+    tree = ast.parse("def clean(books):\n    books.delete_tree('staging')")
+    assert [*places_in(tree, "sinks/a.py")] == [Place("sinks/a.py", "clean", "deletion")]
+    assert [*places_in(tree, "jobmaster/a.py")] == []
+
+
+Written = list[str]
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> Written:
+    """Record the URIs that storages write to, or delete, from then on."""
+    found: Written = []
+
+    def recorded(verb: str) -> None:
+        real = getattr(LocalStorage, verb)
+
+        def call(storage: LocalStorage, path: str, *given: bytes) -> object:
+            found.append(storage.full_uri(path))
+            return real(storage, path, *given)
+
+        monkeypatch.setattr(LocalStorage, verb, call)
+
+    for verb in ("create", "replace", "delete", "delete_tree"):
+        recorded(verb)
+    return found
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a root with a running job."""
+    write_running_job(tmp_path / "root", PlanRecorded(GRAPH, {}, 1.0, DEFINITION))
+    return tmp_path / "root"
+
+
+def test_who_asks_a_driver_for_something_writes_to_requests_only(root: Path, written: Written) -> None:
+    del written[:]
+    client = JobClient(str(root), "orders")
+    client.stop()
+    client.drain()
+    client.reconfigure(Reconfiguration().assign_workload("daily", trigger_interval="1s"))
+    client.upgrade("/opt/pipelines/orders_v2.py:job")
+    assert len(written) == 4
+    assert all(one.startswith(f"file://{root}/orders/requests/") for one in written), written
+
+
+def test_who_looks_writes_nothing(root: Path, written: Written) -> None:
+    del written[:]
+    client = JobClient(str(root), "orders")
+    client.state()
+    client.look()
+    list_jobs(str(root))
+    assert written == []
+
+
+def test_the_button_of_a_connection_writes_its_probe_and_takes_it_back(root: Path, written: Written) -> None:
+    del written[:]
+    storage = open_storage(str(root))
+    check_root_of_run(storage)
+    storage.try_out()
+    assert written
+    assert all(one.startswith(f"file://{root}/.probe-") for one in written), written
+    assert sorted(one.name for one in root.iterdir()) == ["ckpt-root.json", "orders"]
+
+
+@pytest.mark.parametrize(("umask", "file", "folder"), [(0o077, 0o600, 0o700), (0o027, 0o640, 0o750)])
+def test_files_have_the_mode_that_the_umask_leaves(tmp_path: Path, umask: int, file: int, folder: int) -> None:
+    before = os.umask(umask)
+    try:
+        storage = open_root(open_storage(tmp_path / "root"))
+        storage.create("orders/new", b"x")
+        storage.replace("orders/replaced", b"x")
+    finally:
+        os.umask(before)
+    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in (tmp_path / "root").rglob("*")}
+    assert modes == {"ckpt-root.json": file, "orders": folder, "new": file, "replaced": file}
+    assert stat.S_IMODE((tmp_path / "root").stat().st_mode) == folder
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("importlib.import_module(name)", "code"),
+        ("spec.loader.exec_module(module)", "code"),
+        ("exec(text)", "code"),
+        ("pickle.loads(data)", "code"),
+        ("subprocess.run(['ls'])", "process"),
+        ("subprocess.Popen(['ls'])", "process"),
+        ("os.execv('ls', [])", "process"),
+        ("os.kill(1, 9)", "signal"),
+        ("process.terminate()", "signal"),
+        ("shutil.rmtree(path)", "deletion"),
+        ("os.remove(path)", "deletion"),
+        ("self._fs.rm_file(path)", "deletion"),
+        ("pathlib.Path(path).unlink()", "deletion"),
+        ("re.compile('x')", None),
+        ("found.remove(1)", None),
+        ("job.run(options)", None),
+    ],
+)
+def test_such_calls_are_found(code: str, kind: str | None) -> None:
+    tree = ast.parse(f"class A:\n    def b(self):\n        return [{code} for _ in ()]")
+    assert [one.kind for one in places_in(tree, "a.py")] == ([] if kind is None else [kind])
+    assert {one.function for one in places_in(tree, "a.py")} <= {"A.b"}

@@ -1,0 +1,133 @@
+"""Where the code may lie that a request names: not wherever somebody can write."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ckpt.job.errors import JobNotFoundError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.spark.query.code_places import CodePlaces
+from airflow_provider_ckpt.spark.query.errors import ForeignCodeError, WrittenCodeError
+from airflow_provider_ckpt.spark.query.logic import LogicLoader
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import open_root
+
+pytestmark = pytest.mark.usefixtures("import_state")
+
+RAISES = "raise AssertionError('this code must not run')\n"
+
+
+def write(path: Path, text: str = RAISES) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return f"{path}:job"
+
+
+def places(folder: Path, *added: str) -> CodePlaces:
+    """Return the places of a job in ``folder/jobs/orders.py``, with its root and its output beside that folder."""
+    job = Job("orders")
+
+    @job.source
+    def live(read: object) -> object:
+        raise AssertionError
+
+    job.sink("out", live, FileSink(f"{folder}/jobs/out"))
+    reference = write(folder / "jobs" / "orders.py")
+    options = RunOptions(reference, f"{folder}/jobs/root", "orders", allow_code_from=added)
+    return CodePlaces.of(job, options, Location(options.root))
+
+
+@pytest.mark.parametrize("name", ["jobs/orders.py", "jobs/orders_v2.py", "jobs/versions/orders.py", "added/v2.py"])
+def test_code_beside_the_jobs_file_and_in_an_added_folder_is_accepted(tmp_path: Path, name: str) -> None:
+    known = places(tmp_path, f"{tmp_path}/added")
+    known.check(write(tmp_path / name))
+
+
+def test_code_of_the_package_that_the_jobs_file_is_in_is_accepted(tmp_path: Path) -> None:
+    for folder in ("pipelines", "pipelines/orders"):
+        write(tmp_path / folder / "__init__.py", "")
+    known = CodePlaces(write(tmp_path / "pipelines/orders/job.py"))
+    known.check(write(tmp_path / "pipelines/other/job.py"))
+    with pytest.raises(ForeignCodeError):
+        known.check(write(tmp_path / "other/job.py"))
+
+
+@pytest.mark.parametrize("name", ["evil.py", "jobs-of-others/evil.py", "added.py"])
+def test_code_elsewhere_is_refused_with_the_way_out(tmp_path: Path, name: str) -> None:
+    known = places(tmp_path, f"{tmp_path}/added")
+    reference = write(tmp_path / name)
+    with pytest.raises(ForeignCodeError) as refused:
+        LogicLoader({}, Location(f"{tmp_path}/root"), known).read(reference)
+    message = str(refused.value)
+    assert f"({tmp_path}/jobs, {tmp_path}/added)" in message
+    assert message.endswith(f"--allow-code-from {(tmp_path / name).parent}")
+
+
+def test_a_link_among_the_jobs_files_leads_to_no_other_code(tmp_path: Path) -> None:
+    known = places(tmp_path)
+    write(tmp_path / "evil.py")
+    (tmp_path / "jobs" / "v2.py").symlink_to(tmp_path / "evil.py")
+    with pytest.raises(ForeignCodeError):
+        known.check(f"{tmp_path}/jobs/v2.py:job")
+    with pytest.raises(ForeignCodeError):
+        known.check(write(tmp_path / "jobs" / ".." / "evil.py"))
+
+
+def test_the_folder_of_the_job_may_be_a_link(tmp_path: Path) -> None:
+    """Schedulers publish their files so: a link to the folder of the newest version."""
+    write(tmp_path / "version-7" / "orders.py")
+    write(tmp_path / "version-7" / "v2.py")
+    (tmp_path / "current").symlink_to(tmp_path / "version-7")
+    CodePlaces(f"{tmp_path}/current/orders.py:job").check(f"{tmp_path}/current/v2.py:job")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "jobs/root/evil.py",
+        "jobs/root/orders/requests/evil.py",
+        "jobs/out/evil.py",
+        "jobs/_ckpt-out/orders/evil.py",
+        "jobs/another-root/evil.py",
+        "jobs/another-out/day=1/evil.py",
+    ],
+)
+def test_code_where_jobs_write_is_never_run(tmp_path: Path, name: str) -> None:
+    """Neither the folder of the job's file nor an added one makes it code. It includes roots and outputs of others."""
+    known = places(tmp_path, "/", str(tmp_path))
+    open_root(open_storage(tmp_path / "jobs" / "another-root"))
+    (tmp_path / "jobs" / "_ckpt-another-out").mkdir(parents=True)
+    with pytest.raises(WrittenCodeError, match="Output must not run as code"):
+        LogicLoader({}, Location(f"{tmp_path}/jobs/root"), known).read(write(tmp_path / name))
+
+
+def test_modules_are_compared_by_their_package_and_none_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("own_package_of_this_test", "foreign_package_of_this_test"):
+        write(tmp_path / package / "__init__.py")
+        write(tmp_path / package / "jobs.py")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    known = CodePlaces("own_package_of_this_test.jobs:job")
+    known.check("own_package_of_this_test.jobs_v2:job")
+    assert known.is_own("own_package_of_this_test.jobs:other")
+    assert not known.is_own("own_package_of_this_test:job")
+    with pytest.raises(ForeignCodeError, match=f"--allow-code-from {tmp_path}/foreign_package_of_this_test$"):
+        known.check("foreign_package_of_this_test.jobs:job")
+    with pytest.raises(ForeignCodeError):
+        known.check("antigravity:job")
+    CodePlaces(known.job, (f"{tmp_path}/foreign_package_of_this_test",)).check("foreign_package_of_this_test.jobs:job")
+    assert not {"own_package_of_this_test", "foreign_package_of_this_test"} & sys.modules.keys()
+
+
+def test_a_job_whose_file_is_gone_allows_what_was_added(tmp_path: Path) -> None:
+    known = CodePlaces(f"{tmp_path}/gone.py:job", (f"{tmp_path}/added",))
+    known.check(write(tmp_path / "added" / "v2.py"))
+    with pytest.raises(JobNotFoundError):
+        known.check(f"{tmp_path}/gone.py:job")
