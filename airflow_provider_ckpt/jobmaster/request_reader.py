@@ -23,6 +23,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 READS = 100
 """Files that one poll reads, or deletes, at the most. Others wait for the next poll."""
+SECONDS = 1.0
+"""After so many seconds of a poll the other files wait, too: an object store may take long for each."""
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
 """Seconds from one reading of a file that is no request to the next: doubled each time."""
 MOST_WARNINGS = 20
@@ -61,7 +63,7 @@ class RequestReader:
         for name in names:
             if name in answered or name in self._earlier or name in self._later or not self._is_due(name, now):
                 continue
-            if not left:
+            if not left or self._clock() - now > SECONDS:
                 break
             left -= 1
             request = read_request(self._storage, self._job_id, name, self._epoch)
@@ -74,14 +76,17 @@ class RequestReader:
     def delete_others(self) -> None:
         """Delete the requests for other epochs. Call it once the journal is known to have no later epoch than this
         JobMaster's, after the poll that found them: a request for a later one is then for no driver there ever was."""
-        for names in (self._earlier, self._later):
-            for name in sorted(names)[:READS]:
-                names.discard(name)
-                try:
-                    self._storage.delete(request_path(self._job_id, name))
-                except CkptError as error:
-                    self._warn(name, f"request {name} is for another driver, and cannot be deleted: {error}")
-                    self._put_off(name, self._clock())
+        began = self._clock()
+        for name in sorted(self._earlier | self._later)[:READS]:
+            if self._clock() - began > SECONDS:
+                break
+            self._earlier.discard(name)
+            self._later.discard(name)
+            try:
+                self._storage.delete(request_path(self._job_id, name))
+            except CkptError as error:
+                self._warn(name, f"request {name} is for another driver, and cannot be deleted: {error}")
+                self._put_off(name, began)
 
     def _names(self) -> list[str]:
         folder = self._storage.full_uri(requests_path(self._job_id))

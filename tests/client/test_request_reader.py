@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -221,3 +223,24 @@ def test_files_that_are_gone_are_forgotten(polled: Polled) -> None:
     reader = polled.reader
     assert (reader._retries, reader._earlier, reader._later) == ({}, set(), set())
     assert request_reader.FIRST_RETRY < request_reader.LAST_RETRY
+
+
+def test_a_slow_storage_holds_up_no_poll_for_long(polled: Polled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object store takes 20 ms and more for each file."""
+
+    def slow(verb: Callable[..., Any]) -> Callable[..., Any]:
+        def slowly(*args: Any) -> Any:
+            polled.now += 0.3
+            return verb(*args)
+
+        return slowly
+
+    monkeypatch.setattr(polled.storage, "read_range", slow(polled.storage.read_range))
+    monkeypatch.setattr(polled.storage, "delete", slow(polled.storage.delete))
+    names = {polled.ask(8) for _ in range(20)}
+    for _ in range(12):
+        began = polled.now
+        polled.poll()
+        assert polled.now - began <= 1.0 + 2 * 1.5
+    assert polled.names == []
+    assert len(names) == 20
