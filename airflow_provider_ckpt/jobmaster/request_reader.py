@@ -46,6 +46,7 @@ class RequestReader:
         self._storage, self._job_id, self._epoch, self._since = storage, job_id, epoch, since
         self._warn_once, self._clock = warn, clock
         self._warned: set[str] = set()
+        self._warned_of_folder: set[str] = set()
         self._retries: dict[str, tuple[float, float]] = {}
         """Unreadable file -> when it is read again, and the seconds that it has waited for that."""
         self._earlier: set[str] = set()
@@ -93,14 +94,14 @@ class RequestReader:
         try:
             names = request_names(self._storage, self._job_id)
         except (StorageDeniedError, StorageFailedError) as error:
-            self._warn("", f"no request to this job can be read: {error}")
+            self._warn_of_folder("denied", f"no request to this job can be read: {error}")
             return []
-        self._warned.discard("")
+        self._warned_of_folder.discard("denied")
         if len(names) >= MOST_FILES:
             message = (
                 f"{folder} holds {MOST_FILES} files or more, and only {MOST_FILES} are read. Delete what is no request"
             )
-            self._warn("/", message)
+            self._warn_of_folder("full", message)
         return names
 
     def _forget_absent(self, names: Collection[str]) -> None:
@@ -134,6 +135,11 @@ class RequestReader:
         waited = self._retries[name][1] if name in self._retries else FIRST_RETRY / 2
         wait = min(LAST_RETRY, 2 * waited)
         self._retries[name] = (now + wait, wait)
+
+    def _warn_of_folder(self, problem: str, message: str) -> None:
+        if problem not in self._warned_of_folder:
+            self._warned_of_folder.add(problem)
+            self._warn_once(message)
 
     def _warn(self, name: str, message: str) -> None:
         """One message a name; no more than MOST_WARNINGS names."""

@@ -170,9 +170,19 @@ def test_a_flood_costs_a_poll_a_limited_number_of_reads(polled: Polled) -> None:
         counts = polled.storage.taken()
         assert counts["list"] == 1
         assert counts["read"] <= READS
-    assert len(polled.warnings) == MOST_WARNINGS + 1
+    assert len(polled.warnings) == MOST_WARNINGS + 2
     assert f"holds {MOST_FILES} files or more" in polled.warnings[0]
     assert "more files" in polled.warnings[-1]
+
+
+def test_a_folder_that_fills_up_has_a_warning_whatever_was_warned_of_before(polled: Polled) -> None:
+    for number in range(2 * MOST_WARNINGS):
+        polled.put(f"{number:06d}")
+    polled.poll()
+    for number in range(2 * MOST_WARNINGS, MOST_FILES):
+        polled.put(f"{number:06d}")
+    polled.poll()
+    assert f"holds {MOST_FILES} files or more" in polled.warnings[-1]
 
 
 def test_a_flood_for_epochs_that_nobody_has_is_cleared_away(polled: Polled) -> None:
