@@ -23,6 +23,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 READS = 100
 """Files that one poll reads, or deletes, at the most. Others wait for the next poll."""
+SECONDS = 1.0
+"""After so many seconds of a poll the other files wait, too: an object store may take long for each."""
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
 """Seconds from one reading of a file that is no request to the next: doubled each time."""
 MOST_WARNINGS = 20
@@ -44,6 +46,7 @@ class RequestReader:
         self._storage, self._job_id, self._epoch, self._since = storage, job_id, epoch, since
         self._warn_once, self._clock = warn, clock
         self._warned: set[str] = set()
+        self._warned_of_folder: set[str] = set()
         self._retries: dict[str, tuple[float, float]] = {}
         """Unreadable file -> when it is read again, and the seconds that it has waited for that."""
         self._earlier: set[str] = set()
@@ -61,7 +64,7 @@ class RequestReader:
         for name in names:
             if name in answered or name in self._earlier or name in self._later or not self._is_due(name, now):
                 continue
-            if not left:
+            if not left or self._clock() - now > SECONDS:
                 break
             left -= 1
             request = read_request(self._storage, self._job_id, name, self._epoch)
@@ -74,28 +77,31 @@ class RequestReader:
     def delete_others(self) -> None:
         """Delete the requests for other epochs. Call it once the journal is known to have no later epoch than this
         JobMaster's, after the poll that found them: a request for a later one is then for no driver there ever was."""
-        for names in (self._earlier, self._later):
-            for name in sorted(names)[:READS]:
-                names.discard(name)
-                try:
-                    self._storage.delete(request_path(self._job_id, name))
-                except CkptError as error:
-                    self._warn(name, f"request {name} is for another driver, and cannot be deleted: {error}")
-                    self._put_off(name, self._clock())
+        began = self._clock()
+        for name in sorted(self._earlier | self._later)[:READS]:
+            if self._clock() - began > SECONDS:
+                break
+            self._earlier.discard(name)
+            self._later.discard(name)
+            try:
+                self._storage.delete(request_path(self._job_id, name))
+            except CkptError as error:
+                self._warn(name, f"request {name} is for another driver, and cannot be deleted: {error}")
+                self._put_off(name, began)
 
     def _names(self) -> list[str]:
         folder = self._storage.full_uri(requests_path(self._job_id))
         try:
             names = request_names(self._storage, self._job_id)
         except (StorageDeniedError, StorageFailedError) as error:
-            self._warn("", f"no request to this job can be read: {error}")
+            self._warn_of_folder("denied", f"no request to this job can be read: {error}")
             return []
-        self._warned.discard("")
+        self._warned_of_folder.discard("denied")
         if len(names) >= MOST_FILES:
             message = (
                 f"{folder} holds {MOST_FILES} files or more, and only {MOST_FILES} are read. Delete what is no request"
             )
-            self._warn("/", message)
+            self._warn_of_folder("full", message)
         return names
 
     def _forget_absent(self, names: Collection[str]) -> None:
@@ -129,6 +135,11 @@ class RequestReader:
         waited = self._retries[name][1] if name in self._retries else FIRST_RETRY / 2
         wait = min(LAST_RETRY, 2 * waited)
         self._retries[name] = (now + wait, wait)
+
+    def _warn_of_folder(self, problem: str, message: str) -> None:
+        if problem not in self._warned_of_folder:
+            self._warned_of_folder.add(problem)
+            self._warn_once(message)
 
     def _warn(self, name: str, message: str) -> None:
         """One message a name; no more than MOST_WARNINGS names."""

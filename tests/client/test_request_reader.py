@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,9 +170,19 @@ def test_a_flood_costs_a_poll_a_limited_number_of_reads(polled: Polled) -> None:
         counts = polled.storage.taken()
         assert counts["list"] == 1
         assert counts["read"] <= READS
-    assert len(polled.warnings) == MOST_WARNINGS + 1
+    assert len(polled.warnings) == MOST_WARNINGS + 2
     assert f"holds {MOST_FILES} files or more" in polled.warnings[0]
     assert "more files" in polled.warnings[-1]
+
+
+def test_a_folder_that_fills_up_has_a_warning_whatever_was_warned_of_before(polled: Polled) -> None:
+    for number in range(2 * MOST_WARNINGS):
+        polled.put(f"{number:06d}")
+    polled.poll()
+    for number in range(2 * MOST_WARNINGS, MOST_FILES):
+        polled.put(f"{number:06d}")
+    polled.poll()
+    assert f"holds {MOST_FILES} files or more" in polled.warnings[-1]
 
 
 def test_a_flood_for_epochs_that_nobody_has_is_cleared_away(polled: Polled) -> None:
@@ -221,3 +233,24 @@ def test_files_that_are_gone_are_forgotten(polled: Polled) -> None:
     reader = polled.reader
     assert (reader._retries, reader._earlier, reader._later) == ({}, set(), set())
     assert request_reader.FIRST_RETRY < request_reader.LAST_RETRY
+
+
+def test_a_slow_storage_holds_up_no_poll_for_long(polled: Polled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object store takes 20 ms and more for each file."""
+
+    def slow(verb: Callable[..., Any]) -> Callable[..., Any]:
+        def slowly(*args: Any) -> Any:
+            polled.now += 0.3
+            return verb(*args)
+
+        return slowly
+
+    monkeypatch.setattr(polled.storage, "read_range", slow(polled.storage.read_range))
+    monkeypatch.setattr(polled.storage, "delete", slow(polled.storage.delete))
+    names = {polled.ask(8) for _ in range(20)}
+    for _ in range(12):
+        began = polled.now
+        polled.poll()
+        assert polled.now - began <= 1.0 + 2 * 1.5
+    assert polled.names == []
+    assert len(names) == 20
