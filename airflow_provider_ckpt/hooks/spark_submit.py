@@ -32,8 +32,8 @@ _DEPLOYED = re.compile(r"application ID (\S+) and submission ID \S+?:(\S+)")
 of one that it waits for."""
 _ENVIRONMENTS = ("spark.kubernetes.driver.secretKeyRef", "spark.kubernetes.driverEnv", "spark.yarn.appMasterEnv")
 """Settings that give a driver in a cluster a variable of its environment."""
-_VARIABLE = re.compile(rf"^([\w.]*\b(?<!secretKeyRef\.)(?:{STORAGE_OPTIONS_VARIABLE}|AIRFLOW_CONN_\w+))=.*$", re.DOTALL)
-"""A word of a command line that gives a driver what the user chose to put there. The name of a secret is none."""
+_VARIABLE = re.compile(rf"^([\w.]*(?:{STORAGE_OPTIONS_VARIABLE}|AIRFLOW_CONN_\w+))=.*$", re.DOTALL)
+"""A word of a command line with what the user puts into the environment of a driver."""
 _ID = re.compile(r"application_\d+_\d+|[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 

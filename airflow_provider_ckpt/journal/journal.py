@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.journal.causes import cleaned
 from airflow_provider_ckpt.journal.codec import decode_all, encode, release
 from airflow_provider_ckpt.journal.errors import (
     CorruptJournalError,
@@ -197,6 +198,7 @@ class Journal:
         """Write an event: a decision, and all that was buffered before it, is durable on return. See :meth:`flush`
         for the errors; raises ValueError for a number that JSON does not have, and nothing is written."""
         self._refuse()
+        event = cleaned(event)
         text = encode(event)
         event.apply(self._state)
         self._buffer.append(text)

@@ -51,3 +51,36 @@ def test_a_secret_is_in_the_environment_of_the_driver_and_not_on_its_command_lin
     assert json.loads((hook._env or {})["CKPT_STORAGE_OPTIONS"]) == location.options
     printed = f"java.io.IOException: {json.dumps(secret)} was refused; {secret}"
     assert MARK not in "".join(hook._without_status_lines([printed]))
+
+
+def cluster_hook(base: SparkSubmitHook, deploy_mode: str) -> CheckpointedSparkSubmitHook:
+    base._connection.update(master="k8s://https://h:6443", deploy_mode=deploy_mode, namespace="default")
+    base._is_yarn, base._is_kubernetes = False, True
+    return CheckpointedSparkSubmitHook(base, name="a", application_args=[], on_status=lambda line: None)
+
+
+def test_what_the_user_puts_into_the_environment_of_a_cluster_is_not_logged() -> None:
+    base = SparkSubmitHook(
+        conn_id="none",
+        env_vars={
+            "CKPT_STORAGE_OPTIONS": f'{{"secret": "{MARK} x"}}',
+            "AIRFLOW_CONN_A": f"postgres://u:{MARK}@h",
+            "B": "1",
+        },
+    )
+    hook = cluster_hook(base, "cluster")
+    shown = hook._mask_cmd(hook._build_spark_submit_command("main.py"))
+    assert MARK not in shown
+    assert "driverEnv.CKPT_STORAGE_OPTIONS=***" in shown
+    assert "driverEnv.B=1" in shown
+
+
+def test_the_pod_that_is_deleted_is_named_by_spark_submit_and_not_by_the_output_of_a_driver() -> None:
+    line = "Deployed a with application ID spark-1 and submission ID default:somebody-else into Kubernetes"
+    in_client_mode, in_cluster_mode = (
+        cluster_hook(SparkSubmitHook(conn_id="none"), mode) for mode in ("client", "cluster")
+    )
+    for hook in (in_client_mode, in_cluster_mode):
+        assert list(hook._without_status_lines([line])) == [line]
+    assert in_client_mode._kubernetes_driver_pod is None
+    assert in_cluster_mode._kubernetes_driver_pod == "somebody-else"

@@ -382,6 +382,29 @@ def test_options_with_secrets_are_hidden_in_plans(option: str, is_hidden: bool) 
     assert session_conf({name: "mine"})[name] == "mine"
 
 
+@pytest.mark.parametrize(
+    ("setting", "is_hidden"),
+    [
+        ("spark.hadoop.fs.s3a.bucket.lake.secret.key", True),
+        ("spark.hadoop.fs.s3a.bucket.lake.access.key", True),
+        ("spark.hadoop.fs.s3a.bucket.lake.session.token", True),
+        ("spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net", True),
+        ("spark.hadoop.fs.azure.sas.fixed.token", True),
+        ("spark.kafka.sasl.jaas.config", True),
+        ("spark.kubernetes.driverEnv.CKPT_STORAGE_OPTIONS", True),
+        ("spark.kubernetes.driverEnv.CKPT_STATUS_TOKEN", True),
+        ("spark.yarn.appMasterEnv.AIRFLOW_CONN_SHOP_DB", True),
+        ("spark.hadoop.fs.s3a.bucket.lake.endpoint", False),
+        ("spark.sql.shuffle.partitions", False),
+        ("spark.app.name", False),
+    ],
+)
+def test_settings_with_secrets_are_hidden_in_the_ui_and_the_event_log(setting: str, is_hidden: bool) -> None:
+    name = "spark.redaction.regex"
+    assert (re.search(session_conf({})[name], setting) is not None) is is_hidden
+    assert session_conf({name: "mine"})[name] == "mine"
+
+
 def test_spark_logs_warnings_unless_somebody_has_configured_its_logging(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -10,11 +10,20 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.sparkfiles.seen_files import shown_path
 from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
-from airflow_provider_ckpt.storage.redaction import HIDDEN, field_secrets, redact, secret_names
+from airflow_provider_ckpt.storage.redaction import (
+    HIDDEN,
+    field_secrets,
+    hiding_given,
+    note_given,
+    redact,
+    redact_given,
+    secret_names,
+)
 
 PASSWORD = "s3 cr/t+PÄ=;&"
 PEM = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----"
@@ -126,3 +135,11 @@ def test_a_long_line_of_a_log_is_redacted_in_no_time() -> None:
     before = time.process_time()
     redact("x" * 1_000_000 + "://" + "a1" * 300_000, ())
     assert time.process_time() - before < 10
+
+
+def test_a_driver_hides_what_it_was_given_meanwhile_and_other_processes_note_nothing() -> None:
+    note_given(["PW-before"])
+    with hiding_given(["PW-root"]):
+        read_connection("db", {"AIRFLOW_CONN_DB": "postgres://me:PW-shop@h/x"})
+        assert redact_given("PW-before, PW-root, PW-shop") == "PW-before, ***, ***"
+    assert redact_given("PW-root, PW-shop") == "PW-root, PW-shop"

@@ -1,0 +1,24 @@
+"""Texts of an event that come from elsewhere: from Spark, from libraries and from the user's code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.printable import without_colours
+from airflow_provider_ckpt.storage.redaction import redact_given
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.events import Event
+
+_TEXTS = ("cause", "reason", "why")
+
+
+def cleaned(event: Event) -> Event:
+    """Return the event without the secrets of this driver, passwords of URIs and colours in these texts."""
+    given = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
+    shown = {name: without_colours(redact_given(text)) for name, text in given.items()}
+    if shown == given:
+        return event
+    changed: Event = replace(event, **shown)  # type: ignore[arg-type]
+    return changed
