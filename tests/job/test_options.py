@@ -33,6 +33,7 @@ NO_RECOVERY = {
     "spare_driver": False,
     "forget_files": [],
     "sink_timeout": 300.0,
+    "storage_timeout": 300.0,
     "new_settings": False,
 }
 NO_RESTARTS = {"restart_attempts": 0, "restart_delay": 1.0, **NO_RECOVERY}
