@@ -124,6 +124,13 @@ class RunOptions:
             "how long a sink's target may fail in a way that passes, such as a lock, before that is a failure",
         ),
     )
+    storage_timeout: float = field(
+        default=300.0,
+        metadata=about(
+            kinds.DURATION,
+            "how long a driver waits for new credentials of an object store when its own have expired",
+        ),
+    )
     trigger_interval: float = field(
         default=0.0,
         metadata=about(kinds.DURATION, "time between micro-batches; 0: one after the other, as fast as they go"),

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.hooks.rendered import given_arguments, refuse_lost
+from airflow_provider_ckpt.hooks.spark_provider import checked
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.flink_options import flink_values
 from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration
@@ -130,6 +131,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         restart_attempts: int = RunOptions.restart_attempts,
         restart_delay: Duration = RunOptions.restart_delay,
         sink_timeout: Duration = RunOptions.sink_timeout,
+        storage_timeout: Duration = RunOptions.storage_timeout,
         trigger_interval: Duration = RunOptions.trigger_interval,
         stop_after: Duration | None = None,
         drain_after: Duration | None = None,
@@ -318,7 +320,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         if self._killed:
             raise self._ckpt_run.was_killed()
         run = self._ckpt_run
-        base = super()._get_hook()
+        base = checked(super()._get_hook())
         options, submission = run.options, run.pointer.submission
         conf = (
             {} if self._deferral is None or submission is None else self._deferral.cluster.conf(submission, base._conf)

@@ -55,6 +55,7 @@ from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
 from airflow_provider_ckpt.sinks.recorded import recorded_job
 from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.storage.credentials import wait_for_credentials
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
@@ -85,6 +86,8 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
     """Run the job to its end, with whatever workers come. What it fails with is told through ``on_status``.
     ``on_master`` is given the JobMaster before it begins, so that somebody else can have it give up."""
     status = StatusReporter(on_status, remote.options.job_id, None)
+    if remote.turns is None:  # this process is the JobMaster's
+        wait_for_credentials(remote.options.storage_timeout)
     try:
         with remote.turns or nullcontext():
             storage = read_root(open_storage(remote.location))

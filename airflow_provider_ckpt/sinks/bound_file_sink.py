@@ -31,6 +31,7 @@ from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.removal import EachByItself
+from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.storage.writable import is_gone, refuse_apart, refuse_unwritable
 
 if TYPE_CHECKING:
@@ -69,6 +70,9 @@ class BoundFileSink(BoundSink):
 
     def __repr__(self) -> str:
         return f"BoundFileSink({self._context.uid!r}, {self._storage.uri!r})"
+
+    def storages(self) -> list[Storage]:
+        return [self._storage, self._books]
 
     def check_target(self) -> None:
         refuse_unwritable(self._storage)

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from airflow_provider_ckpt.sinks.errors import IllegalStageRequestError
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -213,6 +214,11 @@ class BoundSink(ABC):
         Called once, for a job that its root does not know yet, before anything is written, also to the root. Reads
         only. Raises subclasses of InvalidInputError. A job may be given up after it.
         """
+
+    def storages(self) -> Sequence[Storage]:
+        """Return the folders in which the sink itself creates, reads, lists and deletes objects. The driver checks its
+        rights there before it starts Spark."""
+        return ()
 
     def check_rows(self, given: SinkInput) -> None:  # noqa: B027 - a target may take any rows
         """Refuse rows that do not fit what is in the target: raises subclasses of InvalidInputError.

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, TRIES
+
 CREDENTIALS = frozenset({"access.key", "secret.key", "session.token", "aws.credentials.provider", "auth.profile.name"})
 """They are one setting: half of the user's and half of ours would be nobody's."""
 
+_LEAST_CONNECT_SECONDS = 15
+"""S3A raises a lower limit to this one, with a warning."""
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
 
 
@@ -22,7 +26,7 @@ def hadoop_settings(uri: str, options: Mapping[str, Any]) -> dict[str, str]:
     if scheme not in ("s3", "s3a"):
         return {}
     bucket = rest.partition("/")[0]
-    settings = {**_endpoint(options), **_credentials(options)}
+    settings = {**_limits(options), **_endpoint(options), **_credentials(options)}
     if options.get("requester_pays"):
         settings["requester.pays.enabled"] = "true"
     return {bucket_setting(bucket, name): value for name, value in settings.items()}
@@ -45,7 +49,32 @@ _NAMES = CREDENTIALS | {
     "path.style.access",
     "connection.ssl.enabled",
     "requester.pays.enabled",
+    "connection.establish.timeout",
+    "connection.timeout",
+    "attempts.maximum",
+    "retry.limit",
+    "retry.interval",
 }
+
+
+def _limits(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the time limits of s3fs as S3A's. S3A's own repeats hold a silent endpoint for half an hour."""
+    config = _mapping(options, "config_kwargs")
+    retries = _mapping(config, "retries")
+    connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
+    again = retries.get("max_attempts", retries.get("total_max_attempts", TRIES + 1) - 1)
+    return {
+        "connection.establish.timeout": _milliseconds(max(connect, _LEAST_CONNECT_SECONDS)),
+        "connection.timeout": _milliseconds(read),
+        # S3A repeats what the SDK has repeated
+        "attempts.maximum": "1",
+        "retry.limit": str(again),
+        "retry.interval": "2s",
+    }
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{round(1000 * seconds)}ms"
 
 
 def _endpoint(options: Mapping[str, Any]) -> dict[str, str]:

@@ -30,7 +30,13 @@ from airflow_provider_ckpt.spark.decision import Decision, decide
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
 from airflow_provider_ckpt.spark.execution import Ended, Execution, MovedError, NextVersion, Place
 from airflow_provider_ckpt.spark.finished_job import finish_again
-from airflow_provider_ckpt.spark.preparation import PreparedJob, checked_sinks, prepare, prepared_again
+from airflow_provider_ckpt.spark.preparation import (
+    PreparedJob,
+    check_rights,
+    checked_sinks,
+    prepare,
+    prepared_again,
+)
 from airflow_provider_ckpt.spark.reaching import reach_root
 from airflow_provider_ckpt.spark.task.causes import told as cause_told
 from airflow_provider_ckpt.spark.version_trials import JobVersion, refuse_beginning_anew
@@ -180,6 +186,7 @@ def _prepared(version: JobVersion, place: Place, decision: Decision, reach: Call
     else:
         job, options, storage, location = version.job, version.to_prepare, place.storage, place.location
         checked = checked_sinks(job, options, storage, location, decision)
+        check_rights(storage, checked, options.job_id)
         reach()
         prepared = prepare(job, options, storage, location, decision, checked=checked)
     return replace(prepared, options=version.options)

@@ -52,6 +52,7 @@ from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.interruptions import stop_quietly
 from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.worker_run import WorkerRun
+from airflow_provider_ckpt.storage.credentials import wait_for_credentials
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
@@ -120,6 +121,7 @@ def _started(options: RunOptions, location: Location, on_status: OnStatus, work:
 
 
 def _run(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
+    wait_for_credentials(options.storage_timeout)
     loaded = load_with_spark(options.job, options.job_id, options.conf, options.params)
     loaded.job.code = code_of(loaded, options.job)
     loaded.job.own_modules = own_modules(loaded, options.job)

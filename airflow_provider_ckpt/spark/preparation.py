@@ -93,6 +93,14 @@ def checked_sinks(
     return sinks
 
 
+def check_rights(storage: Storage, sinks: Mapping[str, BoundSink], job_id: str) -> None:
+    """Refuse an object store in which this driver lacks a right. Spark, which takes up to minutes to start, would be
+    refused there later. Raises StorageReadOnlyError, StorageDeniedError."""
+    folders = {one.uri: one for one in (storage, *(one for sink in sinks.values() for one in sink.storages()))}
+    for folder in folders.values():
+        folder.check_rights(job_id)
+
+
 def _with_another_target(job: Job, state: JobState) -> set[str]:
     """Return the sinks that release to another place, or in another form, than in the last run."""
     known = {} if state.definition is None else state.definition.sinks

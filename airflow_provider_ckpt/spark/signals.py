@@ -20,12 +20,15 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.report.status_line import StatusLine
 from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.storage.location import Location
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ASK_SECONDS = 20.0
+"""The driver leaves without a savepoint if the root does not take the request to stop for so long."""
 
 
 class FirstSignal:
@@ -76,10 +79,15 @@ class FirstSignal:
 class LeaveOnSignal:
     """Passes the driver's status lines on to ``show``; from the first one that names an epoch on, a signal stops the
     job as ``ckpt stop`` does. The job leaves within the checkpoint timeout, with a savepoint or (exit code 1) without.
-    Before it, a signal does what it always did: nothing is begun yet."""
+    Before it, a signal does what it always did: nothing is begun yet.
 
-    def __init__(self, options: RunOptions, root: Location, show: OnStatus) -> None:
-        self._options, self._root, self._show = options, root, show
+    The request is written in another thread, because the main thread may wait for the same silent root. A root that
+    does not take it within ``ask_seconds`` takes no savepoint either, so the process ends at once."""
+
+    def __init__(
+        self, options: RunOptions, root: Location, show: OnStatus, *, ask_seconds: float = ASK_SECONDS
+    ) -> None:
+        self._options, self._root, self._show, self._ask_seconds = options, root, show, ask_seconds
         self._epoch = 0
         self._signals = FirstSignal(self._ask)
 
@@ -97,7 +105,19 @@ class LeaveOnSignal:
 
     def _ask(self, name: str) -> None:
         _say(f"{name}: taking a savepoint, then leaving; once more to leave at once")
-        JobClient(self._root, self._options.job_id).stop(epoch=self._epoch, leaves=True)
+        silent = f"the root {self._root} has not answered for {self._ask_seconds:g} s"
+        watch = threading.Timer(self._ask_seconds, _leave_at_once, (name, silent))
+        watch.daemon = True
+        watch.start()
+        threading.Thread(target=self._stop, args=(name, watch), name="ckpt-signal", daemon=True).start()
+
+    def _stop(self, name: str, watch: threading.Timer) -> None:
+        try:
+            JobClient(self._root, self._options.job_id).stop(epoch=self._epoch, leaves=True)
+        except CkptError as error:
+            _leave_at_once(name, str(error))
+        finally:
+            watch.cancel()
 
 
 def leaves_on_signal(leave: Callable[[], None]) -> FirstSignal:
@@ -108,6 +128,13 @@ def leaves_on_signal(leave: Callable[[], None]) -> FirstSignal:
         leave()
 
     return FirstSignal(tell)
+
+
+def _leave_at_once(name: str, reason: str) -> None:
+    """End the process as a second signal does. The next run restores the last completed checkpoint."""
+    _say(f"{name}: leaving without a savepoint: {reason}")
+    sys.stdout.flush()
+    os._exit(128 + signal.Signals[name])
 
 
 def _say(text: str) -> None:

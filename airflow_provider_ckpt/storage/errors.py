@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
 
 
@@ -71,12 +73,33 @@ class StorageNotOpenedError(TerminalError):
     )
 
 
-class StorageReadOnlyError(TerminalError):
-    template = "writing to {uri} was refused: {reason}; the job must be able to create, list and delete there"
+class StorageTokenExpiredError(StorageTransientError):
+    """Rights are not the cause, and a renewed token mends it. The verb took no effect."""
+
+    template = (
+        "the storage does not {verb} {uri}, because the credentials have expired: {reason}; renew them where they come "
+        "from (storage options, profile, role), and run the job again"
+    )
 
 
-class StorageDeniedError(TerminalError):
-    template = "reading {uri} was refused: {reason}; check the credentials and the rights they carry"
+class _RefusedError(TerminalError):
+    """Data: verb, uri, reason, right (what the job needs there)."""
+
+    template = "the storage refused to {verb} {uri}: {reason}; the job needs {right}"
+    rights: ClassVar[str] = "the right to read and list there"
+
+    def __init__(self, *, uri: str, reason: str, verb: str = "use", right: str = "") -> None:
+        super().__init__(uri=uri, reason=reason, verb=verb, right=right or self.rights)
+
+
+class StorageReadOnlyError(_RefusedError):
+    """A verb that changes something was refused."""
+
+    rights = "the right to create, list and delete there"
+
+
+class StorageDeniedError(_RefusedError):
+    """A verb that reads was refused."""
 
 
 class StorageFailedError(TerminalError):

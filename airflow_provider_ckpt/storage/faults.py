@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from airflow_provider_ckpt.errors import CkptError
@@ -32,8 +32,23 @@ _OF_DRIVERS = (OSError, EOFError, NotImplementedError)
 
 
 @contextmanager
-def translated(verb: str, uri: str, *, write: bool = False, secrets: Iterable[str] = ()) -> Iterator[None]:
-    """Raise the errors of the backend within as ours. Our own errors and programming errors pass."""
+def translated(
+    verb: str,
+    uri: str,
+    *,
+    write: bool = False,
+    secrets: Iterable[str] = (),
+    right: Callable[[BaseException], str] = lambda error: "",
+) -> Iterator[None]:
+    """Raise the errors of the backend within as ours. Our own errors and programming errors pass.
+
+    Args:
+        verb: Of the storage.
+        uri: What it was for.
+        write: The verb changes something.
+        secrets: Texts that the errors must not show.
+        right: Return the right that a refused verb needs; empty for the right to do just that.
+    """
     try:
         yield
     except CkptError:
@@ -44,15 +59,15 @@ def translated(verb: str, uri: str, *, write: bool = False, secrets: Iterable[st
         told = str(error) or type(error).__name__
         reason = redact(told, secrets)
         # A cause is printed with the traceback: one that holds a secret is left out.
-        raise _translate(error, verb, uri, write, reason) from (error if reason == told else None)
+        raise _translate(error, verb, uri, write, reason, right(error)) from (error if reason == told else None)
 
 
-def _translate(error: Exception, verb: str, uri: str, write: bool, reason: str) -> CkptError:
+def _translate(error: Exception, verb: str, uri: str, write: bool, reason: str, right: str) -> CkptError:
     number = getattr(error, "errno", None)
     if isinstance(error, PermissionError) or number in (errno.EROFS, errno.EACCES):
-        return (StorageReadOnlyError if write else StorageDeniedError)(uri=uri, reason=reason)
+        return (StorageReadOnlyError if write else StorageDeniedError)(uri=uri, reason=reason, verb=verb, right=right)
     if "Credentials" in type(error).__name__:
-        return StorageDeniedError(uri=uri, reason=reason)
+        return StorageDeniedError(uri=uri, reason=reason, verb=verb, right="valid credentials")
     if isinstance(error, FileNotFoundError):
         return StorageUnreachableError(uri=uri, reason=f"no such bucket or folder ({reason})")
     if isinstance(error, NotImplementedError) or (isinstance(error, OSError) and number in _HOPELESS):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from fsspec import AbstractFileSystem
 from fsspec.asyn import AsyncFileSystem
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError, StorageUnsuitableError
 from airflow_provider_ckpt.storage.faults import translated
 from airflow_provider_ckpt.storage.paths import Names, Sizes, check_path, is_temporary
@@ -43,7 +44,12 @@ class FsspecStorage(Storage):
         return f"{self._folder}/{path}" if path else self._folder
 
     def _guard(self, verb: str, path: str, *, write: bool = False) -> AbstractContextManager[None]:
-        return translated(verb, self.full_uri(path), write=write, secrets=self._secrets)
+        right = lambda error: self._right(verb, error)  # noqa: E731
+        return translated(verb, self.full_uri(path), write=write, secrets=self._secrets, right=right)
+
+    def _right(self, verb: str, error: BaseException) -> str:
+        """Return the right that a refused verb needs, by the store's own name; empty if it is not known."""
+        return ""
 
     def create(self, path: str, data: bytes) -> None:
         full = self._full(path)
@@ -198,6 +204,20 @@ class FsspecStorage(Storage):
                 self._fs.rm_file(full)
             except FileNotFoundError as error:
                 self._check_absence(error)
+
+    def check_rights(self, name: str) -> None:
+        path = f".rights-{name}"  # the same at each start: one that may not be deleted is overwritten
+        self.replace(path, b"")
+        try:
+            self.read(path)
+            self.list("")
+        except ObjectNotFoundError:
+            pass  # another driver of the job has deleted it
+        except CkptError:
+            with suppress(CkptError):
+                self.delete(path)
+            raise
+        self.delete(path)
 
     def delete_tree(self, path: str) -> None:
         found = self._find(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+from typing import Any
 
 from airflow_provider_ckpt.storage.errors import (
     InvalidStorageOptionsError,
@@ -105,20 +106,21 @@ def _has_bytes(uri: str, *, is_local: bool) -> bool:
 
 def _open_fsspec(uri: str, location: Location) -> Storage:
     """``uri`` is the location's, canonical. Listing caches are off (R17), whatever the options say."""
-    import fsspec
     from fsspec.utils import get_protocol
 
+    from airflow_provider_ckpt.storage.client_limits import with_limits
     from airflow_provider_ckpt.storage.fsspec_storage import FsspecStorage
     from airflow_provider_ckpt.storage.s3 import S3Storage
 
     protocol = get_protocol(uri)
     names = sorted(location.options)
     try:
-        kind = fsspec.get_filesystem_class(protocol)
+        kind = _file_system(protocol)
     except (ImportError, ValueError) as error:
         raise InvalidStorageUriError(uri=uri, reason=location.redact(str(error))) from None
+    options = with_limits(protocol, location.options)
     try:
-        fs = kind(**{**kind._get_kwargs_from_urls(uri), **location.options, "use_listings_cache": False})
+        fs = kind(**{**kind._get_kwargs_from_urls(uri), **options, "use_listings_cache": False})
         folder = fs._strip_protocol(uri)
     except (TypeError, ValueError) as error:
         raise InvalidStorageOptionsError(names=names, uri=uri, reason=location.redact(str(error))) from None
@@ -129,3 +131,15 @@ def _open_fsspec(uri: str, location: Location) -> Storage:
     if not folder.strip("/") and protocol in ("s3", "gs", "abfs", "abfss", "az"):
         raise InvalidStorageUriError(uri=uri, reason="it names no bucket")
     return (S3Storage if protocol == "s3" else FsspecStorage)(uri, fs, folder, location.secrets())
+
+
+def _file_system(protocol: str) -> Any:
+    """Return fsspec's class for a protocol. Raises ImportError, ValueError."""
+    import fsspec
+
+    found = fsspec.get_filesystem_class(protocol)  # says which package is missing
+    if protocol != "s3":
+        return found
+    from airflow_provider_ckpt.storage.s3_client import LimitedS3FileSystem
+
+    return LimitedS3FileSystem

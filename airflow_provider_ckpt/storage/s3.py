@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from airflow_provider_ckpt.storage.errors import InvalidStorageOptionsError
+from airflow_provider_ckpt.storage.client_limits import TRIES, users_options
+from airflow_provider_ckpt.storage.errors import (
+    InvalidStorageOptionsError,
+    StorageDeniedError,
+    StorageTokenExpiredError,
+)
 from airflow_provider_ckpt.storage.fsspec_storage import FsspecStorage
 from airflow_provider_ckpt.storage.redaction import redact
+from airflow_provider_ckpt.storage.s3_answers import response_of
+from airflow_provider_ckpt.storage.s3_refusals import LISTING, has_expired, is_denied, right_for
 
 _TRIES = 8
+_READS = frozenset({"read", "look for", "copy"})
 _AT_ONCE = 1000  # objects that one request can delete
+_BROKEN_OFF = {"ClientPayloadError", "IncompleteRead", "IncompleteReadError", "ResponseStreamingError"}
+"""Errors of an answer that ends early. botocore repeats a request only until its answer begins."""
 _NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404"}
 """What a store says of an object that does not exist. (A missing bucket is a FileNotFoundError to s3fs, too.)"""
 
@@ -33,9 +43,27 @@ class S3Storage(FsspecStorage):
             except (AttributeError, TypeError, ValueError) as error:
                 if getattr(self._fs, "_s3", self._fs) is not None or type(error).__module__ != "builtins":
                     raise
-                names = sorted(self._fs.storage_options.keys() - {"use_listings_cache"})
+                names = users_options(self._fs.storage_options)
                 reason = redact(str(error), self._secrets)
                 raise InvalidStorageOptionsError(names=names, uri=self.uri, reason=reason) from None
+            except OSError as error:
+                uri, reason = self.full_uri(path), redact(str(error), self._secrets)
+                if has_expired(error):
+                    raise StorageTokenExpiredError(verb=verb, uri=uri, reason=reason) from None
+                if verb in _READS and is_denied(error) and not self._may_list(path):
+                    raise StorageDeniedError(verb=verb, uri=uri, reason=reason, right=LISTING) from None
+                raise
+
+    def _right(self, verb: str, error: BaseException) -> str:
+        return right_for(verb, error)
+
+    def _may_list(self, path: str) -> bool:
+        bucket, key, _ = self._fs.split_path(self._full(path, root=True))
+        try:
+            self._fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=key, MaxKeys=1)
+        except OSError as error:
+            return not is_denied(error)
+        return True
 
     def _create(self, full: str, data: bytes) -> bool:
         for attempt in range(_TRIES):
@@ -52,8 +80,14 @@ class S3Storage(FsspecStorage):
 
     def _read(self, full: str, start: int | None = None, end: int | None = None) -> bytes:
         # With its default concurrency s3fs asks for the size first: a second request for each poll of a tail.
-        data: bytes = self._fs.cat_file(full, start=start, end=end, max_concurrency=1)
-        return data
+        for attempt in range(TRIES):
+            try:
+                data: bytes = self._fs.cat_file(full, start=start, end=end, max_concurrency=1)
+                return data
+            except Exception as error:
+                if type(error).__name__ not in _BROKEN_OFF or attempt == TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
 
     def _exists(self, full: str) -> bool:
         self._size(full)
@@ -66,20 +100,44 @@ class S3Storage(FsspecStorage):
 
     def _names(self, full: str, most: int | None) -> Iterable[str]:
         # Where nothing is, ls() lists the parent, too: twice the price of the look that a driver takes for requests.
-        bucket, key, _ = self._fs.split_path(full)
-        prefix = f"{key}/" if key else ""
         names: list[str] = []
-        more: dict[str, str] = {}
-        while True:
-            page = self._fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **more)
+        bucket, prefix = self._bucket_and_prefix(full)
+        for page in self._pages(bucket, prefix, Delimiter="/"):
             names += [one["Prefix"].rstrip("/") for one in page.get("CommonPrefixes", ())]
             names += [one["Key"] for one in page.get("Contents", ())]
-            if not page.get("IsTruncated") or (most is not None and len(names) >= most):
-                return [name[len(prefix) :] for name in names]
+            if most is not None and len(names) >= most:
+                break
+        return [name[len(prefix) :] for name in names]
+
+    def _find(self, path: str) -> dict[str, int]:
+        # find() asks past call_s3(), which waits for new credentials
+        full = self._full(path, root=True)
+        bucket, prefix = self._bucket_and_prefix(full)
+        found: dict[str, int] = {}
+        with self._guard("list", path):
+            try:
+                for page in self._pages(bucket, prefix):
+                    found.update({f"{bucket}/{one['Key']}": int(one["Size"]) for one in page.get("Contents", ())})
+            except FileNotFoundError as error:
+                self._check_absence(error)
+        return {name: size for name, size in found.items() if not name.endswith("/")}
+
+    def _bucket_and_prefix(self, full: str) -> tuple[str, str]:
+        """Return the bucket of a folder, and the prefix of its keys."""
+        bucket, key, _ = self._fs.split_path(full)
+        return bucket, f"{key}/" if key else ""
+
+    def _pages(self, bucket: str, prefix: str, **given: str) -> Iterator[dict[str, Any]]:
+        more: dict[str, str] = {}
+        while True:
+            page = self._fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, **given, **more)
+            yield page
+            if not page.get("IsTruncated"):
+                return
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
     def _is_absence(self, error: FileNotFoundError) -> bool:
-        response = _response(error)
+        response = response_of(error)
         return response is None or response.get("Error", {}).get("Code") in _NO_OBJECT
 
     def _delete_all(self, names: Sequence[str]) -> None:
@@ -95,16 +153,5 @@ class S3Storage(FsspecStorage):
 
 
 def _http_status(error: BaseException) -> int | None:
-    status = (_response(error) or {}).get("ResponseMetadata", {}).get("HTTPStatusCode")
+    status = (response_of(error) or {}).get("ResponseMetadata", {}).get("HTTPStatusCode")
     return status if isinstance(status, int) else None
-
-
-def _response(error: BaseException) -> dict[str, Any] | None:
-    """The reply behind an error of s3fs, which keeps botocore's as the cause."""
-    seen: BaseException | None = error
-    while seen is not None:
-        response: Any = getattr(seen, "response", None)
-        if isinstance(response, dict):
-            return response
-        seen = seen.__cause__
-    return None

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.storage.errors import (
     MoveConflictError,
     ObjectNotFoundError,
     StorageFullError,
+    StorageTokenExpiredError,
     StorageTransientError,
     StorageUnreachableError,
     StorageUnsuitableError,
@@ -214,7 +215,7 @@ class Storage(ABC):
             self.create(path, b"1")
             self._probe_second_create(path)
             self.delete(path)
-        except StorageFullError:
+        except (StorageFullError, StorageTokenExpiredError):
             raise
         except StorageTransientError as error:
             raise StorageUnreachableError(uri=self.uri, reason=error.data["reason"]) from error
@@ -233,6 +234,17 @@ class Storage(ABC):
         except AlreadyExistsError:
             pass
         self.delete(path)
+
+    def check_rights(self, name: str) -> None:  # noqa: B027 - a local folder is checked without a write
+        """Refuse an object store in which this process may not write, read, list or delete. Called before Spark starts.
+
+        Writes one small object and deletes it. Local folders are checked by :func:`~.writable.refuse_unwritable`.
+
+        Args:
+            name: Of the job. Two of them do not use one object.
+
+        Raises StorageReadOnlyError, StorageDeniedError, and what the verbs raise.
+        """
 
     def try_out(self) -> None:
         """:meth:`probe` for who only wants to know (``ckpt doctor``): no folder is left behind that it had to make."""

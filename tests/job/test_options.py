@@ -34,6 +34,7 @@ NO_RECOVERY = {
     "forget_files": [],
     "allow_code_from": [],
     "sink_timeout": 300.0,
+    "storage_timeout": 300.0,
     "new_settings": False,
 }
 NO_RESTARTS = {"restart_attempts": 0, "restart_delay": 1.0, **NO_RECOVERY}

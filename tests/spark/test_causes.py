@@ -161,3 +161,32 @@ def test_a_failed_run_begins_with_the_users_exception_and_shows_its_traceback(wo
     assert line["message"] == "priced/0 failed with ValueError: no price for 0"
     assert line["traceback"].startswith("Traceback")
     assert 'raise ValueError(f"no price for {number}")' in line["traceback"]
+
+
+S3A = """An error occurred while calling o88.save.
+: org.apache.spark.SparkException: Job aborted due to stage failure
+\tat org.apache.spark.scheduler.DAGScheduler.abort(DAGScheduler.scala:1)
+Caused by: java.nio.file.AccessDeniedException: lake/out/part-0.parquet: PutObject on lake/out/part-0.parquet: software.amazon.awssdk.services.s3.model.S3Exception: Access Denied (Service: S3, Status Code: 403, Request ID: 7):AccessDenied
+\tat org.apache.hadoop.fs.s3a.S3AUtils.translateException(S3AUtils.java:1)
+Caused by: software.amazon.awssdk.services.s3.model.S3Exception: Access Denied (Service: S3, Status Code: 403, Request ID: 7)
+"""  # noqa: E501
+
+
+class StreamFailedError(Exception):
+    _stackTrace = S3A.partition("\n: ")[2]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Exception(S3A),
+        StreamFailedError(
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: Access Denied (Service: S3, Status Code: 403) "
+        ),
+    ],
+    ids=["py4j", "stream"],
+)
+def test_d23_a_refusal_of_s3_names_the_verb_and_the_object_as_s3a_does(error: Exception) -> None:
+    message = find_cause(error).message
+    assert "PutObject on lake/out/part-0.parquet" in message
+    assert "Access Denied (Service: S3, Status Code: 403" in message

@@ -92,7 +92,7 @@ def test_a_root_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "access", lambda path, mode: path != str(tmp_path))  # root may write everywhere
     code, line = run(tmp_path)
     assert code is ExitCode.TERMINAL
-    assert line.message.startswith(f"writing to file://{tmp_path}/root was refused")
+    assert line.message.startswith(f"the storage refused to write to file://{tmp_path}/root: ")
 
 
 def test_the_folder_of_a_sink_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

@@ -16,16 +16,38 @@ from airflow_provider_ckpt.storage.opening import open_storage
 KEYS = {"key": "a-key", "secret": "a-secret-nobody-may-see"}
 
 
-def settings(**options: Any) -> dict[str, str]:
+LIMITS = ("connection.establish.timeout", "connection.timeout", "attempts.maximum", "retry.limit", "retry.interval")
+
+
+def all_settings(**options: Any) -> dict[str, str]:
     """Return the settings of the bucket "lake", with class names without their package."""
     found = {split_setting(key): value for key, value in hadoop_settings("s3://lake/ckpt", options).items()}
     assert {bucket for bucket, _ in found} <= {"lake"}
     return {name: value.removeprefix("org.apache.hadoop.fs.s3a.") for (_, name), value in found.items()}
 
 
+def settings(**options: Any) -> dict[str, str]:
+    """Return the settings without the time limits, which are always there."""
+    return {name: value for name, value in all_settings(**options).items() if name not in LIMITS}
+
+
 def test_nothing_is_told_that_the_options_do_not_say() -> None:
     assert settings() == {}
     assert settings(config_kwargs={"retries": {"max_attempts": 1}}) == {}
+
+
+def test_d19_spark_has_the_time_limits_of_s3fs() -> None:
+    assert all_settings() == {
+        "connection.establish.timeout": "15000ms",  # S3A raises less to this, with a warning
+        "connection.timeout": "30000ms",
+        "attempts.maximum": "1",
+        "retry.limit": "3",
+        "retry.interval": "2s",
+    }
+    own = {"connect_timeout": 20, "read_timeout": 2.5, "retries": {"total_max_attempts": 1}}
+    changed = all_settings(config_kwargs=own)
+    assert [changed[name] for name in LIMITS] == ["20000ms", "2500ms", "1", "0", "2s"]
+    assert all_settings(config_kwargs={"retries": {"max_attempts": 7}})["retry.limit"] == "7"
 
 
 @pytest.mark.parametrize("uri", ["file:///ckpt", "gs://lake/ckpt", "abfs://c@lake/ckpt"])
@@ -81,8 +103,10 @@ def test_a_profile_is_told_by_name() -> None:
 
 
 def test_a_bucket_may_have_dots() -> None:
-    [key] = hadoop_settings("s3://my.lake.endpoint", {"client_kwargs": {"region_name": "eu-1"}})
-    assert split_setting(key) == ("my.lake.endpoint", "endpoint.region")
+    found = hadoop_settings("s3://my.lake.endpoint", {"client_kwargs": {"region_name": "eu-1"}})
+    assert {split_setting(key) for key in found} == {
+        ("my.lake.endpoint", name) for name in ("endpoint.region", *LIMITS)
+    }
 
 
 def job(**sinks: FileSink) -> Job:

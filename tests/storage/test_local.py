@@ -128,7 +128,7 @@ class TestLocalStorage(StorageConformance):
         )
         done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True)
         assert str(folder) in done.stdout
-        assert "must be able to create" in done.stdout
+        assert "the job needs the right to create, list and delete there" in done.stdout
 
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
     def test_a_full_disk_is_told_with_what_to_do(

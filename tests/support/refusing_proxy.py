@@ -8,16 +8,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from tests.support.s3_rights import Rights
+
 
 class RefusingProxy:
     """Proxy that refuses chosen requests.
 
     ``refuse``: from the line of a request (``HEAD /bucket/key``) to a status with a code or a whole body; None passes
-    it on. ``lines``: the requests so far.
+    it on. ``rights``: of the user, which may refuse a request, and change an answer. ``lines``: the requests so far.
     """
 
     def __init__(self, host: str, port: int) -> None:
         self.refuse: Callable[[str], tuple[int, str] | None] = lambda line: None
+        self.rights: Rights | None = None
         self.lines: list[str] = []
         proxy = self
 
@@ -28,20 +31,24 @@ class RefusingProxy:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 line = f"{self.command} {self.path}"
                 proxy.lines.append(line)
-                refused = proxy.refuse(line)
+                refused = proxy.refuse(line) or (proxy.rights and proxy.rights.refusal(line, body))
                 if refused:
-                    status, code = refused
-                    text = f"<Error><Code>{code}</Code><Message>refused by a test</Message></Error>"
-                    text = code if code.startswith("<") else text
-                    self.give(status, {"Content-Type": "application/xml"}, text.encode())
-                    return
+                    return self.refuse(*refused)
                 there = http.client.HTTPConnection(host, port, timeout=60)
                 there.request(self.command, self.path, body, dict(self.headers))
                 reply = there.getresponse()
-                self.give(reply.status, dict(reply.getheaders()), reply.read())
+                answer = reply.read()
                 there.close()
+                if proxy.rights and (refused := proxy.rights.refusal_of_absent(line, reply.status)):
+                    return self.refuse(*refused)
+                return self.give(reply.status, dict(reply.getheaders()), answer)
 
             do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
+
+            def refuse(self, status: int, code: str) -> None:
+                text = f"<Error><Code>{code}</Code><Message>refused by a test</Message></Error>"
+                text = code if code.startswith("<") else text
+                self.give(status, {"Content-Type": "application/xml"}, text.encode())
 
             def give(self, status: int, headers: dict[str, str], body: bytes) -> None:
                 self.send_response(status)

@@ -66,6 +66,9 @@ class BoundKafkaSink(BoundSink):
         if self._check_topic().needs_key and "key" not in dict(given.columns):
             raise self._refused("it is compacted (cleanup.policy), and the rows have no column 'key'; select one")
 
+    def storages(self) -> list[Storage]:
+        return [self._storage]
+
     def prepare(self) -> None:
         self._storage.probe()
         self._check_release()

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.sinks.lake.table import LakeTable, Snapshot
 from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
+from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,6 +67,10 @@ class BoundLakeSink(BoundSink):
         position = there.look()
         if position is not None and position.pending is not None:
             raise LeftoverIntentError(**self._names(), checkpoint=position.pending.checkpoint)
+
+    def storages(self) -> list[Storage]:
+        found = self._table.storage()
+        return [] if found is None else [found]
 
     def check_rows(self, given: SinkInput) -> None:
         self._given = self._table.as_held(given_columns(given))

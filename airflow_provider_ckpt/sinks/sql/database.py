@@ -19,6 +19,14 @@ _IDLE = "SET SESSION wait_timeout = 60"
 """A process that stands still in its transaction frees the others after a minute."""
 
 
+class _NotConnectedError(Exception):
+    """An error of the driver before the session was open. SQLAlchemy passes it on as it is."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__()
+        self.error = error
+
+
 class Database:
     """``connect``: the driver's. One connection for each transaction: none is held while Spark works."""
 
@@ -37,6 +45,12 @@ class Database:
         return self.dialect.connect_parameters(self.address.parameters)
 
     def _connected(self) -> Any:
+        try:
+            return self._settled()
+        except self._engine.dialect.loaded_dbapi.Error as error:
+            raise _NotConnectedError(error) from None
+
+    def _settled(self) -> Any:
         connection = self.dialect.connected(self._connect, self.parameters)
         cursor = connection.cursor()
         for statement in (*self.dialect.settle(), *((_IDLE,) if self.dialect.ddl_commits else ())):
@@ -58,6 +72,8 @@ class Database:
                 connection.commit()
         except DBAPIError as error:
             failure = self._failure(error.orig, doing, failures, refused)
+        except _NotConnectedError as error:
+            failure = self._failure(error.error, doing, failures, refused, is_connected=False)
         except OSError as error:  # of certificates: what the network says is the driver's error
             failure = failures.unfit(f"its TLS settings cannot be used here: {error.strerror or type(error).__name__}")
         else:
@@ -75,16 +91,26 @@ class Database:
 
     def read_catalog(self, statement: TextClause, values: Mapping[str, Any]) -> list[Any]:
         """Return the rows of a query in a connection of its own, and none if that fails."""
-        with suppress(DBAPIError), self._engine.connect() as connection:
+        with suppress(DBAPIError, _NotConnectedError), self._engine.connect() as connection:
             return list(connection.execute(statement, values))
         return []
 
-    def _failure(self, error: Any, doing: str, failures: Failures, refused: Callable[[Any], Exception]) -> Exception:
+    def _failure(
+        self,
+        error: Any,
+        doing: str,
+        failures: Failures,
+        refused: Callable[[Any], Exception],
+        *,
+        is_connected: bool = True,
+    ) -> Exception:
         code = code_of(error)
         if code == 0 or 2000 <= code < 2100:  # nobody answered, or not to the end: no values are in that
             said = " ".join(map(str, error.args[1:])) or type(error).__name__
             if "timed out" in said and "read_timeout" in self.parameters:
                 said += f" (statement_timeout is {self.parameters['read_timeout']:g} s)"
             return failures.unreachable(doing, self.address.redact(f"error {code}, {said}"))
+        if not self.dialect.is_passing(code, is_connected=is_connected):
+            return refused(error)
         absence = self.dialect.absence(self.address.parameters)
-        return failures.unreachable(doing, absence or told(error)) if self.dialect.is_passing(code) else refused(error)
+        return failures.unreachable(doing, absence or self.address.redact(told(error)))

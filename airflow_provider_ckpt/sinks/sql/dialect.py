@@ -52,8 +52,13 @@ class Dialect(ABC):
         """See to how its transactions begin."""
 
     @abstractmethod
-    def is_passing(self, code: int) -> bool:
-        """Whether trying again may help; by ``inserting.code_of``."""
+    def is_passing(self, code: int, *, is_connected: bool) -> bool:
+        """Return True if another try may help.
+
+        Args:
+            code: Of the error, by ``inserting.code_of``.
+            is_connected: The session was open. Without one the server refused the login, not a statement.
+        """
 
     @abstractmethod
     def explain(

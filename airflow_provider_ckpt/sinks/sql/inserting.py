@@ -15,7 +15,11 @@ _LARGEST = 1_000_000
 """Bytes of one INSERT, if the server takes so many."""
 NO_TLS = 2026
 """MySQL's error of it."""
-_OF_NAMES = (1044, 1049, 1050, 1051, 1054, 1091, 1109, 1142, 1143, 1146, 1286, 1364, 1370)
+OF_LOGIN = (1045, 1130, 1698, 1820, 1862, 3118, 3955, 4151)
+"""Refusals of MySQL and MariaDB to let somebody in: user, password, host, an expired password, a locked account."""
+OF_DATABASE = (1044, 1049)
+"""Refusals of the database that a session begins in, or that a statement names."""
+_OF_NAMES = (*OF_LOGIN, *OF_DATABASE, 1050, 1051, 1054, 1091, 1109, 1142, 1143, 1146, 1286, 1364, 1370)
 """Errors of MySQL whose messages hold names, and no values."""
 _NAMES = re.compile(
     r"Column '([^']+)' cannot be null|.* for key '([^']*)'|.* for column (?:`[^`]*`\.)*[`']([^`']+)[`'] at row \d+|"
@@ -39,7 +43,7 @@ class _Refused(Exception):
 
     def __init__(self, column: str, what: str) -> None:
         super().__init__(column, what)
-        self.told = {"code": -1, "text": f"column {column}: {what}"}
+        self.told = {"code": -1, "text": f"column {column}: {what}", "is_connected": True}
 
 
 def inserter(
@@ -70,7 +74,8 @@ def inserter(
         except _Refused as error:
             return {"part": part, "rows": 0, "error": error.told}
         except errors as error:
-            return {"part": part, "rows": 0, "error": {"code": code_of(error), "text": told(error)}}
+            found = {"code": code_of(error), "text": told(error), "is_connected": session is not None}
+            return {"part": part, "rows": 0, "error": found}
         finally:
             if session is not None:
                 session.close()  # what is not committed is undone

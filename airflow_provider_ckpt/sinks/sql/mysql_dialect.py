@@ -15,7 +15,7 @@ from sqlalchemy.sql.dml import Insert
 from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
-from airflow_provider_ckpt.sinks.sql.inserting import NO_TLS, code_of, connected
+from airflow_provider_ckpt.sinks.sql.inserting import NO_TLS, OF_DATABASE, OF_LOGIN, code_of, connected
 from airflow_provider_ckpt.sinks.sql.mysql_catalog import MySQLCatalog
 from airflow_provider_ckpt.sinks.sql.mysql_refusals import Read, explain
 from airflow_provider_ckpt.sinks.sql.mysql_triggers import read_trigger_writes
@@ -50,7 +50,7 @@ _LOCKS = (1205, 1213, 1614, 3572, 1020, 1412)
 _RESOURCES = (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)
 _OPERATOR = (1290, 1317, 1792, 1836, 1969, 3024)
 """A server that is read-only for now, a statement that was ended, a time limit."""
-_PASSING = frozenset((*_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
+_PASSING = frozenset((*OF_LOGIN, *_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
 _DENIED, _ABSENT = (1142, 1143), (1146,)
 
 
@@ -84,8 +84,9 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def attend(self, engine: Engine) -> None:
         """Nothing: a transaction begins with its first statement."""
 
-    def is_passing(self, code: int) -> bool:
-        return code in _PASSING
+    def is_passing(self, code: int, *, is_connected: bool) -> bool:
+        """A refused login passes: somebody may be rotating the password. With an expired one a session may begin."""
+        return code in _PASSING or (not is_connected and code in OF_DATABASE)
 
     def explain(self, error: Any, table: TableName, key: Collection[str], read: Read) -> str:
         return explain(error, table, key, read)

@@ -70,7 +70,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         """The lock is taken before anything is read: two who have both read would both write."""
         event.listen(engine, "begin", _begin)
 
-    def is_passing(self, code: int) -> bool:
+    def is_passing(self, code: int, *, is_connected: bool) -> bool:
         return code == 5
 
     def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:

@@ -66,7 +66,7 @@ def insert_rows(
     answers: list[dict[str, Any]] = request.over_partitions(written, run)
     failed = [one["error"] for one in answers if "error" in one]
     for error in failed:
-        if not dialect.is_passing(error["code"]):
+        if not dialect.is_passing(error["code"], is_connected=error["is_connected"]):
             raise failures.rows_refused(error["text"])
     for error in failed:
         raise failures.unreachable("stage a batch from an executor", error["text"])

@@ -15,6 +15,10 @@ _CALLING = re.compile(r"^An error occurred while calling \S+\.$")
 _CAUSED_BY = "Caused by: "
 _FILE = re.compile(r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?P<file>.+?)\.\s")
 _STATE = re.compile(r"SQLSTATE: \w+")
+_OF_S3 = "(Service: S3,"
+"""In each message of the AWS SDK, which names no object."""
+_OF_S3A = re.compile(r" on (s3a://)?[^\s:]+: .*\(Service: S3,")
+"""In the message of S3A around it: ``PutObject on lake/part-0: …``."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,17 @@ def _innermost(error: BaseException) -> Cause:
     if not roots and not _STATE.sub("", root).strip():  # a cause without a message: only the stack of the JVM names it
         roots = _roots(str(getattr(error, "_stackTrace", None) or "").splitlines())
         root = roots[-1] if roots else root
-    return Cause(root if roots else f"{type(error).__name__}: {root}")
+    named = _named_by_s3a(error) if _OF_S3 in root else None
+    return Cause(named or (root if roots else f"{type(error).__name__}: {root}"))
+
+
+def _named_by_s3a(error: BaseException) -> str | None:
+    """Return the innermost exception of S3A, which names the verb and the object that S3 refused; None without one."""
+    lines = [
+        _CAUSED_BY + line.removeprefix(": ") if line.startswith(": ") else line for line in jvm_text(error).splitlines()
+    ]
+    named = [root for root in _roots(lines) if _OF_S3A.search(root)]
+    return named[-1] if named else None
 
 
 def _roots(lines: list[str]) -> list[str]:

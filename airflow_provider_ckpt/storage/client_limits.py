@@ -1,0 +1,62 @@
+"""Time limits and tries of the clients behind fsspec. Without them a silent endpoint holds a request for minutes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+CONNECT_SECONDS = 10
+READ_SECONDS = 30
+"""Seconds without a byte."""
+TRIES = 3
+"""Of one request, the first one included."""
+
+_S3 = {
+    "connect_timeout": CONNECT_SECONDS,
+    "read_timeout": READ_SECONDS,
+    "retries": {"total_max_attempts": TRIES, "mode": "standard"},
+}
+
+
+def with_limits(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the storage options with a limit wherever they give none.
+
+    Args:
+        protocol: Of fsspec, such as ``s3``.
+        options: The user's storage options. What they set stays.
+    """
+    match protocol:
+        case "s3":
+            return _nested(options, "config_kwargs", _S3)
+        case "gs" | "gcs":
+            return {**_aiohttp("requests_timeout"), **options}
+        case "abfs" | "abfss" | "az":
+            return {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS, **options}
+        case "http" | "https":
+            return _nested(options, "client_kwargs", _aiohttp("timeout"))
+    return dict(options)
+
+
+def users_options(options: Mapping[str, Any]) -> list[str]:
+    """Return the names of the options that the user has given, without those that hold nothing but our limits."""
+    return sorted(name for name, value in options.items() if (name, value) not in _OWN)
+
+
+_OWN = (("config_kwargs", _S3), ("use_listings_cache", False))
+
+
+def _nested(options: Mapping[str, Any], name: str, limits: Mapping[str, Any]) -> dict[str, Any]:
+    given = options.get(name) or {}
+    if not isinstance(given, Mapping):
+        return dict(options)  # the client refuses it with its own words
+    return {**options, name: {**limits, **given}}
+
+
+def _aiohttp(name: str) -> dict[str, Any]:
+    """Return the limits as an option for aiohttp, whose own limit is five minutes; nothing if it is not installed."""
+    try:
+        aiohttp = importlib.import_module("aiohttp")
+    except ImportError:
+        return {}
+    return {name: aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)}

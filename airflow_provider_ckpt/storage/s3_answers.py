@@ -1,0 +1,25 @@
+"""What S3 answered to a request that failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
+"""Codes for credentials that were valid once."""
+
+
+def code_of(error: BaseException) -> str | None:
+    """Return S3's code for an error of s3fs; None if there was no answer."""
+    response = response_of(error)
+    return None if response is None else str((response.get("Error") or {}).get("Code"))
+
+
+def response_of(error: BaseException) -> dict[str, Any] | None:
+    """Return the answer to the request. s3fs keeps botocore's error, which has it, as the cause."""
+    seen: BaseException | None = error
+    while seen is not None:
+        response: Any = getattr(seen, "response", None)
+        if isinstance(response, dict):
+            return response
+        seen = seen.__cause__
+    return None

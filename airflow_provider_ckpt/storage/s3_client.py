@@ -1,0 +1,97 @@
+"""s3fs with a limit for each call, which waits for new credentials when its own have expired."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.handlers import add_expect_header
+from fsspec.asyn import sync_wrapper
+from s3fs import S3FileSystem
+
+from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, TRIES
+from airflow_provider_ckpt.storage.credentials import seconds_to_wait
+from airflow_provider_ckpt.storage.s3_answers import EXPIRED, code_of
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
+"""Seconds from one try to the next one. Each pause is twice as long as the one before."""
+_SLOWEST = 50_000
+"""Bytes that a network takes in a second, at least."""
+_NO_CODE = frozenset({"400", "403"})
+"""Codes of a HEAD, whose answer has no body that could say more."""
+
+
+class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
+    """Asks a second time what a HEAD was refused for, because its answer has no body."""
+
+    retries = 1
+    """botocore repeats requests. s3fs would repeat what botocore has repeated: five by five."""
+
+    async def set_session(self, *given: Any, **named: Any) -> Any:
+        client = await super().set_session(*given, **named)
+        # a body that waits for "100 Continue" waits without a limit
+        client.meta.events.unregister("before-call.s3", add_expect_header)
+        return client
+
+    connect = sync_wrapper(set_session)
+
+    async def _call_s3(self, method: str, *given: Any, **named: Any) -> Any:
+        until: float | None = None
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await self._ask(method, *given, **named)
+            except OSError as error:
+                reason = await self._reason(error, named)
+                if code_of(reason) not in EXPIRED:
+                    raise reason from reason.__cause__
+                until = _until(until, named)
+                if time.monotonic() + pause > until:
+                    raise reason from reason.__cause__
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE, 2 * pause)
+            await self.set_session(refresh=True)  # files, roles and the environment are read again
+
+    call_s3 = sync_wrapper(_call_s3)
+
+    async def _ask(self, method: str, *given: Any, **named: Any) -> Any:
+        seconds = longest_call(self.config_kwargs, len(named.get("Body") or b""))
+        return await asyncio.wait_for(super()._call_s3(method, *given, **named), seconds)
+
+    async def _reason(self, error: OSError, named: Mapping[str, Any]) -> OSError:
+        """Return the error itself, or the one with a code that a listing of the same key fails with."""
+        if code_of(error) not in _NO_CODE or "Bucket" not in named:
+            return error
+        try:
+            await self._ask("list_objects_v2", Bucket=named["Bucket"], Prefix=named.get("Key", ""), MaxKeys=1)
+        except OSError as other:
+            return error if code_of(other) in (None, "AccessDenied") else other
+        return error
+
+
+def longest_call(config: Mapping[str, Any], size: int) -> float:
+    """Return the seconds that one call may take with all its tries, with a body of ``size`` bytes.
+
+    The client's own limits are for the way to the server and for an answer. A server that does not read a body is not
+    found by them.
+    """
+    connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
+    retries = config.get("retries") or {}
+    tries = retries.get("total_max_attempts", retries.get("max_attempts", TRIES - 1) + 1)
+    return float(tries * (connect + read + size / _SLOWEST) + tries**2)
+
+
+def _until(until: float | None, named: Mapping[str, Any]) -> float:
+    """Return the end of a wait, which begins with the first refusal."""
+    if until is not None:
+        return until
+    seconds = seconds_to_wait()
+    if seconds:
+        told = "the credentials for s3://%s have expired; waiting up to %g s for new ones"
+        log.warning(told, named.get("Bucket"), seconds)
+    return time.monotonic() + seconds

@@ -1,0 +1,45 @@
+"""What S3's refusals mean: which right is missing, and whether rights are the cause at all."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.storage.s3_answers import EXPIRED, code_of
+
+RIGHTS = {
+    "create": "s3:PutObject",
+    "replace": "s3:PutObject",
+    "read": "s3:GetObject",
+    "look for": "s3:GetObject",
+    "copy": "s3:GetObject and s3:PutObject",
+    "list": "s3:ListBucket on the bucket",
+    "delete": "s3:DeleteObject",
+}
+"""Verb of a storage -> the right that it needs."""
+LISTING = (
+    "s3:GetObject, and s3:ListBucket on the bucket: without the latter S3 refuses to read an object that does not exist"
+)
+CREDENTIALS = "valid credentials"
+_OF_CREDENTIALS = frozenset(
+    {
+        "AccountProblem",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSecurity",
+        "InvalidToken",
+        "NotSignedUp",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+    }
+)
+
+
+def right_for(verb: str, error: BaseException) -> str:
+    """Return what the job needs for a verb that S3 refused."""
+    return CREDENTIALS if code_of(error) in _OF_CREDENTIALS else RIGHTS.get(verb, "")
+
+
+def has_expired(error: BaseException) -> bool:
+    return code_of(error) in EXPIRED
+
+
+def is_denied(error: BaseException) -> bool:
+    return code_of(error) in ("403", "AccessDenied")
