@@ -32,6 +32,9 @@ def read_changes(given: Iterable[str]) -> Reconfiguration:
         if name == LOGIC:
             found.assign_execution_logic(uid, value)
             continue
+        if value == DECLARED:
+            found.take_back(uid, name)
+            continue
         setting = as_numbers({name: value})
         if name in RESOURCES:
             found.assign_resources(uid, **setting)

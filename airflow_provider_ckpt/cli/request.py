@@ -63,7 +63,8 @@ def _add_reconfigure(commands: argparse._SubParsersAction[argparse.ArgumentParse
     either.add_argument(
         "--next-run",
         action="store_true",
-        help="of a job that nobody runs: its next run has those functions; for settings of `logic` only",
+        help="apply the change at the next run; the job must not be running (`logic`, `state_partitions`, and any "
+        "setting that is taken back: `declared`)",
     )
     parser.add_argument(
         "--driver-is-gone",

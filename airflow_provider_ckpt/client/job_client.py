@@ -22,6 +22,7 @@ from airflow_provider_ckpt.client.errors import (
 )
 from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, advice
 from airflow_provider_ckpt.client.job_view import JobView, Root, opened
+from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.loading import parts_of
 from airflow_provider_ckpt.jobmaster.decided import is_changed
 from airflow_provider_ckpt.journal import journal as journals
@@ -36,6 +37,7 @@ from airflow_provider_ckpt.journal.requests import (
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.setting_ranges import problem_of
 from airflow_provider_ckpt.storage.root import read_root
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ class JobClient(JobView):
         not wait. Raises as :meth:`stop`, and NotRescalableError."""
         state = self.state()
         known = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
-        if uid not in known or type(parallelism) is not int or parallelism < 1:
+        if uid not in known or problem_of("parallelism", parallelism):
             told = ", ".join(known) or "it has none"
             raise NotRescalableError(job_id=self.job_id, uid=uid, parallelism=parallelism, known=told)
         return self._ask("rescale", None, rescale=RescaleRequest(uid, parallelism))
@@ -140,6 +142,12 @@ class JobClient(JobView):
     def _previewed(state: JobState, changes: Reconfiguration) -> ReconfigurationPreview:
         from airflow_provider_ckpt.client.reconfiguration import preview
 
+        for uid, names in changes.taken_back.items():
+            problem = (
+                f"{', '.join(sorted(names))} can be taken back at the next run only: stop the job, and use --next-run "
+                "(JobClient.assign_for_next_run). While the job runs, give another value"
+            )
+            raise NotReconfigurableError(uid=uid, problem=problem)
         return preview(state, changes.changes)
 
     def runs_with(self, changes: Reconfiguration) -> bool:
@@ -214,14 +222,16 @@ class JobClient(JobView):
     def assign_for_next_run(self, changes: Reconfiguration, *, driver_is_gone: bool = False) -> JobState:
         """Give operators other functions, or those that the job declares, while nobody runs the job: its next run goes
         by them. A function that fails with the rows it gets ends the job before its driver could be asked. Nothing is
-        tried: the next run reads the file as it is then, and refuses what does not fit. Returns the state of then.
+        tried: the next run reads the file as it is then, and refuses what does not fit. Settings can be taken back
+        (:meth:`Reconfiguration.take_back`), and state be cut into another number of parts. Returns the state of then.
 
         ``driver_is_gone``: as of :meth:`release`. Raises as :meth:`state`, JobStillRunsError, JobDeletedError, and
-        NotForNextRunError for anything but functions."""
+        NotForNextRunError for anything else."""
         from airflow_provider_ckpt.jobmaster.next_run_logic import NextRunLogic
 
         self.state()
-        return NextRunLogic(self._storage(), self.job_id, changes.changes, driver_is_gone=driver_is_gone).assign()
+        changed, back = changes.changes, changes.taken_back
+        return NextRunLogic(self._storage(), self.job_id, changed, back, driver_is_gone=driver_is_gone).assign()
 
     def release(self, job: Job, *, driver_is_gone: bool = False) -> list[CheckpointReleased]:
         """Release what the job has completed, when no driver lives that would. Needs no Spark, and leaves the job as it

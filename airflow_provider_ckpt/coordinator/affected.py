@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.setting_ranges import problem_of_settings
 from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 
 
@@ -15,9 +16,11 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
     ReconfigurationRefusedError."""
     found: dict[str, VertexSettings] = {}
     for uid, change in changes.items():
-        vertex = _vertex_of(graph, uid)
+        vertex = vertex_of(graph, uid)
         if change.is_declared:
             raise ReconfigurationRefusedError(why=f"nothing is said of {uid}")
+        if (problem := problem_of_settings(change)) is not None:
+            raise ReconfigurationRefusedError(why=f"{uid}: {problem}")
         _refuse_unfit(vertex, change)
         if {*change.logic} - {uid}:
             raise ReconfigurationRefusedError(why=f"the logic of {', '.join(change.logic)} is no setting of {uid}")
@@ -29,7 +32,8 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
     return found
 
 
-def _vertex_of(graph: JobGraph, uid: str) -> JobVertex:
+def vertex_of(graph: JobGraph, uid: str) -> JobVertex:
+    """Return the vertex in which operator ``uid`` runs. Raises ReconfigurationRefusedError."""
     for vertex in graph.vertices:
         if uid in vertex.sinks:
             raise ReconfigurationRefusedError(why=f"{uid} is a sink, and has no query of its own: name {vertex.uid}")

@@ -198,6 +198,8 @@ def _answered(controller: Controller, answer: object) -> ReconfigureRequested | 
         raise TypeError(f"its name is {name!r}, and no text")
     if not isinstance(why, str | None):
         raise TypeError(f"why of its Reconfiguration is {why!r}, and no text")
+    if answer.taken_back:
+        raise TypeError("a controller takes no setting back: only the next run of a job does")
     try:
         changes = from_json(dict[str, VertexSettings], to_json(dict(answer.changes)))
     except UnknownFormError as error:

@@ -29,6 +29,7 @@ from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import GraphChanged, RequestAnswered, SubtasksAdded
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+from airflow_provider_ckpt.model.setting_ranges import problem_of
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 KIND = "rescale"
@@ -115,8 +116,8 @@ class Rescaler:
         if uid not in by_split:
             known = ", ".join(by_split) or "none"
             return f"{uid} is no source with splits, and nothing else can be rescaled while it runs; there are: {known}"
-        if parallelism < 1:
-            return f"{parallelism} is no number of subtasks, which is 1 or more"
+        if (problem := problem_of("parallelism", parallelism)) is not None:
+            return problem
         if any(edge.exchange == "pointwise" for edge in parts.graph.now.outputs(uid)):
             return f"what reads {uid} reads it pointwise"
         if not parts.splits.is_open(uid):

@@ -27,7 +27,8 @@ from airflow_provider_ckpt.job.operators import (
     Watermark,
 )
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
-from airflow_provider_ckpt.job.units import LARGEST_NUMBER, LARGEST_SIZE, Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.model.setting_ranges import LARGEST_NUMBER, LARGEST_SIZE
 from airflow_provider_ckpt.storage.location import Location
 
 _SINK_METHODS = ("validate", "bind", "definition", "check_input", "at_odds", "not_released_with", "spark_folders")

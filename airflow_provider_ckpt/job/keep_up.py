@@ -9,6 +9,7 @@ from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMe
 from airflow_provider_ckpt.job.errors import BadControllerError
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.model.setting_ranges import problem_of
 from airflow_provider_ckpt.model.vertex_settings import LIMITS
 
 FACTOR = 2
@@ -246,6 +247,8 @@ class KeepUp(Controller):
         if len(pair) != 2 or any(type(one) is not int for one in pair) or not 0 < pair[0] <= pair[1]:
             problem = f"{setting} is two whole numbers above 0, the smaller one first, not {bounds!r}"
             raise BadControllerError(controller=self.name, problem=problem)
+        if (beyond := problem_of(setting, pair[1])) is not None:
+            raise BadControllerError(controller=self.name, problem=beyond)
         return pair[0], pair[1]
 
 

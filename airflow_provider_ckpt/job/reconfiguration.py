@@ -6,15 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
-from airflow_provider_ckpt.job.units import (
-    LARGEST_NUMBER,
-    LARGEST_SIZE,
-    Duration,
-    Size,
-    parse_bytes,
-    parse_duration,
-    whole_number,
-)
+from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration, whole_number
+from airflow_provider_ckpt.model.setting_ranges import problem_of
 from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 
 DECLARED = "declared"
@@ -42,11 +35,17 @@ class Reconfiguration:
             raise NotReconfigurableError(uid="why", problem=f"it is a text that people are shown, not {why!r}")
         self.why = why
         self._changes: dict[str, VertexSettings] = {}
+        self._taken_back: dict[str, frozenset[str]] = {}
 
     @property
     def changes(self) -> Mapping[str, VertexSettings]:
         """By operator."""
         return dict(self._changes)
+
+    @property
+    def taken_back(self) -> Mapping[str, frozenset[str]]:
+        """Operator -> the settings that are to be as the job declares them: see :meth:`take_back`."""
+        return dict(self._taken_back)
 
     def assign_workload(
         self,
@@ -69,7 +68,7 @@ class Reconfiguration:
         return self._add(
             uid,
             VertexSettings(
-                max_bytes_per_batch=_whole(uid, "max_bytes_per_batch", size, LARGEST_SIZE),
+                max_bytes_per_batch=_whole(uid, "max_bytes_per_batch", size),
                 max_files_per_batch=_whole(uid, "max_files_per_batch", max_files_per_batch),
                 trigger_interval=None
                 if trigger_interval is None
@@ -103,6 +102,16 @@ class Reconfiguration:
             problem = f"{job!r} is no reference of a job, such as pipelines/orders_v2.py:job"
             raise NotReconfigurableError(uid=uid, problem=problem)
         return self._add(uid, VertexSettings(logic={uid: job}))
+
+    def take_back(self, uid: str, *settings: str) -> Reconfiguration:
+        """These settings of the query of operator ``uid`` are as the job declares them again: from the next run on, of
+        a job that nobody runs (:meth:`JobClient.assign_for_next_run`). A value with which the job cannot run is taken
+        back so."""
+        for name in settings:
+            if name not in TAKEN_BACK:
+                raise NotReconfigurableError(uid=uid, problem=_not_taken_back(name))
+        self._taken_back[uid] = self._taken_back.get(uid, frozenset()) | {*settings}
+        return self
 
     # -- ready-made changes
 
@@ -150,6 +159,16 @@ class Reconfiguration:
 WORKLOAD = (*LIMITS, "trigger_interval", "state_partitions", "parallelism")
 RESOURCES = ("executors", "pool_weight")
 WHOLE = ("max_files_per_batch", "state_partitions", "parallelism", *RESOURCES)
+TAKEN_BACK = (*LIMITS, "trigger_interval", *RESOURCES)
+"""Settings that the job declares, or does without."""
+
+
+def _not_taken_back(name: str) -> str:
+    if name == "state_partitions":
+        return "no job declares state_partitions: give the number of parts that its state is to have"
+    if name == "parallelism":
+        return "parallelism holds until the job declares another number than it did: change it in the job"
+    return f"{name} is no setting that can be taken back; there is: {', '.join(TAKEN_BACK)}"
 
 
 def _refuse_unknown(uid: str, unknown: Mapping[str, object], known: tuple[str, ...]) -> None:
@@ -158,14 +177,10 @@ def _refuse_unknown(uid: str, unknown: Mapping[str, object], known: tuple[str, .
         raise NotReconfigurableError(uid=uid, problem=f"{name} cannot be changed while the job runs; {problem}")
 
 
-def _whole(uid: str, name: str, value: Any, most: int = LARGEST_NUMBER) -> int | None:
-    """A query without state is not started before the change is decided. So what Spark could not start it with is
-    refused here: it would end the job, and every later run of it."""
-    if value is not None and (type(value) is not int or value < 1):
-        raise NotReconfigurableError(uid=uid, problem=f"{name} is a whole number above 0, not {value!r}")
-    if value is not None and value > most:
-        raise NotReconfigurableError(uid=uid, problem=f"{name} is {most} at the most")
-    return value
+def _whole(uid: str, name: str, value: Any) -> int | None:
+    if value is not None and (problem := problem_of(name, value)) is not None:
+        raise NotReconfigurableError(uid=uid, problem=problem)
+    return value  # type: ignore[no-any-return]
 
 
 def as_numbers(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,17 +8,10 @@ from datetime import timedelta
 from decimal import Decimal
 
 from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError
+from airflow_provider_ckpt.model.setting_ranges import LARGEST_SIZE, LONGEST
 
 Duration = float | int | str | timedelta
 Size = int | str
-
-LONGEST = 36_525 * 86_400.0
-"""Seconds, a hundred years: what Python can wait for, and Spark can count in milliseconds, ends not far behind."""
-LARGEST_SIZE = 2**63 - 1
-"""Bytes. Spark counts them as a Java long."""
-LARGEST_NUMBER = 2**31 - 1
-"""Of files, of parts, of a weight: Spark counts them as a Java int, and a query whose options say more does not
-start."""
 
 _SECONDS = {
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),

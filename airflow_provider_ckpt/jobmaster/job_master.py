@@ -118,7 +118,15 @@ class JobMaster:
         self._abandoned = threading.Event()
         self._turns = turns or nullcontext()
         self._desk = RequestDesk(
-            identity, coordinator, journal, upgrades, inbox, self._clock, tell=self._tell, append=self._append
+            identity,
+            coordinator,
+            journal,
+            upgrades,
+            inbox,
+            self._clock,
+            tell=self._tell,
+            append=self._append,
+            warn=self._warn,
         )
 
     def abandon(self) -> None:
@@ -314,6 +322,9 @@ class JobMaster:
         kind = LineKind.WARNING if effect.is_warning else LineKind.RECONFIGURED
         more = {} if effect.traceback is None else {"traceback": effect.traceback}
         self._status.say(kind, effect.message, self._journal.state, **more)
+
+    def _warn(self, message: str) -> None:
+        self._status.say(LineKind.WARNING, message, self._journal.state)
 
     def _end(self, effect: EndJob) -> None:
         self._outcome = Outcome(effect.status, effect.cause, effect.upgrade, self._ran(self._clock.now()))

@@ -1,17 +1,17 @@
-"""Functions that operators are given while nobody runs their job: the next run goes by them (R21).
+"""Changes for the next run of a job that nobody runs: functions, and settings that are taken back (R21).
 
-A function that fails with the rows it gets ends the job before another one can be asked for. Nothing is tried here: the
-next run reads the file, and is refused what does not fit, as it is of a changed job. The journal is claimed for it, so
-that a driver that lives after all writes no more.
+A function that fails with the rows it gets ends the job before another one can be asked for, and so may a setting.
+Nothing is tried here: the next run reads the file, and is refused what does not fit, as it is of a changed job. The
+journal is claimed for it, so that a driver that lives after all writes no more.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 
-from airflow_provider_ckpt.coordinator.affected import by_vertex
+from airflow_provider_ckpt.coordinator.affected import by_vertex, vertex_of
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.jobmaster.errors import JobStillRunsError, NotForNextRunError
 from airflow_provider_ckpt.journal.events import Reconfigured, StatusChanged
@@ -25,16 +25,30 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 _LOST = "the driver was lost; its next run was given other functions"
 _OVER = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
+_UNTRIED = ("logic", "digests", "state_partitions")
+"""What the next run goes by without a trial."""
 
 
 class NextRunLogic:
-    """Use once: :meth:`assign`. ``changes``: by operator; ``driver_is_gone``: said of a driver, or of workers, that
-    cannot be seen from here."""
+    """Use once: :meth:`assign`.
+
+    Args:
+        changes: By operator.
+        taken_back: Operator -> settings that must be as the job declares them.
+        driver_is_gone: Said of a driver, or of workers, that cannot be seen from here.
+    """
 
     def __init__(
-        self, storage: Storage, job_id: str, changes: Mapping[str, VertexSettings], *, driver_is_gone: bool
+        self,
+        storage: Storage,
+        job_id: str,
+        changes: Mapping[str, VertexSettings],
+        taken_back: Mapping[str, Collection[str]] | None = None,
+        *,
+        driver_is_gone: bool,
     ) -> None:
         self._storage, self._job_id, self._changes = storage, job_id, changes
+        self._taken_back = taken_back or {}
         self._driver_is_gone = driver_is_gone
 
     def assign(self) -> JobState:
@@ -76,11 +90,27 @@ class NextRunLogic:
 
     def _settings(self, state: JobState) -> dict[str, VertexSettings]:
         try:
-            change = by_vertex(state.graph(), self._changes)
+            change = by_vertex(state.graph(), self._changes) if self._changes or not self._taken_back else {}
+            back = [(vertex_of(state.graph(), uid).uid, names) for uid, names in self._taken_back.items()]
         except ReconfigurationRefusedError as error:
             raise NotForNextRunError(job_id=self._job_id, why=error.data["why"]) from None
-        for name in (field.name for field in fields(VertexSettings) if field.name not in ("logic", "digests")):
-            if any(getattr(one, name) is not None for one in change.values()):
-                why = f"{name} is tried on queries that run, and can be changed while they do"
+        for uid, one in change.items():
+            self._refuse_untried(state, uid, one)
+        settings = merged(state.settings, change)
+        for uid, names in back:
+            settings[uid] = settings.get(uid, VertexSettings()).without(names)
+        return {uid: one for uid, one in settings.items() if not one.is_declared}
+
+    def _refuse_untried(self, state: JobState, uid: str, change: VertexSettings) -> None:
+        """The state is cut by the next run as it begins, from whatever number of parts it has by then."""
+        for name in (field.name for field in fields(VertexSettings) if field.name not in _UNTRIED):
+            if getattr(change, name) is not None:
+                why = (
+                    f"{name} is tried on queries that run, and can be changed while they do. Without a driver it can "
+                    f"only be taken back: {name}=declared"
+                )
                 raise NotForNextRunError(job_id=self._job_id, why=why)
-        return merged(state.settings, change)
+        definition = None if state.plan is None else state.plan.definition
+        known = None if definition is None else definition.vertices.get(uid)
+        if change.state_partitions is not None and (known is None or not known.stateful):
+            raise NotForNextRunError(job_id=self._job_id, why=f"{uid} keeps no state that could be cut anew")

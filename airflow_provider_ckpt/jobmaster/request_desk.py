@@ -19,10 +19,11 @@ from airflow_provider_ckpt.jobmaster.decided import still_wanted, was_decided
 from airflow_provider_ckpt.jobmaster.inbox import Inbox
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.request_reader import RequestReader
 from airflow_provider_ckpt.jobmaster.served_requests import ServedRequests
 from airflow_provider_ckpt.jobmaster.upgrades import Upgrades
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered, StatusChanged
-from airflow_provider_ckpt.journal.requests import Changes, Request, UpgradeRequest, pending_requests
+from airflow_provider_ckpt.journal.requests import Changes, Request, UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -37,7 +38,8 @@ _HAS_WORKERS = (
 
 
 class RequestDesk:
-    """Of one JobMaster, in its loop. ``tell``: what the coordinator hears; ``append``: into the journal."""
+    """Of one JobMaster, in its loop. ``tell``: what the coordinator hears; ``append``: into the journal; ``warn``:
+    shows a message."""
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class RequestDesk:
         *,
         tell: Callable[[Message], None],
         append: Callable[[Event], None],
+        warn: Callable[[str], None],
     ) -> None:
         self._job, self._coordinator, self._journal = identity, coordinator, journal
         self._upgrades, self._asked = upgrades, dict[str, UpgradeRequest]()
@@ -57,17 +60,19 @@ class RequestDesk:
         """Until that is answered."""
         self._inbox, self._clock, self._tell, self._append = inbox, clock, tell, append
         self._served = ServedRequests(identity.storage, identity.job_id)
+        since = identity.deployment or (identity.epoch if identity.upgraded is None else identity.upgraded.since)
+        self._reader = RequestReader(identity.storage, identity.job_id, identity.epoch, since, warn, clock.now)
         self._patient_until: float | None = None
 
     def answered(self, event: RequestAnswered) -> None:
         self._served.answered(event)
 
     def look(self, now: float, *, is_running: bool) -> None:
-        """Take what was asked since the last look. ``is_running``: the job was RUNNING in this epoch."""
-        job = self._job
+        """Take what was asked since the last look. ``is_running``: the job was RUNNING in this epoch. The caller has
+        asked just now whether the journal has a later epoch."""
         self._served.forget(self._journal.flush)
-        since = job.deployment or (job.epoch if job.upgraded is None else job.upgraded.since)
-        requests = pending_requests(job.storage, job.job_id, job.epoch, self._journal.state.answered, since)
+        self._reader.delete_others()
+        requests = self._reader.pending(self._journal.state.answered)
         holds = self._holds_changes(requests, now, is_running=is_running)
         for request in requests:
             if was_decided(self._journal.state, request):

@@ -1,4 +1,5 @@
-"""Requests that have got their last answer, and that the job goes on behind: their files are of no use any more."""
+"""Requests that have got their last answer, and that the job goes on behind, and those that were refused because they
+say nothing that can be done: their files are of no use."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Callable
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.journal.events import RequestAnswered
-from airflow_provider_ckpt.journal.requests import CHANGES
+from airflow_provider_ckpt.journal.requests import CHANGES, INVALID
 from airflow_provider_ckpt.storage.layout import request_path
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -23,7 +24,7 @@ class ServedRequests:
         self._names: list[str] = []
 
     def answered(self, event: RequestAnswered) -> None:
-        if event.kind in CHANGES and event.outcome.is_last:
+        if event.kind in (*CHANGES, INVALID) and event.outcome.is_last:
             self._names.append(event.request)
 
     def forget(self, flush: Callable[[], None]) -> None:
@@ -31,9 +32,11 @@ class ServedRequests:
         if not self._names:
             return
         flush()
-        try:
-            while self._names:
+        while self._names:
+            try:
                 self._storage.delete(request_path(self._job_id, self._names[-1]))
-                self._names.pop()
-        except CkptError as error:
-            log.warning("requests that were answered stay for now: %s", error)
+            except CkptError as error:
+                log.warning("request %s, which was answered, stays for now: %s", self._names[-1], error)
+                if error.retryable:
+                    break
+            self._names.pop()  # what must not be deleted stays, and does not hold up the others

@@ -9,6 +9,13 @@ class UnknownRequestKindError(InvalidInputError):
     template = "A job can be asked to {known}, not to {kind!r}."
 
 
+class RequestTooLargeError(InvalidInputError):
+    template = (
+        "the request has {size} bytes, and a driver reads {most} of one: change fewer operators at a time, or name "
+        "files by shorter paths"
+    )
+
+
 class UnknownEventError(TerminalError):
     """``where``: the journal, or the entry."""
 

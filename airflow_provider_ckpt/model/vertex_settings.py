@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from airflow_provider_ckpt.model.json_form import LATER
 
@@ -51,6 +52,11 @@ class VertexSettings:
         digests = {uid: digest for uid, digest in self.digests.items() if uid not in change.logic}
         merged = {"logic": {**self.logic, **change.logic}, "digests": {**digests, **change.digests}}
         return replace(self, **{**given, **merged})
+
+    def without(self, names: Collection[str]) -> VertexSettings:
+        """With these settings as the job declares them."""
+        declared: dict[str, Any] = dict.fromkeys(names)
+        return replace(self, **declared)
 
     def settled(self) -> VertexSettings:
         """Of a change that is made: what is to be as the job declares it is not spoken of any more."""

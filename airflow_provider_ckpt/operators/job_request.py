@@ -22,6 +22,7 @@ from airflow_provider_ckpt.job.options import Duration, parse_duration
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration, as_numbers
 from airflow_provider_ckpt.job.units import whole_number
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.setting_ranges import LARGEST_NUMBER, problem_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -201,8 +202,8 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
     def _number(self) -> int:
         """Raises InvalidTaskArgumentError."""
         number = whole_number(str(self.parallelism))
-        if not number or isinstance(self.parallelism, bool):
-            problem = "give a whole number above 0, or a text of one"
+        if number is None or isinstance(self.parallelism, bool) or problem_of("parallelism", number):
+            problem = f"give a whole number from 1 to {LARGEST_NUMBER}, or a text of one"
             raise InvalidTaskArgumentError(argument="parallelism", value=self.parallelism, problem=problem)
         return number
 

@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from airflow_provider_ckpt.sinks.errors import SinkAnswerError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError
+from airflow_provider_ckpt.storage.strict_json import parse_json
+
+_AROUND = 10
+"""Levels of a log's entry around a handle, at the most."""
 
 
 def checked_handle_of(uid: str, sink: BoundSink, answer: object, request: StageRequest) -> Handle:
@@ -27,9 +32,12 @@ def _handle_problem(answer: object, request: StageRequest) -> str | None:
     if type(answer.get("rows")) is not int:  # a gate is told how many there are, and sums them up
         return 'an object whose "rows" is no whole number'
     try:
-        json.dumps(dict(answer), allow_nan=False)
-    except (TypeError, ValueError) as error:
+        text = json.dumps(dict(answer), allow_nan=False)
+        parse_json(b"[" * _AROUND + text.encode() + b"]" * _AROUND, uri=request.id, what="handle")
+    except (TypeError, ValueError, RecursionError) as error:
         return f"an object that is no JSON ({error})"
+    except MalformedDocumentError as error:
+        return f"an object that no log can hold ({error.data['reason']})"
     return None
 
 

@@ -12,7 +12,7 @@ from fsspec.asyn import AsyncFileSystem
 
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError, StorageUnsuitableError
 from airflow_provider_ckpt.storage.faults import translated
-from airflow_provider_ckpt.storage.paths import Sizes, check_path, is_temporary
+from airflow_provider_ckpt.storage.paths import Names, Sizes, check_path, is_temporary
 from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 _CHUNK = 8 << 20
@@ -126,10 +126,16 @@ class FsspecStorage(Storage):
         return int(found["size"]) if found["type"] == "file" else None
 
     def list(self, path: str) -> list[str]:
+        return self._list(path, None)
+
+    def list_some(self, path: str, most: int) -> Names:
+        return self._list(path, most)[:most]
+
+    def _list(self, path: str, most: int | None) -> Names:
         full = self._full(path, root=True)
         with self._guard("list", path):
             try:
-                names = set(self._names(full))
+                names = set(self._names(full, most))
             except NotADirectoryError:
                 return []
             except FileNotFoundError as error:
@@ -137,8 +143,8 @@ class FsspecStorage(Storage):
                 return []
         return sorted(name for name in names if name and not is_temporary(name))
 
-    def _names(self, full: str) -> Iterable[str]:
-        """Of what is directly in a folder."""
+    def _names(self, full: str, most: int | None) -> Iterable[str]:
+        """Of what is directly in a folder; no request is made once there are ``most``."""
         self._fs.invalidate_cache()
         prefix = f"{full}/"
         found = self._fs.ls(full, detail=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import shutil
 import stat
@@ -17,7 +18,7 @@ from airflow_provider_ckpt.storage.errors import (
 )
 from airflow_provider_ckpt.storage.faults import translated
 from airflow_provider_ckpt.storage.local_batches import NO_LINKS
-from airflow_provider_ckpt.storage.paths import Pairs, Sizes, check_path, is_temporary
+from airflow_provider_ckpt.storage.paths import Names, Pairs, Sizes, check_path, is_temporary
 from airflow_provider_ckpt.storage.storage import Storage, Storages
 from airflow_provider_ckpt.storage.writers import temporary_name
 
@@ -86,7 +87,7 @@ class LocalStorage(Storage):
         with translated("read", self.full_uri(path)):
             try:
                 # Buffered: a bare read may return less than there is, which would be taken for the end.
-                with open(full, "rb") as file:
+                with posix.open_regular(full) as file:
                     if start:
                         file.seek(start)
                     return file.read(size)
@@ -115,6 +116,16 @@ class LocalStorage(Storage):
         with translated("list", self.full_uri(path)):
             try:
                 return sorted(name for name in os.listdir(full) if not is_temporary(name))
+            except posix.ABSENT:
+                return []
+
+    def list_some(self, path: str, most: int) -> Names:
+        full = self._full(path, root=True)
+        with translated("list", self.full_uri(path)):
+            try:
+                with os.scandir(full) as entries:
+                    names = (entry.name for entry in entries if not is_temporary(entry.name))
+                    return sorted(itertools.islice(names, most))
             except posix.ABSENT:
                 return []
 

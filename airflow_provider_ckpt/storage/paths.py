@@ -8,6 +8,8 @@ from airflow_provider_ckpt.storage.errors import InvalidPathError
 
 Sizes = list[tuple[str, int]]
 """(path, bytes) of objects. (Storage has a verb named list, so the builtin has no annotation there.)"""
+Names = list[str]
+"""Of objects and folders."""
 Pairs = Sequence[tuple[str, str]]
 """(from, to), of paths."""
 

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from airflow_provider_ckpt.storage.paths import is_temporary
 from airflow_provider_ckpt.storage.writers import temporary_name
@@ -93,6 +93,21 @@ def missing_folders(folder: str) -> list[str]:
     return missing
 
 
+def open_regular(path: str) -> BinaryIO:
+    """Open a file to read it, buffered. A pipe that nobody writes to would be waited for, SIGTERM included.
+
+    Raises IsADirectoryError for a folder, and OSError (EINVAL) for a pipe, a device or a socket.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", path)
+    raise OSError(errno.EINVAL, "it is not a regular file", path)
+
+
 def write_durably(path: str, data: bytes) -> None:
     with open(path, "wb") as file:
         file.write(data)
@@ -142,10 +157,16 @@ def walk(folder: str, prefix: str = "") -> Iterator[tuple[str, int]]:
     for entry in found:
         if is_temporary(entry.name):
             continue
-        if entry.is_dir():
-            yield from walk(entry.path, f"{prefix}{entry.name}/")
-            continue
         try:
-            yield f"{prefix}{entry.name}", entry.stat().st_size
+            is_folder = entry.is_dir()
+            size = 0 if is_folder else entry.stat().st_size
         except FileNotFoundError:
             continue
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            continue  # a link to itself leads to no file
+        if is_folder:
+            yield from walk(entry.path, f"{prefix}{entry.name}/")
+        else:
+            yield f"{prefix}{entry.name}", size

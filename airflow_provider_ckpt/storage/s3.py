@@ -64,7 +64,7 @@ class S3Storage(FsspecStorage):
         bucket, key, _ = self._fs.split_path(full)
         return int(self._fs.call_s3("head_object", Bucket=bucket, Key=key)["ContentLength"])
 
-    def _names(self, full: str) -> Iterable[str]:
+    def _names(self, full: str, most: int | None) -> Iterable[str]:
         # Where nothing is, ls() lists the parent, too: twice the price of the look that a driver takes for requests.
         bucket, key, _ = self._fs.split_path(full)
         prefix = f"{key}/" if key else ""
@@ -74,7 +74,7 @@ class S3Storage(FsspecStorage):
             page = self._fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **more)
             names += [one["Prefix"].rstrip("/") for one in page.get("CommonPrefixes", ())]
             names += [one["Key"] for one in page.get("Contents", ())]
-            if not page.get("IsTruncated"):
+            if not page.get("IsTruncated") or (most is not None and len(names) >= most):
                 return [name[len(prefix) :] for name in names]
             more = {"ContinuationToken": page["NextContinuationToken"]}
 

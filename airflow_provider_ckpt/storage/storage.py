@@ -20,7 +20,7 @@ from airflow_provider_ckpt.storage.errors import (
     StorageUnreachableError,
     StorageUnsuitableError,
 )
-from airflow_provider_ckpt.storage.paths import Pairs, Sizes, check_path
+from airflow_provider_ckpt.storage.paths import Names, Pairs, Sizes, check_path
 
 _HADOOP = {"s3": "s3a"}
 _PROBE = ".probe"
@@ -80,6 +80,10 @@ class Storage(ABC):
 
         An emptied folder is still a name on a local disk, and is none in an object store.
         """
+
+    def list_some(self, path: str, most: int) -> Names:
+        """As :meth:`list`, but at most ``most`` names, whichever they are: the price does not grow with the folder."""
+        return self.list(path)[:most]
 
     @abstractmethod
     def files(self, path: str) -> Sizes:

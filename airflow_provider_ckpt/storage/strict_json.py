@@ -1,4 +1,4 @@
-"""One strict reader of JSON, for every file that somebody else may have written or damaged.
+"""Strict JSON, for every file that another program may have written or damaged.
 
 ``json.loads`` raises RecursionError for a file that is nested deeply, and accepts what later code fails on: a number
 of 400 digits (OverflowError), NaN, ``1e999``, another encoding. Here each of these is a MalformedDocumentError that
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -20,16 +19,15 @@ DEEPEST = 100
 MOST_DIGITS = 100
 """Digits of a whole number. ``float`` takes every such number."""
 
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
-_TEXTS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _DIGITS = bytes(ord("0") if one in b"0123456789" else ord(" ") for one in range(256))
 _TOO_MANY_DIGITS = b"0" * (MOST_DIGITS + 1)
 _SURROGATES = (b"\\ud", b"\\uD")
 _TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
-class _RefusedError(ValueError):
+class _BeyondLimitError(ValueError):
     """JSON beyond a limit."""
 
 
@@ -40,7 +38,7 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
         uri: The file, for the error.
         what: The kind of file, for the error, such as ``request``.
         most_bytes: The size of the largest text that is parsed.
-        foreign: Refuse two more things, which only a file of this package may hold: a key that is twice in one object,
+        foreign: Refuse also two things that only a file of this package may hold: a key that is twice in one object,
             and half a surrogate pair (from the name of a file that is not UTF-8).
 
     Raises:
@@ -48,7 +46,7 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
     """
     try:
         return _parse(data, most_bytes, foreign)
-    except _RefusedError as error:
+    except _BeyondLimitError as error:
         reason = str(error)
     except RecursionError:  # brackets that are never closed
         reason = _TOO_DEEP
@@ -61,9 +59,9 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
 
 def _parse(data: bytes, most_bytes: int | None, foreign: bool) -> Any:
     if most_bytes is not None and len(data) > most_bytes:
-        raise _RefusedError(f"it has more than {most_bytes} bytes")
+        raise _BeyondLimitError(f"it has more than {most_bytes} bytes")
     if _is_too_deep(data):
-        raise _RefusedError(_TOO_DEEP)
+        raise _BeyondLimitError(_TOO_DEEP)
     has_long_number = _TOO_MANY_DIGITS in data.translate(_DIGITS)
     value = _DECODERS[has_long_number, foreign](data.decode())
     if foreign and any(half in data for half in _SURROGATES):
@@ -73,15 +71,12 @@ def _parse(data: bytes, most_bytes: int | None, foreign: bool) -> Any:
 
 def _is_too_deep(data: bytes) -> bool:
     """Brackets that do not match are left to the parser."""
-    if data.count(b"[") + data.count(b"{") <= DEEPEST or not _left_over(data):
+    if data.count(b"[") + data.count(b"{") <= DEEPEST:
         return False
-    # Texts may hold brackets, too.
-    return _left_over(_TEXTS.sub(b"", data))
-
-
-def _left_over(data: bytes) -> bool:
-    """Return whether pairs of brackets are left after the innermost ones were taken away DEEPEST times."""
-    brackets = data.translate(_ONE_KIND, _NOT_BRACKETS)
+    marks = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(_ONE_KIND, _NO_MARKS)
+    marks = marks.replace(b'""', b"")  # texts without brackets
+    brackets = b"".join(marks.split(b'"')[::2])
+    # The innermost pairs are taken away again and again.
     for _ in range(DEEPEST):
         brackets = brackets.replace(b"[]", b"")
     return b"[]" in brackets
@@ -90,24 +85,24 @@ def _left_over(data: bytes) -> bool:
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _RefusedError("a number in it is too large")
+        raise _BeyondLimitError("a number in it is too large")
     return number
 
 
 def _whole(text: str) -> int:
     if len(text.lstrip("-")) > MOST_DIGITS:
-        raise _RefusedError(f"a number in it has more than {MOST_DIGITS} digits")
+        raise _BeyondLimitError(f"a number in it has more than {MOST_DIGITS} digits")
     return int(text)
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise _RefusedError(f"{name} in it is no number of JSON")
+    raise _BeyondLimitError(f"{name} in it is no number of JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _RefusedError("a key is twice in one object")
+        raise _BeyondLimitError("a key is twice in one object")
     return found
 
 

@@ -34,6 +34,7 @@ LOOKS: dict[str, Callable[[Storage], Any]] = {
     "exists": lambda storage: storage.exists("d/x"),
     "exists of what is absent": lambda storage: storage.exists("d/gone"),
     "list": lambda storage: storage.list("d"),
+    "list of some": lambda storage: storage.list_some("d", 10),
     "list of what is absent": lambda storage: storage.list("nowhere"),
     "list of the root": lambda storage: storage.list(""),
     "files": lambda storage: storage.files("d"),
@@ -154,6 +155,16 @@ class StorageConformance(BatchConformance):
         assert storage.list("l") == ["a", "b", "c.json"]
         assert storage.list("") == ["l", "lx"]
         assert storage.list("nowhere") == []
+
+    def test_a_list_of_some_has_no_more_names_than_that(self, storage: Storage) -> None:
+        for path in ("s/b", "s/a/1", "s/c.json", "s/.hidden"):
+            storage.create(path, b"")
+        assert storage.list_some("s", 4) == storage.list_some("s", 3) == ["a", "b", "c.json"]
+        some = storage.list_some("s", 2)
+        assert len(some) == 2
+        assert set(some) < {"a", "b", "c.json"}
+        assert some == sorted(some)
+        assert storage.list_some("nowhere", 2) == []
 
     def test_the_size_of_an_object_is_told_and_what_is_none_has_none(self, storage: Storage) -> None:
         storage.create("folder/one", b"12345")

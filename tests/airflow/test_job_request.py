@@ -203,14 +203,14 @@ def test_a_rescale_that_the_driver_refuses_is_no_success(root: Storage, journal:
         ask(rescale(root))
 
 
-@pytest.mark.parametrize("parallelism", ["many", 0])
+@pytest.mark.parametrize("parallelism", ["many", 0, 2**31])
 def test_a_rescale_that_can_never_be_fails_for_good(root: Storage, journal: JobOf, parallelism: int | str) -> None:
     by_split(journal)
     with pytest.raises(AirflowFailException, match="can be rescaled, to 1 or more: history"):
         ask(rescale(root, 4, "live"))
     task = rescale(root, "{{ params.subtasks }}", "history")
     task.parallelism = parallelism
-    with pytest.raises(AirflowFailException, match="a whole number above 0"):
+    with pytest.raises(AirflowFailException, match="a whole number from 1 to 2147483647"):
         ask(task)
 
 

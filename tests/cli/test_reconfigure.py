@@ -228,3 +228,18 @@ def test_an_upgrade_reaches_the_driver(
     (request,) = pending_requests(storage, "orders", 1, ())
     assert request.upgrade == asked
     assert f"asked epoch 1 of job orders to upgrade (request {request.name})" in capsys.readouterr().out
+
+
+def test_settings_are_taken_back_while_nobody_runs_the_job(
+    running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    streaming(running)
+    bad = VertexSettings(executors=900, trigger_interval=5.0)
+    write_events(running, Reconfigured(1, {"daily": bad}, NOON))
+    command = ["reconfigure", "orders", "daily.executors=declared", "--root", empty_root]
+    assert main(command) == 2
+    assert "executors can be taken back at the next run only" in capsys.readouterr().err
+    assert pending_requests(storage, "orders", 1, ()) == []
+    write_events(running, StatusChanged(JobStatus.STOPPED, NOON))
+    assert main([*command, "--next-run"]) == 0
+    assert Journal(storage, "orders").refresh().settings == {"daily": VertexSettings(trigger_interval=5.0)}

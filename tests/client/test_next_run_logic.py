@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.jobmaster.errors import JobStillRunsError, NotForNextRunError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import FencedError
@@ -100,9 +101,15 @@ def test_workers_that_may_go_on_are_not_overtaken(driver: Journal, tmp_path: Pat
         (JobStatus.FINISHED, good(), "it is FINISHED, and does not run again"),
         (
             JobStatus.STOPPED,
-            Reconfiguration().assign_workload("daily", state_partitions=3),
-            "state_partitions is tried",
+            Reconfiguration().assign_workload("daily", trigger_interval=3),
+            "trigger_interval is tried on queries that run.* taken back: trigger_interval=declared",
         ),
+        (
+            JobStatus.STOPPED,
+            Reconfiguration().assign_workload("clean", state_partitions=3),
+            "clean keeps no state that could be cut anew",
+        ),
+        (JobStatus.STOPPED, Reconfiguration().take_back("nobody", "executors"), "nobody is no operator"),
         (JobStatus.STOPPED, Reconfiguration().assign_execution_logic("nobody", None), "nobody is no operator"),
         (JobStatus.STOPPED, Reconfiguration(), "it changes nothing"),
     ],
@@ -115,3 +122,62 @@ def test_what_cannot_be_given_is_refused(
     with pytest.raises(NotForNextRunError, match=why):
         client(tmp_path).assign_for_next_run(change)
     assert client(tmp_path).state().epoch == epoch, "nothing is written"
+
+
+def test_settings_are_taken_back_and_the_others_stay(driver: Journal, tmp_path: Path) -> None:
+    """A value with which the job cannot run ends it, and each later run, before its driver could be asked."""
+    bad = VertexSettings(max_files_per_batch=3, trigger_interval=5.0, pool_weight=2, executors=900)
+    driver.write(ev.Reconfigured(4, {"clean": bad, "daily": VertexSettings(pool_weight=3)}, 2.0))
+    driver.write(ev.StatusChanged(JobStatus.FAILED, 3.0, "out of memory"))
+    change = (
+        Reconfiguration().take_back("live", "max_files_per_batch", "trigger_interval").take_back("clean", "executors")
+    )
+    state = client(tmp_path).assign_for_next_run(change)
+    assert state.settings == {"clean": VertexSettings(pool_weight=2), "daily": VertexSettings(pool_weight=3)}
+    assert (state.reconfigured, state.status, state.cause) == (5, JobStatus.FAILED, "out of memory")
+    state = client(tmp_path).assign_for_next_run(Reconfiguration().take_back("daily", "pool_weight"))
+    assert state.settings == {"clean": VertexSettings(pool_weight=2)}
+
+
+def test_what_no_driver_would_decide_any_more_can_be_taken_back(driver: Journal, tmp_path: Path) -> None:
+    driver.write(ev.Reconfigured(4, {"clean": VertexSettings(max_files_per_batch=0)}, 2.0))
+    driver.write(ev.StatusChanged(JobStatus.FAILED, 3.0, "no batch has room for a file"))
+    state = client(tmp_path).assign_for_next_run(Reconfiguration().take_back("clean", "max_files_per_batch"))
+    assert state.settings == {}
+
+
+def test_functions_and_settings_are_given_by_one_change(driver: Journal, tmp_path: Path) -> None:
+    ended(driver)
+    state = client(tmp_path).assign_for_next_run(good().take_back("clean", "pool_weight"))
+    assert state.settings == {"clean": VertexSettings(logic={"clean": "good.py:job", "live": "v1.py:job"})}
+
+
+def test_state_is_given_another_number_of_parts(driver: Journal, tmp_path: Path) -> None:
+    """A number of parts that the machine has no memory for ends every run."""
+    ended(driver)
+    state = client(tmp_path).assign_for_next_run(Reconfiguration().assign_workload("daily", state_partitions=3))
+    assert state.settings["daily"] == VertexSettings(state_partitions=3)
+    assert state.plan is not None
+    assert state.plan.definition is not None
+    assert state.plan.definition.vertices["daily"].shuffle_partitions == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("state_partitions", "give the number of parts"),
+        ("parallelism", "until the job declares another number"),
+        ("logic", "there is: max_bytes_per_batch, max_files_per_batch, trigger_interval, executors, pool_weight"),
+        ("colour", "is no setting that can be taken back"),
+    ],
+)
+def test_what_cannot_be_taken_back_says_what_to_do(name: str, why: str) -> None:
+    with pytest.raises(NotReconfigurableError, match=why):
+        Reconfiguration().take_back("clean", name)
+
+
+def test_a_driver_that_lives_takes_no_setting_back(driver: Journal, tmp_path: Path) -> None:
+    change = Reconfiguration().assign_resources("clean", pool_weight=2).take_back("clean", "trigger_interval")
+    for ask in (client(tmp_path).reconfigure, client(tmp_path).preview):
+        with pytest.raises(NotReconfigurableError, match="trigger_interval can be taken back at the next run only"):
+            ask(change)

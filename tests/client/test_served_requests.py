@@ -8,7 +8,7 @@ from airflow_provider_ckpt.jobmaster.served_requests import ServedRequests
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
-from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.errors import StorageReadOnlyError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 
@@ -17,10 +17,13 @@ ACCEPTED, REFUSED = RequestOutcome(RequestResult.ACCEPTED), RequestOutcome.refus
 
 class Flaky(WrappedStorage):
     fails = False
+    denied = "nothing"
 
     def delete(self, path: str) -> None:
         if self.fails:
             raise StorageTransientError(verb="delete", uri=path, reason="busy")
+        if self.denied in path:
+            raise StorageReadOnlyError(uri=path, reason="not yours")
         super().delete(path)
 
 
@@ -61,5 +64,24 @@ def test_what_cannot_be_deleted_now_is_deleted_later(storage: Flaky) -> None:
     served.forget(lambda: None)
     assert len(storage.list("orders/requests")) == 2
     storage.fails = False
+    served.forget(lambda: None)
+    assert storage.list("orders/requests") == []
+
+
+def test_a_file_that_must_not_be_deleted_does_not_hold_up_the_others(storage: Flaky) -> None:
+    served = ServedRequests(storage, "orders")
+    names = [write_request(storage, "orders", "rescale", 1, rescale=RescaleRequest("history", n)) for n in (2, 3)]
+    for name in names:
+        served.answered(RequestAnswered(name, "rescale", REFUSED, 0.0))
+    storage.denied = names[1]
+    served.forget(lambda: None)
+    assert storage.list("orders/requests") == [f"{names[1]}.json"]
+    served.forget(lambda: pytest.fail("tried again"))
+
+
+def test_a_refused_request_that_says_nothing_is_forgotten(storage: Flaky) -> None:
+    served = ServedRequests(storage, "orders")
+    name = write_request(storage, "orders", "stop", 1)
+    served.answered(RequestAnswered(name, "invalid", REFUSED, 0.0))
     served.forget(lambda: None)
     assert storage.list("orders/requests") == []

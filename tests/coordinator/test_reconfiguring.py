@@ -291,6 +291,8 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
             "the query b is to have max_bytes_per_batch and max_files_per_batch: Spark takes one of the two",
         ),
         ({"b": VertexSettings(logic={"c": "v2.py:job"})}, "the logic of c is no setting of b"),
+        ({"b": VertexSettings(pool_weight=0)}, "b: pool_weight is a whole number above 0, not 0"),
+        ({"b": VertexSettings(max_files_per_batch=2**31)}, "b: max_files_per_batch is 2147483647 at the most"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(changes: dict[str, VertexSettings], why: str) -> None:

@@ -228,7 +228,7 @@ def test_numbers_go_up() -> None:
     [
         ("v", 2, "v is no source with splits, and nothing else can be rescaled while it runs; there are: parts"),
         ("nobody", 2, "nobody is no source with splits"),
-        ("parts", 0, "0 is no number of subtasks"),
+        ("parts", 0, "parallelism is a whole number above 0, not 0"),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(uid: str, parallelism: int, why: str) -> None:

@@ -330,6 +330,7 @@ def test_a_stall_that_is_over_is_forgotten() -> None:
         ({"state_partitions": (0, 4)}, "two whole numbers above 0"),
         ({"state_partitions": 4}, "two whole numbers above 0"),
         ({"state_partitions": (1, 2.5)}, "two whole numbers above 0"),
+        ({"state_partitions": (1, 2**31)}, "state_partitions is 2147483647 at the most"),
         ({"state_partitions": (1, 2), "looks": 0}, "looks and idle_looks are whole numbers, 1 or more, not 0"),
         ({"state_partitions": (1, 2), "looks": 2.5}, "whole numbers, 1 or more, not 2.5"),
         ({"state_partitions": (1, 2), "idle_looks": "3"}, "whole numbers, 1 or more, not '3'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from pathlib import Path
@@ -95,6 +96,8 @@ class Odd(BoundSink):
         (lambda request: {"rows": 1}, 'an object whose "id" is not that of the request'),
         (lambda request: {"id": request.id, "rows": 1, "at": date(2026, 1, 2)}, "no JSON .*date is not JSON"),
         (lambda request: {"id": request.id, "rows": 1, "at": float("nan")}, "no JSON"),
+        (lambda request: {"id": request.id, "rows": 1, "n": 10**101}, "no log can hold .*more than 100 digits"),
+        (lambda request: {"id": request.id, "rows": 1, "a": json.loads("[" * 95 + "]" * 95)}, "nested deeper"),
         (lambda request: {"id": request.id}, 'an object whose "rows" is no whole number'),
         (lambda request: {"id": request.id, "rows": "5"}, 'an object whose "rows" is no whole number'),
     ],

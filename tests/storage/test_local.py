@@ -196,6 +196,19 @@ class TestLocalStorage(StorageConformance):
         storage.create("d/x", b"1")
         os.mkfifo(self.folder / "d/pipe")
         assert not storage.exists("d/pipe")
+        for read in (storage.read, lambda path: storage.read_range(path, 0, 10)):
+            with pytest.raises(StorageFailedError, match="it is not a regular file"):
+                read("d/pipe")
+
+    def test_a_link_to_itself_is_no_object_and_no_error(self, storage: Storage) -> None:
+        storage.create("d/x", b"1")
+        (self.folder / "d/itself").symlink_to("itself")
+        (self.folder / "d/nowhere").symlink_to("gone")
+        assert storage.files("d") == [("x", 1)]
+        with pytest.raises(StorageFailedError, match="itself"):
+            storage.read("d/itself")
+        storage.delete_tree("d")
+        assert storage.list("") == []
 
     def test_a_folder_without_the_right_to_look_in_is_told(self, storage: Storage, tmp_path: Path) -> None:
         """The verbs run as another user, who really lacks the right."""

@@ -48,6 +48,15 @@ RECONFIGURING = (
         "a file that is edited while it is read is half of one version and half of another",
     ),
     Mutant(
+        "setting-out-of-its-range-decided",
+        "R21",
+        "by_vertex",
+        "        if (problem := problem_of_settings(change)) is not None:",
+        '        if (problem := problem_of_settings(change)) == "":',
+        ("tests/coordinator/test_reconfiguring.py",),
+        "a setting with which no query starts is decided, and ends the job and each later run",
+    ),
+    Mutant(
         "assigned-to-a-run-without-a-plan",
         "R21",
         "NextRunLogic._admit",

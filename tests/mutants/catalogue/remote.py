@@ -100,7 +100,7 @@ REMOTE = (
         "W20",
         "RequestDesk.look",
         "        elif holds and request.is_change:\n",
-        "        elif holds and request.is_change and request.epoch < job.epoch:\n",
+        "        elif holds and request.is_change and request.epoch < self._job.epoch:\n",
         ("tests/remote/test_requests.py::test_w20_an_older_change_does_not_take_place_over_a_newer_one",),
         "a version that was withdrawn replaces the running one",
     ),

@@ -1,0 +1,151 @@
+"""Polls of the requests to one JobMaster, in a folder that other users write to (R22).
+
+No file there stops, hangs or slows the driver. A file that is no request gets one warning and is read again later. A
+poll reads a limited number of files, and deletes requests that no driver will take.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.journal.requests import (
+    MOST_FILES,
+    Request,
+    in_order,
+    read_request,
+    request_names,
+)
+from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageFailedError
+from airflow_provider_ckpt.storage.layout import request_path, requests_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+READS = 100
+"""Files that one poll reads, or deletes, at the most. Others wait for the next poll."""
+SECONDS = 1.0
+"""After so many seconds of a poll the other files wait, too: an object store may take long for each."""
+FIRST_RETRY, LAST_RETRY = 10.0, 600.0
+"""Seconds from one reading of a file that is no request to the next: doubled each time."""
+MOST_WARNINGS = 20
+"""Files that are named in warnings, because thousands of them would fill the log."""
+
+
+class RequestReader:
+    """``epoch``: of the JobMaster; ``since``: the first epoch whose requests it takes; ``warn``: shows a message."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        job_id: str,
+        epoch: int,
+        since: int,
+        warn: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._storage, self._job_id, self._epoch, self._since = storage, job_id, epoch, since
+        self._warn_once, self._clock = warn, clock
+        self._warned: set[str] = set()
+        self._warned_of_folder: set[str] = set()
+        self._retries: dict[str, tuple[float, float]] = {}
+        """Unreadable file -> when it is read again, and the seconds that it has waited for that."""
+        self._earlier: set[str] = set()
+        self._later: set[str] = set()
+        """Requests for epochs that this JobMaster does not have."""
+
+    def pending(self, answered: Collection[str]) -> list[Request]:
+        """Return the requests that it takes and that have no answer, as :func:`pending_requests` orders them.
+
+        Files that are no requests are left out. Raises the storage errors that are not about one file.
+        """
+        names = self._names()
+        self._forget_absent(names)
+        now, left, found = self._clock(), READS, list[Request]()
+        for name in names:
+            if name in answered or name in self._earlier or name in self._later or not self._is_due(name, now):
+                continue
+            if not left or self._clock() - now > SECONDS:
+                break
+            left -= 1
+            request = read_request(self._storage, self._job_id, name, self._epoch)
+            if request is None:
+                self._note_absent(name, now)
+            elif self._is_taken(request, now):
+                found.append(request)
+        return in_order(found)
+
+    def delete_others(self) -> None:
+        """Delete the requests for other epochs. Call it once the journal is known to have no later epoch than this
+        JobMaster's, after the poll that found them: a request for a later one is then for no driver there ever was."""
+        began = self._clock()
+        for name in sorted(self._earlier | self._later)[:READS]:
+            if self._clock() - began > SECONDS:
+                break
+            self._earlier.discard(name)
+            self._later.discard(name)
+            try:
+                self._storage.delete(request_path(self._job_id, name))
+            except CkptError as error:
+                self._warn(name, f"request {name} is for another driver, and cannot be deleted: {error}")
+                self._put_off(name, began)
+
+    def _names(self) -> list[str]:
+        folder = self._storage.full_uri(requests_path(self._job_id))
+        try:
+            names = request_names(self._storage, self._job_id)
+        except (StorageDeniedError, StorageFailedError) as error:
+            self._warn_of_folder("denied", f"no request to this job can be read: {error}")
+            return []
+        self._warned_of_folder.discard("denied")
+        if len(names) >= MOST_FILES:
+            message = (
+                f"{folder} holds {MOST_FILES} files or more, and only {MOST_FILES} are read. Delete what is no request"
+            )
+            self._warn_of_folder("full", message)
+        return names
+
+    def _forget_absent(self, names: Collection[str]) -> None:
+        there = {*names}
+        self._earlier &= there
+        self._later &= there
+        self._retries = {name: one for name, one in self._retries.items() if name in there}
+
+    def _is_due(self, name: str, now: float) -> bool:
+        return name not in self._retries or self._retries[name][0] <= now
+
+    def _note_absent(self, name: str, now: float) -> None:
+        """The file was deleted since it was listed; or it is a folder, or a link to nothing, and is listed again."""
+        if name in self._retries:
+            self._warn(name, f"{name!r} in requests/ is no request: there is no file of that name")
+        self._put_off(name, now)
+
+    def _is_taken(self, request: Request, now: float) -> bool:
+        if request.is_unreadable:
+            self._warn(request.name, f"{request.name!r} in requests/ is no request: {request.problem}")
+            self._put_off(request.name, now)
+            return False
+        self._retries.pop(request.name, None)
+        if request.epoch < self._since:
+            self._earlier.add(request.name)
+        elif request.epoch > self._epoch:
+            self._later.add(request.name)
+        return self._since <= request.epoch <= self._epoch
+
+    def _put_off(self, name: str, now: float) -> None:
+        waited = self._retries[name][1] if name in self._retries else FIRST_RETRY / 2
+        wait = min(LAST_RETRY, 2 * waited)
+        self._retries[name] = (now + wait, wait)
+
+    def _warn_of_folder(self, problem: str, message: str) -> None:
+        if problem not in self._warned_of_folder:
+            self._warned_of_folder.add(problem)
+            self._warn_once(message)
+
+    def _warn(self, name: str, message: str) -> None:
+        """One message a name; no more than MOST_WARNINGS names."""
+        if name in self._warned or len(self._warned) > MOST_WARNINGS:
+            return
+        self._warned.add(name)
+        if len(self._warned) > MOST_WARNINGS:
+            message = f"more files in {self._storage.full_uri(requests_path(self._job_id))} are no requests"
+        self._warn_once(message)

@@ -1,0 +1,256 @@
+"""The polls of a JobMaster over a folder of requests that others write to."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.jobmaster import request_reader
+from airflow_provider_ckpt.jobmaster.request_reader import MOST_WARNINGS, READS, RequestReader
+from airflow_provider_ckpt.journal.requests import MOST_FILES, write_request
+from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageReadOnlyError, StorageTransientError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.paths import Names
+from airflow_provider_ckpt.testing.crash import WrappedStorage
+
+FOLDER = "orders/requests"
+
+
+class Counted(WrappedStorage):
+    """Storage that counts the verbs of a poll, and fails if it is told to."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(open_storage(root))
+        self.counts: Counter[str] = Counter()
+        self.list_fails: Exception | None = None
+        self.delete_fails = False
+
+    def list_some(self, path: str, most: int) -> Names:
+        self.counts["list"] += 1
+        if self.list_fails is not None:
+            raise self.list_fails
+        return self.inner.list_some(path, most)
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        self.counts["read"] += 1
+        return self.inner.read_range(path, start, end)
+
+    def delete(self, path: str) -> None:
+        if self.delete_fails:
+            raise StorageReadOnlyError(uri=self.full_uri(path), reason="not yours")
+        super().delete(path)
+
+    def taken(self) -> Counter[str]:
+        counts, self.counts = self.counts, Counter()
+        return counts
+
+
+class Polled:
+    """A reader of epoch 7 with what it warns of, and its clock."""
+
+    def __init__(self, root: Path, since: int = 7) -> None:
+        self.folder = root / FOLDER
+        self.folder.mkdir(parents=True)
+        self.storage, self.now, self.warnings = Counted(root), 0.0, list[str]()
+        self.reader = RequestReader(self.storage, "orders", 7, since, self.warnings.append, clock=lambda: self.now)
+
+    def poll(self, *answered: str) -> list[str]:
+        """Poll as a JobMaster does, a second later."""
+        self.now += 1.0
+        self.reader.delete_others()
+        return [request.name for request in self.reader.pending(answered)]
+
+    def put(self, name: str, content: bytes = b"?") -> None:
+        (self.folder / f"{name}.json").write_bytes(content)
+
+    def ask(self, epoch: int = 7) -> str:
+        return write_request(self.storage, "orders", "stop", epoch)
+
+    @property
+    def names(self) -> list[str]:
+        return [one.removesuffix(".json") for one in sorted(os.listdir(self.folder))]
+
+
+@pytest.fixture
+def polled(tmp_path: Path) -> Polled:
+    return Polled(tmp_path)
+
+
+def test_a_file_that_is_no_request_has_one_warning_and_the_others_are_taken(polled: Polled) -> None:
+    polled.put("deep", b"[" * 30_000 + b"]" * 30_000)
+    os.mkfifo(polled.folder / "pipe.json")
+    good = polled.ask()
+    for _ in range(60):
+        assert polled.poll() == [good]
+    deep, pipe = polled.warnings
+    assert deep.startswith("'deep' in requests/ is no request: ")
+    assert deep.endswith("deep.json is not a readable request file: it is nested deeper than 100 levels")
+    assert pipe.startswith("'pipe' in requests/ is no request: the storage cannot read ")
+    assert "it is not a regular file" in pipe
+
+
+def test_it_is_read_again_later_and_less_and_less_often(polled: Polled) -> None:
+    """Somebody is about to write it, or gives the driver the right to read it."""
+    polled.put("half")
+    for _ in range(1000):
+        polled.poll()
+    assert 5 <= polled.storage.taken()["read"] <= 10
+    stop = polled.ask()
+    (polled.folder / f"{stop}.json").rename(polled.folder / "half.json")
+    reads = 0
+    while polled.poll() != ["half"]:
+        reads += 1
+        assert reads < 600
+    assert len(polled.warnings) == 1
+
+
+def test_a_folder_and_a_link_to_nothing_are_no_requests(polled: Polled) -> None:
+    (polled.folder / "folder.json").mkdir()
+    (polled.folder / "link.json").symlink_to("nowhere")
+    for _ in range(30):
+        assert polled.poll() == []
+    assert [one.partition(" in ")[0] for one in polled.warnings] == ["'folder'", "'link'"]
+    assert polled.storage.taken()["read"] <= 6
+
+
+def test_a_request_for_another_epoch_is_read_once_and_deleted_at_the_next_poll(polled: Polled) -> None:
+    """The JobMaster asks before each poll whether the journal has a later epoch, and ends if it has one."""
+    mine, earlier, later = polled.ask(), polled.ask(6), polled.ask(8)
+    assert polled.poll() == [mine]
+    assert polled.names == sorted([mine, earlier, later])
+    assert polled.poll() == [mine]
+    assert polled.names == [mine]
+    assert polled.warnings == []
+
+
+def test_w20_requests_for_the_job_masters_before_in_a_deployment_are_taken(tmp_path: Path) -> None:
+    polled = Polled(tmp_path, since=5)
+    asked = [polled.ask(epoch) for epoch in (5, 6, 7)]
+    gone = polled.ask(4)
+    assert polled.poll() == asked
+    polled.poll()
+    assert gone not in polled.names
+
+
+def test_what_cannot_be_deleted_has_one_warning_and_is_tried_later(polled: Polled) -> None:
+    later = polled.ask(8)
+    polled.storage.delete_fails = True
+    for _ in range(30):
+        polled.poll()
+    (warning,) = polled.warnings
+    assert f"request {later} is for another driver, and cannot be deleted: " in warning
+    polled.storage.delete_fails = False
+    for _ in range(100):
+        polled.poll()
+    assert polled.names == []
+
+
+@pytest.mark.parametrize(("files", "others"), [(0, 0), (10, 0), (10, 1_000)])
+def test_a_poll_that_finds_nothing_new_is_one_list(polled: Polled, files: int, others: int) -> None:
+    answered = [polled.ask() for _ in range(files)]
+    for number in range(others - files):
+        polled.put(f"junk-{number}")
+    for _ in range(22):
+        polled.poll(*answered)
+    polled.storage.taken()
+    assert polled.poll(*answered) == []
+    assert polled.storage.taken() == Counter(list=1)
+
+
+def test_a_flood_costs_a_poll_a_limited_number_of_reads(polled: Polled) -> None:
+    for number in range(3 * MOST_FILES):
+        polled.put(f"{number:06d}")
+    for _ in range(20):
+        polled.poll()
+        counts = polled.storage.taken()
+        assert counts["list"] == 1
+        assert counts["read"] <= READS
+    assert len(polled.warnings) == MOST_WARNINGS + 2
+    assert f"holds {MOST_FILES} files or more" in polled.warnings[0]
+    assert "more files" in polled.warnings[-1]
+
+
+def test_a_folder_that_fills_up_has_a_warning_whatever_was_warned_of_before(polled: Polled) -> None:
+    for number in range(2 * MOST_WARNINGS):
+        polled.put(f"{number:06d}")
+    polled.poll()
+    for number in range(2 * MOST_WARNINGS, MOST_FILES):
+        polled.put(f"{number:06d}")
+    polled.poll()
+    assert f"holds {MOST_FILES} files or more" in polled.warnings[-1]
+
+
+def test_a_flood_for_epochs_that_nobody_has_is_cleared_away(polled: Polled) -> None:
+    for _ in range(2 * READS):
+        polled.ask(10**6)
+    good = polled.ask()
+    for _ in range(6):
+        polled.poll()
+    assert polled.names == [good]
+    assert polled.poll() == [good]
+
+
+def test_a_request_among_files_that_are_none_is_found(polled: Polled) -> None:
+    for number in range(MOST_FILES - 1):
+        polled.put(f"{number:06d}")
+    stop = polled.ask()
+    (polled.folder / f"{stop}.json").rename(polled.folder / "zzz.json")
+    found = [polled.poll() for _ in range(MOST_FILES // READS)]
+    assert ["zzz"] in found
+
+
+def test_a_folder_that_cannot_be_listed_has_one_warning_until_it_can(polled: Polled) -> None:
+    good = polled.ask()
+    for fails in (True, False, True):
+        denied = StorageDeniedError(uri=polled.storage.full_uri(FOLDER), reason="mode 0700 of root")
+        polled.storage.list_fails = denied if fails else None
+        for _ in range(3):
+            assert polled.poll() == ([] if fails else [good])
+    assert len(polled.warnings) == 2
+    assert "no request to this job can be read: " in polled.warnings[0]
+
+
+def test_a_storage_that_is_out_of_reach_is_an_error(polled: Polled) -> None:
+    polled.storage.list_fails = StorageTransientError(verb="list", uri=FOLDER, reason="503")
+    with pytest.raises(StorageTransientError):
+        polled.poll()
+
+
+def test_files_that_are_gone_are_forgotten(polled: Polled) -> None:
+    """A driver runs for a year."""
+    for number in range(5):
+        polled.put(f"junk-{number}")
+    polled.ask(6)
+    polled.poll()
+    for name in polled.names:
+        (polled.folder / f"{name}.json").unlink()
+    polled.poll()
+    reader = polled.reader
+    assert (reader._retries, reader._earlier, reader._later) == ({}, set(), set())
+    assert request_reader.FIRST_RETRY < request_reader.LAST_RETRY
+
+
+def test_a_slow_storage_holds_up_no_poll_for_long(polled: Polled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object store takes 20 ms and more for each file."""
+
+    def slow(verb: Callable[..., Any]) -> Callable[..., Any]:
+        def slowly(*args: Any) -> Any:
+            polled.now += 0.3
+            return verb(*args)
+
+        return slowly
+
+    monkeypatch.setattr(polled.storage, "read_range", slow(polled.storage.read_range))
+    monkeypatch.setattr(polled.storage, "delete", slow(polled.storage.delete))
+    names = {polled.ask(8) for _ in range(20)}
+    for _ in range(12):
+        began = polled.now
+        polled.poll()
+        assert polled.now - began <= 1.0 + 2 * 1.5
+    assert polled.names == []
+    assert len(names) == 20

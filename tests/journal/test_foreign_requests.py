@@ -1,0 +1,320 @@
+"""Files in ``requests/`` that are no requests, and requests that are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.coordinator.affected import by_vertex
+from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
+from airflow_provider_ckpt.journal.errors import RequestTooLargeError
+from airflow_provider_ckpt.journal.requests import (
+    KINDS,
+    MOST_BYTES,
+    MOST_FILES,
+    Request,
+    forget_requests,
+    pending_requests,
+    read_request,
+    requests_before,
+    withdraw_leaves,
+    write_request,
+)
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
+
+NAME = "by-hand"
+PATH = f"orders/requests/{NAME}.json"
+HEAD = '{"format": "airflow-provider-ckpt/request", "version": 1'
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path)
+
+
+def read(storage: Storage) -> Request:
+    request = read_request(storage, "orders", NAME, 7)
+    assert request is not None
+    return request
+
+
+def asked(**fields: Any) -> bytes:
+    stop = {"kind": "stop", "epoch": 7, "at": 1.0}
+    return f"{HEAD}, {json.dumps({**stop, **fields})[1:]}".encode()
+
+
+NO_REQUEST = {
+    "nothing": (b"", "no JSON"),
+    "text": (b"stop!", "no JSON"),
+    "cut off": (asked()[:-9], "no JSON"),
+    "a list": (b"[]", "it is no JSON object"),
+    "another format": (b'{"format": "another/request", "version": 1}', "its format is 'another/request'"),
+    "changed afterwards": (asked()[:-1] + b', "crc32": "00000000"}', "it is not as it was written"),
+    "nested lists": (b"[" * 30_000 + b"]" * 30_000, "nested deeper than 100 levels"),
+    "nested objects": (asked()[:-1] + b', "x":' + b'{"a":' * 9_000 + b"1" + b"}" * 9_001, "nested deeper than 100"),
+    "a long number": (asked().replace(b'"epoch": 7', b'"epoch": ' + b"7" * 400), "more than 100 digits"),
+    "a time beyond floats": (asked().replace(b'"at": 1.0', b'"at": 1e999'), "a number in it is too large"),
+    "NaN": (asked().replace(b'"at": 1.0', b'"at": NaN'), "NaN in it is no number"),
+    "half a surrogate pair": (asked(kind="rescale", uid="\ud800", parallelism=2), "it is no text in UTF-8"),
+    "a key twice": (asked()[:-1] + b', "kind": "drain"}', "a key is twice in one object"),
+    "too large": (b'{"a": "' + b"x" * MOST_BYTES + b'"}', f"it has more than {MOST_BYTES} bytes"),
+}
+
+
+@pytest.mark.parametrize(("content", "problem"), NO_REQUEST.values(), ids=NO_REQUEST)
+def test_what_is_no_request_is_named_and_gets_no_answer(storage: Storage, content: bytes, problem: str) -> None:
+    storage.create(PATH, content)
+    request = read(storage)
+    assert (request.kind, request.epoch, request.is_unreadable) == ("invalid", 7, True)
+    assert problem in str(request.problem)
+    assert f"{NAME}.json" in str(request.problem)
+
+
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def link_to_a_pipe(path: Path) -> None:
+    os.mkfifo(path.with_name("pipe"))
+    path.symlink_to(path.with_name("pipe"))
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+def listening(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    here = os.getcwd()
+    os.fchdir(folder)  # the name of a socket has few characters
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(here)
+        os.close(folder)
+
+
+@pytest.mark.parametrize("make", [link_to_itself, pipe, link_to_a_pipe, device, sparse, listening])
+def test_what_is_no_regular_file_is_neither_waited_for_nor_an_error(
+    storage: Storage, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    good = write_request(storage, "orders", "stop", 7)
+    make(tmp_path / PATH)
+    assert read(storage).is_unreadable
+    assert [one.name for one in pending_requests(storage, "orders", 7, ())] == [good, NAME]
+    assert requests_before(storage, "orders", 7) == []
+    assert withdraw_leaves(storage, "orders", 7) == 0
+    forget_requests(storage, "orders", 8)
+    assert storage.list("orders/requests") == sorted({f"{NAME}.json", *(["pipe"] if "a_pipe" in make.__name__ else [])})
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to("nowhere")], ids=["folder", "link"])
+def test_where_no_file_is_there_is_no_request(storage: Storage, tmp_path: Path, make: Callable[[Path], None]) -> None:
+    (tmp_path / PATH).parent.mkdir(parents=True)
+    make(tmp_path / PATH)
+    assert pending_requests(storage, "orders", 7, ()) == []
+
+
+def test_the_file_of_another_user_is_no_storage_failure(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``sudo ckpt stop`` with umask 077 writes one that the driver may not read."""
+    storage.create(PATH, asked())
+    opened = os.open
+
+    def refuse(path: Any, *args: Any, **given: Any) -> int:
+        if str(path).endswith(f"{NAME}.json"):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, *args, **given)
+
+    monkeypatch.setattr(os, "open", refuse)
+    request = read(storage)
+    assert request.is_unreadable
+    assert "Permission denied" in str(request.problem)
+
+
+def test_a_storage_that_is_out_of_reach_is_one(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any) -> bytes:
+        raise StorageTransientError(verb="read", uri=PATH, reason="503")
+
+    storage.create(PATH, asked())
+    monkeypatch.setattr(type(storage), "read_range", fail)
+    with pytest.raises(StorageTransientError):
+        read(storage)
+
+
+@pytest.mark.parametrize("name", ["two words", "two\nlines", "ü", "x" * 240, "-dash", "\udcff"])
+def test_a_name_that_no_request_has_is_not_read(storage: Storage, name: str) -> None:
+    request = read_request(storage, "orders", name, 7)
+    assert request is not None
+    assert (request.is_unreadable, request.problem) == (True, "no request has such a name")
+
+
+REFUSED = {
+    "another kind": ({"kind": "halt"}, "kind 'halt'"),
+    "no kind": ({"kind": ["stop"]}, "kind ['stop']"),
+    "an epoch that is true": ({"epoch": True}, "epoch True"),
+    "an epoch of a fraction": ({"epoch": 7.0}, "epoch 7.0"),
+    "no epoch yet": ({"epoch": 0}, "epoch 0"),
+    "a negative epoch": ({"epoch": -1}, "epoch -1"),
+    "an epoch beyond 64 bits": ({"epoch": 2**63}, f"epoch {2**63}"),
+    "a time that is true": ({"at": True}, "at True"),
+    "a time before time": ({"at": -1}, "at -1"),
+    "a time in a million years": ({"at": 10**15}, f"at {10**15}"),
+    "leaves as a text": ({"leaves": "no"}, "leaves 'no'"),
+    "at_once as a number": ({"kind": "drain", "at_once": 1}, "at_once 1"),
+    "rescaled to none": ({"kind": "rescale", "uid": "h", "parallelism": 0}, "parallelism is a whole number above 0"),
+    "rescaled to many": (
+        {"kind": "rescale", "uid": "h", "parallelism": 2**31},
+        "parallelism is 2147483647 at the most",
+    ),
+    "rescaled to a fraction": ({"kind": "rescale", "uid": "h", "parallelism": 2.0}, "parallelism 2.0"),
+    "rescaled nothing": ({"kind": "rescale", "uid": None, "parallelism": 2}, "uid None"),
+    "an upgrade to a number": ({"kind": "upgrade", "upgrade": {"job": 3}}, "upgrade: job: 3"),
+    "an upgrade that may be anything": ({"kind": "upgrade", "upgrade": {"allow_non_restored_state": 1}}, "upgrade"),
+    "no upgrade": ({"kind": "upgrade"}, "it has no 'upgrade'"),
+    "no changes": ({"kind": "reconfigure"}, "it has no 'changes'"),
+    "changes of a list": ({"kind": "reconfigure", "changes": [1]}, "changes: [1]"),
+}
+SETTINGS: list[tuple[str, Any]] = [
+    ("max_files_per_batch", 0),
+    ("max_files_per_batch", 2**31),
+    ("max_bytes_per_batch", -1),
+    ("max_bytes_per_batch", 2**63),
+    ("state_partitions", -5),
+    ("state_partitions", True),
+    ("pool_weight", 0),
+    ("pool_weight", "2"),
+    ("trigger_interval", -0.5),
+    ("trigger_interval", 1e12),
+    ("trigger_interval", 10**99),
+    ("executors", -1),
+    ("executors", 1.5),
+    ("parallelism", 0),
+]
+
+
+@pytest.mark.parametrize(("fields", "problem"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_asked_for_is_refused_with_its_value(
+    storage: Storage, fields: dict[str, Any], problem: str
+) -> None:
+    storage.create(PATH, asked(**fields))
+    request = read(storage)
+    assert (request.kind, request.is_unreadable, request.is_change) == ("invalid", False, False)
+    assert problem in str(request.problem)
+
+
+@pytest.mark.parametrize(("setting", "value"), SETTINGS, ids=[f"{name}={value}"[:40] for name, value in SETTINGS])
+def test_a_setting_out_of_its_range_is_refused_where_the_request_is_read(
+    storage: Storage, setting: str, value: Any
+) -> None:
+    storage.create(PATH, asked(kind="reconfigure", changes={"daily": {"pool_weight": 2, setting: value}}))
+    request = read(storage)
+    assert (request.kind, request.epoch, request.changes) == ("invalid", 7, {})
+    assert setting in str(request.problem)
+
+
+def test_a_problem_is_short_whatever_the_file_says(storage: Storage) -> None:
+    storage.create(PATH, asked(kind="x" * 50_000))
+    assert len(str(read(storage).problem)) <= 300
+
+
+def test_a_request_that_no_driver_would_read_is_not_written(storage: Storage, tmp_path: Path) -> None:
+    changes = {f"operator-{n}": VertexSettings(logic={f"operator-{n}": "jobs/v2.py:job"}) for n in range(1_000)}
+    with pytest.raises(RequestTooLargeError, match="change fewer operators at a time"):
+        write_request(storage, "orders", "reconfigure", 7, changes=changes)
+    assert list(tmp_path.iterdir()) == []
+    some = dict(list(changes.items())[:200])
+    name = write_request(storage, "orders", "reconfigure", 7, changes=some)
+    assert [(one.name, len(one.changes)) for one in pending_requests(storage, "orders", 7, ())] == [(name, 200)]
+
+
+def test_of_very_many_files_a_limited_number_is_read(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / "orders/requests").mkdir(parents=True)
+    for number in range(MOST_FILES + 50):
+        (tmp_path / f"orders/requests/{number}.json").touch()
+    assert len(pending_requests(storage, "orders", 7, ())) == MOST_FILES
+
+
+# ---- mutations of the golden requests, with fixed seeds
+
+GOLDEN = sorted((Path(__file__).parent.parent / "golden" / "request-v1").glob("*.json"))
+VALUES: list[Any] = [
+    *(None, True, -1, 0, 1, 2**31, 2**63, 10**99, -(10**99), 1e308, -0.0, "", "x" * 9_000, "\0", "\u202e", "orders"),
+    *([], {}, [[[]]], {"a": {"b": 1}}, {"daily": {}}, {"daily": {"pool_weight": 0}}, {"daily": {"logic": {"a": None}}}),
+]
+GRAPH = JobGraph((JobVertex("daily", ("live", "daily"), ("live",), (), ("lake",), bounded=False),), ())
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each value."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            yield (*path, key)
+            yield from places(value, (*path, key))
+
+
+def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    copied = json.loads(json.dumps(document))
+    inner = copied
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return copied
+
+
+def check(storage: Storage, content: bytes) -> str:
+    """Read the content as a request of the driver's epoch, and judge it as a coordinator does; return its kind."""
+    storage.replace(PATH, content)
+    request = read(storage)
+    assert (request.kind == "invalid") is (request.problem is not None)
+    assert request.kind in (*KINDS, "invalid")
+    if request.changes:
+        with suppress(ReconfigurationRefusedError):
+            by_vertex(GRAPH, request.changes)
+    return request.kind
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
+def test_any_value_of_a_golden_request_may_be_another(storage: Storage, golden: Path) -> None:
+    document = json.loads(golden.read_bytes())
+    document.pop("crc32", None)
+    kinds = {
+        check(storage, json.dumps(changed(document, path, value)).encode())
+        for path in places(document)
+        for value in VALUES
+    }
+    assert {"invalid", document["kind"]} <= kinds
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
+def test_any_bytes_of_a_golden_request_may_be_others(storage: Storage, golden: Path) -> None:
+    data, drawn = golden.read_bytes(), random.Random(golden.name)
+    for _ in range(300):
+        mutated = bytearray(data)
+        for _ in range(drawn.randint(1, 4)):
+            place = drawn.randrange(len(mutated))
+            mutated[place : place + drawn.randint(0, 3)] = drawn.randbytes(drawn.randint(0, 3))
+        check(storage, bytes(mutated))
+    for length in range(0, len(data) - 2, 7):
+        assert check(storage, data[:length]) == "invalid"
