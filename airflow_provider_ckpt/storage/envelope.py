@@ -33,25 +33,12 @@ def sealed(document: str) -> bytes:
     return start + f', "{CHECKSUM}": "{zlib.crc32(start):08x}"}}\n'.encode()
 
 
-<<<<<<< HEAD
-def decode_document(data: bytes, what: str, version: int, *, uri: str) -> dict[str, Any]:
-    """``version`` is the newest one known. Raises MalformedDocumentError, NewerFormatError."""
-    document = parse_json(data, uri=uri, what=what)
-||||||| 91f5a930
-def decode_document(data: bytes, what: str, version: int, *, uri: str) -> dict[str, Any]:
-    """``version`` is the newest one known. Raises MalformedDocumentError, NewerFormatError."""
-    try:
-        document = json.loads(data)
-    except ValueError as error:
-        raise MalformedDocumentError(uri=uri, what=what, reason=f"no JSON ({error})") from error
-=======
 def decode_document(
     data: bytes, what: str, version: int, *, uri: str, most_bytes: int | None = None, foreign: bool = False
 ) -> dict[str, Any]:
     """``version`` is the newest one known; ``most_bytes`` and ``foreign`` are as of :func:`parse_json`. Raises
     MalformedDocumentError, NewerFormatError."""
     document = parse_json(data, uri=uri, what=what, most_bytes=most_bytes, foreign=foreign)
->>>>>>> d3b6178f1f720f73594c9110f9ea9a6801b6fb7a
     if not isinstance(document, dict):
         raise MalformedDocumentError(uri=uri, what=what, reason="it is no JSON object")
     if CHECKSUM in document and not _is_as_sealed(data):

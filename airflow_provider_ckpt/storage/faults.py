@@ -17,13 +17,6 @@ from airflow_provider_ckpt.storage.errors import (
 )
 from airflow_provider_ckpt.storage.redaction import redact
 
-<<<<<<< HEAD
-_HOPELESS = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ENOSYS, errno.ELOOP, errno.EXDEV}
-_OF_DRIVERS = (OSError, EOFError, NotImplementedError)
-"""What drivers raise of what Python has: a connection that was cut, a verb that a file system lacks."""
-||||||| 91f5a930
-_HOPELESS = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ENOSYS, errno.ELOOP, errno.EXDEV}
-=======
 _HOPELESS = {
     errno.ENOTDIR,
     errno.EISDIR,
@@ -34,7 +27,8 @@ _HOPELESS = {
     errno.EXDEV,
     errno.ENXIO,  # a socket, opened as a file
 }
->>>>>>> d3b6178f1f720f73594c9110f9ea9a6801b6fb7a
+_OF_DRIVERS = (OSError, EOFError, NotImplementedError)
+"""What drivers raise of what Python has: a connection that was cut, a verb that a file system lacks."""
 
 
 @contextmanager
