@@ -56,6 +56,6 @@ class CutViolatedError(TerminalError):
 
 class UnknownMessageError(TerminalError):
     template = (
-        "a message of type {kind!r} with {fields} is not known to this version; "
+        "a message of type {kind!r:.80} with {fields:.300} is not known to this version; "
         "the JobMaster and its tasks have to run the same version"
     )

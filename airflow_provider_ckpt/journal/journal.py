@@ -141,6 +141,7 @@ class Journal:
             except UNREADABLE as error:
                 problem = f"its events do not fit those before it ({described(error)})"
                 self._state.damage.append(str(self._log.damaged(entry.number, problem)))
+                self._state.job_id = self.job_id
                 return
             self._state.position, self._writer = entry.number, entry.writer
 

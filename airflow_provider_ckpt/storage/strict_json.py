@@ -27,7 +27,7 @@ _SURROGATES = (b"\\ud", b"\\uD")
 _TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
-class _RefusedError(ValueError):
+class _BeyondLimitError(ValueError):
     """JSON beyond a limit."""
 
 
@@ -46,7 +46,7 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
     """
     try:
         return _parse(data, most_bytes, foreign)
-    except _RefusedError as error:
+    except _BeyondLimitError as error:
         reason = str(error)
     except RecursionError:  # brackets that are never closed
         reason = _TOO_DEEP
@@ -59,9 +59,9 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
 
 def _parse(data: bytes, most_bytes: int | None, foreign: bool) -> Any:
     if most_bytes is not None and len(data) > most_bytes:
-        raise _RefusedError(f"it has more than {most_bytes} bytes")
+        raise _BeyondLimitError(f"it has more than {most_bytes} bytes")
     if _is_too_deep(data):
-        raise _RefusedError(_TOO_DEEP)
+        raise _BeyondLimitError(_TOO_DEEP)
     has_long_number = _TOO_MANY_DIGITS in data.translate(_DIGITS)
     value = _DECODERS[has_long_number, foreign](data.decode())
     if foreign and any(half in data for half in _SURROGATES):
@@ -85,24 +85,24 @@ def _is_too_deep(data: bytes) -> bool:
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _RefusedError("a number in it is too large")
+        raise _BeyondLimitError("a number in it is too large")
     return number
 
 
 def _whole(text: str) -> int:
     if len(text.lstrip("-")) > MOST_DIGITS:
-        raise _RefusedError(f"a number in it has more than {MOST_DIGITS} digits")
+        raise _BeyondLimitError(f"a number in it has more than {MOST_DIGITS} digits")
     return int(text)
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise _RefusedError(f"{name} in it is no number of JSON")
+    raise _BeyondLimitError(f"{name} in it is no number of JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _RefusedError("a key is twice in one object")
+        raise _BeyondLimitError("a key is twice in one object")
     return found
 
 

@@ -91,7 +91,8 @@ def _file(golden: str, path: str, read: Callable[[Storage], object], named: str 
         storage.replace(path, data)
         read(storage)
 
-    shown = (path if named is None else named,)
+    is_head = "/head-" in path  # the entries that it names may be the ones that are missed
+    shown = ((f"{place}/" if is_head else path) if named is None else named,)
     return Format(golden, (GOLDEN / golden).read_bytes(), put, shown, others, golden)
 
 

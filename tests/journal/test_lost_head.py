@@ -106,3 +106,12 @@ def test_a_copy_that_lost_all_entries_and_kept_the_claims_is_damaged(root: Stora
         root.delete(entry(number))
     assert root.exists(entry(0)), "the claim stays"
     assert "is damaged" in "".join(Journal(root, "orders").replay().damage)
+
+
+def test_a_snapshot_of_another_job_is_damage(root: Storage) -> None:
+    compacted(root)
+    text = root.read(entry(2)).partition(b', "crc32"')[0] + b"}"
+    root.replace(entry(2), text.replace(b'"job_id": "orders"', b'"job_id": "rates"'))
+    [state] = list_jobs(root)
+    assert state.job_id == "orders"
+    assert "they are of job 'rates'" in "".join(state.damage)
