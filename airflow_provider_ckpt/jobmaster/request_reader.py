@@ -116,12 +116,12 @@ class RequestReader:
     def _note_absent(self, name: str, now: float) -> None:
         """The file was deleted since it was listed; or it is a folder, or a link to nothing, and is listed again."""
         if name in self._retries:
-            self._warn(name, f"{name!r} in requests/ is no request: there is no file of that name")
+            self._warn(name, f"{name!r} in requests/ is not taken as a request: there is no file of that name")
         self._put_off(name, now)
 
     def _is_taken(self, request: Request, now: float) -> bool:
         if request.is_unreadable:
-            self._warn(request.name, f"{request.name!r} in requests/ is no request: {request.problem}")
+            self._warn(request.name, f"{request.name!r} in requests/ is not taken as a request: {request.problem}")
             self._put_off(request.name, now)
             return False
         self._retries.pop(request.name, None)

@@ -88,9 +88,9 @@ def test_a_file_that_is_no_request_has_one_warning_and_the_others_are_taken(poll
     for _ in range(60):
         assert polled.poll() == [good]
     deep, pipe = polled.warnings
-    assert deep.startswith("'deep' in requests/ is no request: ")
+    assert deep.startswith("'deep' in requests/ is not taken as a request: ")
     assert deep.endswith("deep.json is not a readable request file: it is nested deeper than 100 levels")
-    assert pipe.startswith("'pipe' in requests/ is no request: the storage cannot read ")
+    assert pipe.startswith("'pipe' in requests/ is not taken as a request: the storage cannot read ")
     assert "it is not a regular file" in pipe
 
 

@@ -65,7 +65,12 @@ def put_hostile(world: World) -> set[str]:
 def named(run_lines: list[Line], names: set[str]) -> list[str]:
     """Return the names in the warnings, one for each warning."""
     told = [line["message"] for line in run_lines if line["kind"] == "warning"]
-    return [name for message in told for name in names if message.startswith(f"'{name}' in requests/ is no request: ")]
+    return [
+        name
+        for message in told
+        for name in names
+        if message.startswith(f"'{name}' in requests/ is not taken as a request: ")
+    ]
 
 
 def test_files_that_are_no_requests_neither_end_nor_hold_up_a_driver(world: World) -> None:
