@@ -294,7 +294,7 @@ _CREATION = (
         "LimitedS3FileSystem.set_session",
         '    client.meta.events.unregister("before-call.s3", add_expect_header)',
         "    pass",
-        ("tests/storage/test_client_limits.py",),
+        ("tests/storage/test_client_limits.py::test_d19_an_endpoint_that_says_nothing_is_tried_three_times",),
         "a write to an endpoint that says nothing is tried once, for as long as all tries may take",
     ),
     Mutant(
