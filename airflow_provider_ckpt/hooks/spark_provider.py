@@ -1,7 +1,7 @@
 """The private names of Airflow's Spark provider that this package uses, and their check.
 
-A provider that has renamed one of them would submit something else than this package's driver, or fail in the middle of
-a task. So the names are checked when an operator is made, and again when its hook is.
+A provider that renames one of them may submit another application than this package's driver, or fail in the middle of
+a task. The names of classes are checked when an operator is made, those of a hook before it submits.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 _SECONDS = [0.0]
-"""Clients do not wait, because somebody looks at them."""
+"""Commands and sensors do not wait."""
 
 
 def wait_for_credentials(seconds: float) -> None:
-    """Let every storage of this process wait so long. A driver does, so that it goes on by itself."""
+    """Let every storage of this process wait so long. A driver does, and continues without a restart."""
     _SECONDS[0] = seconds
 
 

@@ -1,4 +1,4 @@
-"""What S3 answered to a request that failed."""
+"""Answers of S3 to requests that failed."""
 
 from __future__ import annotations
 

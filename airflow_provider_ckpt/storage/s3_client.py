@@ -27,7 +27,7 @@ _NO_CODE = frozenset({"400", "403"})
 
 
 class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
-    """Asks a second time what a HEAD was refused for, because its answer has no body."""
+    """After a refused HEAD, whose answer has no body, a listing asks for the reason."""
 
     retries = 1
     """botocore repeats requests. s3fs would repeat what botocore has repeated: five by five."""

@@ -1,4 +1,4 @@
-"""What S3's refusals mean: which right is missing, and whether rights are the cause at all."""
+"""Meanings of S3's refusals: the missing right, wrong or expired credentials."""
 
 from __future__ import annotations
 
