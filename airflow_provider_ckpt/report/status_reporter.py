@@ -305,7 +305,10 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
         return LineKind.RECONFIGURED, f"{what}: {event.outcome}"
     if isinstance(event, FilesForgotten):
         named = ", ".join(event.files[:5])
-        return LineKind.WARNING, f"gave up {counted(len(event.files), 'file')}; the output lacks their rows: {named}"
+        return (
+            LineKind.WARNING,
+            f"gave up {counted(len(event.files), 'file')}, whose rows are not in the output: {named}",
+        )
     if isinstance(event, SourceFilesChanged):
         return LineKind.CHANGED_FILES, f"source {event.uid}: {changed_files(event)}. {WAY_OUT}"
     if isinstance(event, LateFilesFound):

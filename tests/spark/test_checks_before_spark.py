@@ -120,7 +120,7 @@ def test_a_database_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     assert code is ExitCode.REFUSED
     folder = tmp_path / "missing"
     assert f"there is no file {folder}/x.db" in line.message
-    command = line.message.partition("make an empty file: ")[2]
+    command = line.message.partition("make an empty file: `")[2].partition("`")[0]
     assert command == f"mkdir -p {folder} && touch {folder}/x.db"
     subprocess.run(command, shell=True, check=True)
     code, line = run(tmp_path, 'SqlSink("orders", url=f"sqlite:///{folder}/missing/x.db", create=True)')

@@ -214,7 +214,7 @@ def test_a_source_that_says_fail_refuses_an_unfit_event_time(world: World, row: 
     run = world.run(windows_of(world, "live", late_rows="fail"))
     assert run.status == "FAILED"
     assert run.cause is not None
-    assert f"1 rows {reason}" in run.cause
+    assert f"1 row {reason}" in run.cause
     assert world.newest_batch("counts") == -1
 
 

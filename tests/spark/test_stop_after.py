@@ -22,7 +22,7 @@ def job_of(world: World) -> Job:
     """Build a job that copies a bounded folder, one file in each batch, and a live folder."""
     job = Job("copying")
 
-    @job.source(bounded=True)
+    @job.source(bounded=True, allow_empty=True)
     def history(read: Any) -> Any:
         return read.schema("id long, k long").option("maxFilesPerTrigger", 1).parquet(world.path("history"))
 

@@ -141,7 +141,7 @@ def test_a_planned_file_that_was_renamed_can_be_given_up_by_name(world: World, m
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [0, 1, 1000, 1001, 1002, 1003], "read under its new name"
     assert world.state().forgotten_files == [str(file)]
-    assert "1 files are given up" in run.of("warning")[0]["message"]
+    assert "gave up 1 file, whose rows are not in the output: " in run.of("warning")[0]["message"]
     assert "files given up since the job began: 1" in run.lines[-1]["message"]
 
 

@@ -58,7 +58,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
             return f"{path} is no file; give the path of a file"
         make = f"touch {shlex.quote(str(path))}"
         make = make if path.parent.is_dir() else f"mkdir -p {shlex.quote(str(path.parent))} && {make}"
-        return f"there is no file {path}, and the sink makes none. Correct its path, or make an empty file: {make}"
+        return f"there is no file {path}, and the sink makes none. Correct its path, or make an empty file: `{make}`"
 
     def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         return connect(**parameters)

@@ -34,7 +34,8 @@ def _left_files(
 ) -> str | None:
     read = planned_times(folder.storage, f"{folder.path}/sources/{uid}", log_offset(offset))
     left = [file for file in listed(spark, reads) if key_of(file.path) not in read]
-    return f"{counted(len(left), 'file')} unread, {counted(sum(file.size for file in left), 'byte')}" if left else None
+    size = counted(sum(file.size for file in left), "byte")
+    return f"{counted(len(left), 'file')} ({size}) unread" if left else None
 
 
 def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | None) -> str | None:
