@@ -68,6 +68,10 @@ class Process:
         """Return the living processes of the session, the command included."""
         return session_members(self.pid)
 
+    def command_lines(self) -> str:
+        """Return the command lines of the session's processes. Other tests' processes may hold the same secrets."""
+        return "\n".join(map(command_line, self.session()))
+
     def jvms(self) -> list[int]:
         return [pid for pid in self.session() if command_name(pid) == "java"]
 
@@ -138,15 +142,12 @@ def command_name(pid: int) -> str | None:
         return None
 
 
-def command_lines() -> str:
-    """Return the command lines of all processes on this machine, as ``ps`` shows them."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-        except OSError:
-            continue
-    return "\n".join(found)
+def command_line(pid: int) -> str:
+    """Return the command line as ``ps`` shows it, or "" if the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -8,7 +8,8 @@ from typing import Any
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 
-_STATUS = re.compile(r"\w+\{path=(.*); isDirectory=false; length=(\d+); .*?modification_time=(\d+);", re.DOTALL)
+_STATUS = re.compile(r"(?:\w+\{)+path=(.*); isDirectory=false; length=(\d+); .*?modification_time=(\d+);", re.DOTALL)
+"""The text of a status. Some file systems (S3A, ABFS) put the text of Hadoop's class into one of their own."""
 _SEPARATOR = "\0"
 """The one character, besides the slash, that no file name has."""
 

@@ -12,7 +12,6 @@ from airflow_provider_ckpt.report.exit_code import ExitCode
 from tests.sinks.database_job import ODD
 from tests.sinks.sql.sql_job import SqlJob
 from tests.sinks.sql.world import World
-from tests.support.processes import command_lines
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -31,18 +30,19 @@ def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_passwo
     seen: list[str] = []
     over = threading.Event()
 
-    def look() -> None:
-        while not over.wait(0.2):
-            seen.append(command_lines())
+    with job.start() as run:
 
-    watching = threading.Thread(target=look)
-    watching.start()
-    try:
-        with job.start() as run:
+        def look() -> None:
+            while not over.wait(0.2):
+                seen.append(run.command_lines())
+
+        watching = threading.Thread(target=look)
+        watching.start()
+        try:
             assert run.wait(300) == ExitCode.FINISHED, run.tail()
-    finally:
-        over.set()
-        watching.join()
+        finally:
+            over.set()
+            watching.join()
     assert job.ids() == list(range(30))
     assert job.file_rows() == 30
     [row] = job.world.run(f"SELECT at, tags, raw, nested, city FROM {job.world.schema}orders WHERE id = 7")
