@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_LOOKED_FOR = 100
+"""Files of a release: a table without any of them has been emptied."""
+
+
 class BoundFileSink(BoundSink):
     """Release is: see that every staged file is whole, take the turn in the folder (first release only), move every
     file to the name in its handle, append one manifest entry, then delete the empty staged places and what the entry
@@ -232,6 +236,13 @@ class BoundFileSink(BoundSink):
     def last_released(self) -> int:
         newest = self._log.catch_up()
         return 0 if newest is None or is_gone(self._storage) else newest.checkpoint
+
+    def emptied(self) -> Manifest | None:
+        """Return the last release if none of its files is in the folder. A reader may have deleted them."""
+        newest = self._log.catch_up()
+        if newest is None or not newest.files:
+            return None
+        return None if any(self._storage.exists(file.path) for file in newest.files[:_LOOKED_FOR]) else newest
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         removed, each = [], EachByItself()

@@ -41,6 +41,7 @@ from airflow_provider_ckpt.spark.forgotten_files import SourceFiles, newly_forgo
 from airflow_provider_ckpt.spark.notices import (
     discards_timers,
     ends_at_once,
+    finds_table_empty,
     finished_without_a_file,
     gets_no_rows,
     hides_partitions,
@@ -272,6 +273,7 @@ class Execution:
                 *edited,
                 *timers,
                 *hides_partitions(prepared.job),
+                *finds_table_empty(self._sinks),
             ],
             journal.state,
         )

@@ -14,7 +14,9 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.model.words import ckpt_command, counted
+from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.query.empty_sources import nothing_in
 from airflow_provider_ckpt.spark.query.frozen import list_temporary
 from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
@@ -143,6 +145,18 @@ def hides_partitions(job: Job) -> Iterator[str]:
                 f"sink {operator.uid}: the folders of column {hidden[0]!r} begin with '_', so pyarrow, pandas, Trino "
                 "and Hive find no rows in them, while Spark, DuckDB and Polars do. Rename the column if others read "
                 "the table"
+            )
+
+
+def finds_table_empty(sinks: Mapping[str, BoundSink]) -> Iterator[str]:
+    """Warn of tables of files that somebody has emptied: the rows released before are not written again."""
+    for uid, sink in sinks.items():
+        last = sink.emptied() if isinstance(sink, BoundFileSink) else None
+        if last is not None:
+            yield (
+                f"sink {uid}: no file of its last release, checkpoint {last.checkpoint}, is in its folder. This is "
+                "right if a reader deletes what it has read. If the table was emptied, its rows are not written again: "
+                "run the job under another id to write them"
             )
 
 

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.testing.crash import CrashingStorage, When, WrappedSt
 from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
-from tests.support.books import books
+from tests.support.books import books, table_of
 
 
 class FileTarget(SinkTarget):
@@ -26,11 +26,16 @@ class FileTarget(SinkTarget):
         self.settings = settings
         self.sink = FileSink(str(path), **settings)
 
+    @property
+    def above(self) -> Path:
+        """The folder of the table and of the folder beside it."""
+        return table_of(self.path).parent
+
     def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundFileSink:
         return self.sink.bind(SinkContext(job_id, uid))
 
     def dying(self, at: int, when: When) -> BoundFileSink:
-        storage = CrashingStorage(open_storage(self.path.parent), at=at, when=when)
+        storage = CrashingStorage(open_storage(self.above), at=at, when=when)
         return self.sink.bind_to(storage, SinkContext("orders", "lake"))
 
     def shared(self) -> FileTarget:
@@ -45,7 +50,7 @@ class FileTarget(SinkTarget):
             file.write_bytes(b"")
 
     def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
-        storage = WrappedStorage(open_storage(self.path.parent))
+        storage = WrappedStorage(open_storage(self.above))
         handle = stage(self.sink.bind_to(storage, SinkContext("orders", "lake")), frame, 1)
         return storage.verbs.log[-1:] == [f"sync orders/lake/staging/{handle['id']}"]
 

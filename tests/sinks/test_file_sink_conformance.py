@@ -25,6 +25,15 @@ class TestOverwritingParquet(SinkConformance):
 
 
 @pytest.mark.slow
+class TestPartitionOfTable(SinkConformance):
+    """A folder named ``column=value`` belongs to the table above it, so its files are staged beside that table."""
+
+    @pytest.fixture
+    def target(self, tmp_path: Path) -> SinkTarget:
+        return FileTarget(tmp_path / "lake" / "day=2026-01-02" / "zone=a b=c")
+
+
+@pytest.mark.slow
 class TestPartitionedCsv(SinkConformance):
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:

@@ -47,6 +47,13 @@ def test_a_table_that_changes_is_named_and_read_anew_at_the_next_start(spark: Sp
     assert found == [(1, 10), (2, 20)]
 
 
+def test_a_table_without_a_file_is_named_as_empty(spark: SparkSession, world: World) -> None:
+    world.put("live", "1", [{"id": 1}])
+    options = RunOptions(job="tests:job", root=str(world.root), job_id="job")
+    plan = plan_job(spark, job(world, spark), options)
+    assert plan.lookups == {"priced": (f"file:{world.path('prices')} (which holds no file)",)}
+
+
 def test_the_time_of_the_listing_is_told(spark: SparkSession, world: World) -> None:
     world.put("prices", "1", [{"id": 1, "price": 10}])
     world.put("live", "1", [{"id": 1}])

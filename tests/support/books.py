@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 
+def table_of(folder: Path | str) -> Path:
+    """Return the folder of the table that a sink's folder belongs to: folders named ``column=value`` are partitions."""
+    table = Path(folder)
+    while "=" in table.name:
+        table = table.parent
+    return table
+
+
 def books(folder: Path | str) -> Path:
     """Return the bookkeeping folder of a sink that writes to ``folder``."""
-    table = Path(folder)
-    return table.parent / f"_ckpt-{table.name}"
+    above = table_of(folder).parent
+    return above / f"_ckpt-{Path(folder).relative_to(above)}"

@@ -10,11 +10,14 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 
 
 def lookup_tables(frame: DataFrame) -> tuple[str, ...]:
-    """Return the folders, without secrets. A table that Spark reads anew for each micro-batch is not among them."""
+    """Return the folders, without secrets, and say of an empty one that it is.
+
+    A table that Spark reads anew for each micro-batch is not among them.
+    """
     found = list[str]()
     for node in nodes_from(analysed(frame)):
         index = None if children_of(node) or node.isStreaming() else index_of(node)
         if index is not None:
-            paths = index.rootPaths()
-            found += [redact_uri(str(paths.apply(number).toString())) for number in range(paths.size())]
+            paths, told = index.rootPaths(), " (which holds no file)" if index.allFiles().isEmpty() else ""
+            found += [f"{redact_uri(str(paths.apply(number).toString()))}{told}" for number in range(paths.size())]
     return tuple(dict.fromkeys(found))
