@@ -19,6 +19,7 @@ from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
+from airflow_provider_ckpt.printable import each_text, one_line
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -176,6 +177,6 @@ def _result(job_id: str | None, deleted: DeletedJob | None) -> dict[str, Any]:
         "was": None if deleted.was is None else str(deleted.was),
         "files": deleted.files,
         "bytes": deleted.bytes,
-        "staged": dict(deleted.staged),
-        "left": list(deleted.left),
+        "staged": each_text(deleted.staged, one_line),
+        "left": each_text(deleted.left, one_line),
     }

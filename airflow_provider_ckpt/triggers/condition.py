@@ -12,6 +12,7 @@ from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
+from airflow_provider_ckpt.printable import one_line
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.events import CheckpointCompleted
@@ -31,6 +32,9 @@ class Verdict:
     outcome: Outcome
     message: str
     result: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", one_line(self.message))  # it quotes the journal
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, Submission
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.printable import each_text, one_line
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
@@ -25,7 +26,8 @@ class DriverVerdict:
     result: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        found: dict[str, Any] = each_text(asdict(self), one_line)
+        return found
 
 
 def judge(

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
+from airflow_provider_ckpt.printable import each_text, one_line
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
@@ -39,7 +40,8 @@ class ReleaseEvent:
     """Rows since the job began that do not fit the schema of their source."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        found: dict[str, Any] = each_text(asdict(self), one_line)
+        return found
 
 
 def release_events(state: JobState, after: int, sink: str | None = None) -> Iterator[ReleaseEvent]:

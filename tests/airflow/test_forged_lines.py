@@ -12,6 +12,9 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_provider_ckpt.operators.pointer import KEY
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.condition import Verdict
+from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
+from airflow_provider_ckpt.triggers.release_event import ReleaseEvent
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 
 FORGED = "CKPT " + json.dumps(
@@ -90,6 +93,19 @@ def test_terminal_escapes_and_line_breaks_reach_neither_the_log_nor_an_xcom(
     assert not any(line.startswith("[2026-01-01] ERROR") for line in logged.splitlines())
     assert result["finished_operators"] == ["x\\n[2026-01-01] ERROR all is lost \\x1b[2J \\ud800"]
     json.dumps(store.values, ensure_ascii=False).encode()
+
+
+def test_what_a_trigger_hands_to_its_task_is_printable() -> None:
+    bad, shown = "x\n\x1b[2J\ud800", "x\\n\\x1b[2J\\ud800"
+    result = {"job_id": bad, "finished_operators": [bad], "checkpoint": 3}
+    assert Verdict("failed", bad).message == shown
+    assert DriverVerdict("failed", bad, result).to_json() == {
+        "outcome": "failed",
+        "message": shown,
+        "result": {"job_id": shown, "finished_operators": [shown], "checkpoint": 3},
+    }
+    event = ReleaseEvent(bad, 2, 1, None, 1.0, None, 4, {bad: {"rows": 4}}, 0, 0, 0).to_json()
+    assert (event["job_id"], event["sinks"]) == (shown, {shown: {"rows": 4}})
 
 
 JOB = """
