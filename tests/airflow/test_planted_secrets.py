@@ -68,24 +68,7 @@ def records(all_rows):
 
 job.sink("kafka", records, KafkaSink(conn_id="planted_kafka", topic="t", staging={out!r} + "-staging"))
 """
-KAFKA_SOURCE = """
-@job.source
-def live(read):
-    options = kafka_options("planted_kafka")
-    return read.format("kafka").options(**options).option("subscribe", "t").load().selectExpr("1 AS id", "'' AS note")
-
-job.sink("live", live, FileSink({out!r}))
-"""
 GATE = 'job.sink("files", rows, FileSink({out!r}), gate=AirflowVariableGate("approved", conn_id="planted_api"))\n'
-QUOTING = """
-@job.transform(inputs=[orders])
-def refused(all_rows):
-    from airflow_provider_ckpt.connections.environment import read_connection
-    password = read_connection("planted_api").password
-    raise ValueError("cannot log in at https://me:" + password + "@host with " + password)
-
-job.sink("files", refused, FileSink({out!r}))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +229,6 @@ FAILURES = {
     "PostgreSQL does not answer": (POSTGRES, "planted_postgres"),
     "the brokers of a sink do not answer": (KAFKA, "planted_kafka"),
     "the API server of a gate does not answer": (GATE, "planted_api"),
-    "the job's own code quotes it": (QUOTING, "planted_api"),
 }
 
 
