@@ -186,8 +186,16 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "settings that are no names": (CheckpointedJobReconfigureOperator, {"assign_workload": {"q": {2: 2}}}, "by name"),
     "a setting there is not": (CheckpointedJobReconfigureOperator, {"assign_workload": {"q": {"x": 2}}}, "cannot be"),
     "a list of logic": (CheckpointedJobReconfigureOperator, {"assign_execution_logic": ["q"]}, "mapping of operators"),
-    "half a subtask": (CheckpointedJobRescaleOperator, {"source": "h", "parallelism": 2.5}, "a whole number above 0"),
-    "no subtask": (CheckpointedJobRescaleOperator, {"source": "h", "parallelism": "0"}, "a whole number above 0"),
+    "half a subtask": (
+        CheckpointedJobRescaleOperator,
+        {"source": "h", "parallelism": 2.5},
+        "give a whole number from 1 to",
+    ),
+    "no subtask": (
+        CheckpointedJobRescaleOperator,
+        {"source": "h", "parallelism": "0"},
+        "give a whole number from 1 to",
+    ),
     "a text that says no": (CheckpointedJobStopOperator, {"wait": "false"}, "wait='false' is not possible"),
 }
 

@@ -179,7 +179,7 @@ def test_what_cannot_be_computed_ends_the_job() -> None:
     assert isinstance(error, ComputationFailedError)
     assert not error.retryable
     assert (
-        "'daily' failed in the batch that reads /lake/a.csv and 1 more files: CAST_INVALID_INPUT: a value of type "
+        "'daily' failed in the batch that reads /lake/a.csv and 1 more file: CAST_INVALID_INPUT: a value of type "
         "STRING cannot be cast to DECIMAL(10,2), at /dags/orders.py:12. Nothing"
     ) in str(error)
     other = query_failed("daily", RuntimeError("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"))

@@ -68,7 +68,7 @@ def test_what_one_look_has_found_is_no_end_yet() -> None:
 def test_a_missing_file_is_named_and_files_that_are_there_are_waited_for() -> None:
     one = source("lake/a", "lake/b")
     one.refuse_missing(["lake/a", "lake/b", "lake/c"])
-    with pytest.raises(SourceFilesGoneError, match=r"1 of the files .* 'history' .* lake/b"):
+    with pytest.raises(SourceFilesGoneError, match=r"bounded source 'history' .* lake/b among them"):
         one.refuse_missing(["lake/a"])
 
 
