@@ -16,7 +16,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.smoke, pytest.mark.spark]
 
-END = "\n## From Airflow\n"
+END = "\n### History and live in one folder\n"
 """The heading after the example."""
 
 
