@@ -36,10 +36,11 @@ def write_file(path: Path, ids: Iterable[int]) -> None:
 class Input:
     """The input of a job. ``ids``: all rows that the job must release, once each."""
 
-    def __init__(self, base: Path, history_files: int) -> None:
-        self._history, self._live = base / "history", base / "live"
+    def __init__(self, base: Path, history_files: int, live: str = "live") -> None:
+        """``live``: the folder of live files."""
+        self._history, self._live = base / "history", base / live
         self._history.mkdir()
-        self._live.mkdir()
+        self._live.mkdir(exist_ok=True)
         self._lock = threading.Lock()
         self._ids: list[int] = []
         self._live_files = 0

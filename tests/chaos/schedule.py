@@ -25,6 +25,9 @@ FILES = {
     "manifest": "_ckpt-*/{job}/*/manifests/*.json",
     "partition data": "ckpt/{job}/vertices/*/0/partition/**/*.parquet",
 }
+LIST = "frozen list"
+ONCE = {LIST: "ckpt/{job}/frozen/*"}
+"""Files that a job writes once. Seeded schedules do not wait for them."""
 STATUSES = ("started", "running", "checkpoint", "released", "source_ended", "source_dropped")
 TARGETS = ("python", "jvm", "all", "all")
 
@@ -72,7 +75,7 @@ def carry_out(kill: Kill, world: World, driver: Driver, seen: Callable[[], int])
 
 def counter(kill: Kill, world: World, driver: Driver, before: frozenset[tuple[str, int]]) -> Callable[[], int]:
     """Return a function that counts the moment's occurrences since ``before`` (:func:`glance`)."""
-    if kill.moment in FILES:
+    if kill.moment in FILES or kill.moment in ONCE:
         return lambda: len(glance(kill, world) - before)
     kinds = ("started", "resumed") if kill.moment == "started" else (kill.moment,)
     return lambda: len(driver.lines(*kinds))
@@ -81,7 +84,7 @@ def counter(kill: Kill, world: World, driver: Driver, before: frozenset[tuple[st
 def glance(kill: Kill, world: World) -> frozenset[tuple[str, int]]:
     """Return the files of the moment and the time each was written."""
     found = set()
-    pattern = FILES.get(kill.moment)
+    pattern = {**FILES, **ONCE}.get(kill.moment)
     if pattern is None:
         return frozenset()
     for path in _paths(world, pattern.format(job=world.job_id, sink=world.variant.sinks[0])):

@@ -17,7 +17,7 @@ from tests.chaos.data import Feeder
 from tests.chaos.ending import finish
 from tests.chaos.evidence import Evidence
 from tests.chaos.released import check_no_duplicates
-from tests.chaos.schedule import Kill, carry_out, counter, glance, random_kills
+from tests.chaos.schedule import LIST, Kill, carry_out, counter, glance, random_kills
 from tests.chaos.world import Driver, Variant, World
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
@@ -50,6 +50,21 @@ def test_every_row_is_released_exactly_once_whatever_is_killed(seed: int, tmp_pa
             raise AssertionError(f"{told}\n{error}") from error
 
 
+@pytest.mark.parametrize("chain", [True, False], ids=["inline", "apart"])
+def test_history_and_live_in_one_folder_give_each_row_once(chain: bool, tmp_path: Path) -> None:
+    """Files come all the time, also while the list of history is fixed (R11)."""
+    kills = [
+        Kill("python", LIST, 1, 0.0),
+        Kill("all", "planned batch", 3, 0.0),
+        Kill("jvm", "prepared batch", 4, 0.0),
+        Kill("all", "source_ended", 1, 0.0),
+        Kill("all", "manifest", 3, 0.0),
+    ]
+    variant = Variant("one-folder", "mixed.py", ("out", "copy"), chain=chain, live="history")
+    with World(tmp_path, variant) as world:
+        _run(world, kills)
+
+
 def _run(world: World, kills: list[Kill]) -> None:
     evidence = Evidence(world)
     with Feeder(world.data):
@@ -79,6 +94,8 @@ def _check_end(driver: Driver, kill: Kill) -> None:
 
 
 def _maybe_add_late_history(world: World) -> None:
+    if world.variant.live == "history":
+        return  # a file that comes later is a live one
     state = world.state()
     left = any("history" in uid for uids in state.dropped.values() for uid in uids)
     if not world.data.late and (left or "history/0" in state.finished):

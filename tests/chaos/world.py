@@ -32,7 +32,8 @@ SMALL = {
 class Variant:
     """A kind of chaos job.
 
-    ``job``: file in ``jobs/``. ``sinks``: those that hold every row; a sink's uid is its folder's name.
+    ``job``: file in ``jobs/``. ``sinks``: those that hold every row; a sink's uid is its folder's name. ``live``: the
+    folder of live files.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Variant:
     chain: bool = True
     counts: bool = False
     last_vertex: str = "doubled"
+    live: str = "live"
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -48,7 +50,8 @@ class Driver(Process):
     """A driver of the job, and the status lines it has printed."""
 
     def lines(self, *kinds: str) -> list[dict[str, Any]]:
-        found = [json.loads(line[5:]) for line in self.text().splitlines() if line.startswith("CKPT {")]
+        whole = self.text().rpartition("\n")[0]  # a killed driver may have written half of its last line
+        found = [json.loads(line[5:]) for line in whole.splitlines() if line.startswith("CKPT {")]
         return [line for line in found if not kinds or line["kind"] in kinds]
 
     def wait_for(self, *kinds: str, count: int = 1, seconds: float = 180.0) -> dict[str, Any]:
@@ -79,7 +82,7 @@ class World:
     def __init__(self, base: Path, variant: Variant, *, history_files: int = 12, **options: Any) -> None:
         self.base, self.variant = base, variant
         self.job_id = variant.name
-        self.data = Input(base, history_files)
+        self.data = Input(base, history_files, variant.live)
         self.root = base / "ckpt"
         self.drivers: list[Driver] = []
         self._options = {"checkpoint_interval": 0.5, **options}
@@ -97,6 +100,7 @@ class World:
         return {
             "CKPT_CHAOS_BASE": str(self.base),
             "CKPT_CHAOS_CHAIN": "1" if self.variant.chain else "0",
+            "CKPT_CHAOS_LIVE": self.variant.live,
             **self.variant.env,
         }
 

@@ -1,4 +1,7 @@
-"""A job with history and a live feed, and two sinks. ``CKPT_CHAOS_CHAIN=0`` gives history its own query."""
+"""A job with history and a live feed, and two sinks.
+
+``CKPT_CHAOS_CHAIN=0`` gives history its own query. ``CKPT_CHAOS_LIVE=history`` has both read one folder.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ BASE = os.environ["CKPT_CHAOS_BASE"]
 ROW_SECONDS = float(os.environ.get("CKPT_CHAOS_ROW_SECONDS", "0.001"))
 RELEASE_SECONDS = float(os.environ.get("CKPT_CHAOS_RELEASE_SECONDS", "0"))
 CHAIN = os.environ.get("CKPT_CHAOS_CHAIN", "1") == "1"
+LIVE = os.environ.get("CKPT_CHAOS_LIVE", "live")
 
 job = Job("mixed")
 
@@ -48,9 +52,9 @@ def history(read: DataStreamReader) -> DataFrame:
     return read.schema("id long, k long").parquet(f"{BASE}/history")
 
 
-@job.source(max_files_per_trigger=10)
+@job.source(max_files_per_trigger=10, after=history if LIVE == "history" else None)
 def live(read: DataStreamReader) -> DataFrame:
-    return read.schema("id long, k long").parquet(f"{BASE}/live")
+    return read.schema("id long, k long").parquet(f"{BASE}/{LIVE}")
 
 
 @job.transform(inputs=[history, live])
