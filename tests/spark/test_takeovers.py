@@ -26,6 +26,7 @@ from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition, Open
@@ -336,11 +337,11 @@ def test_a_driver_that_dies_before_it_runs_leaves_word_of_it(world: World) -> No
 def test_a_driver_removes_what_the_drivers_before_left_and_nobody_owns(world: World) -> None:
     storage = world.storage
     storage.create("job/requests/early.json", b"?")  # an unreadable request is answered, not deleted
-    world.request("stop")  # for epoch 0, which nothing owns
+    write_request(storage, "job", "stop", 1)
     left = world.root / "job" / "frozen" / ".tmp-0123456789abcdef"
     left.parent.mkdir()
     left.write_bytes(b"")
-    tidy_up(storage, "job", 1)
+    tidy_up(storage, "job", 2)
     assert left.exists()  # another process may own it
     assert storage.list("job/requests") == ["early.json"]
 
