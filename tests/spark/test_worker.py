@@ -218,6 +218,7 @@ def test_a_driver_on_another_host_or_before_a_reboot_cannot_be_judged(child: Pro
             replace(worker, started=None),
             replace(worker, pid=None),
         ):
+            assert is_alive(elsewhere) is None
             assert end_worker(elsewhere, ROOT, JOB, grace=0.0) == "unreachable"
         assert child.exit_code is None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -90,23 +90,21 @@ class BatchCheck:
 
     def refuse_trailing(self) -> None:
         """Log the first row with trailing text of a source that fails at it. Raises TrailingTextError."""
-        for source in self.sources():
-            rows = None if source.counts else self.trailing(source)
-            if rows is None:
-                continue
+        frames = [self.trailing(source) for source in self.sources() if not source.counts]
+        for rows in _not_empty([one for one in frames if one is not None]):
             by_file = rows.groupBy("file").agg(F.count("row").alias("rows"), F.min("row").alias("row"))
-            for file, number, row in by_file.orderBy("file").take(1):
-                shown = redact_uri(file)
-                log.error("a row with text after its JSON value, in %s, begins with %s", shown, ascii(row[:_SHOWN]))
-                raise TrailingTextError(vertex=self.vertex, file=shown, rows=number)
+            [(file, number, row)] = by_file.orderBy("file").take(1)
+            shown = redact_uri(file)
+            log.error("a row with text after its JSON value, in %s, begins with %s", shown, ascii(row[:_SHOWN]))
+            raise TrailingTextError(vertex=self.vertex, file=shown, rows=number)
 
     def counted(self, *, with_unfit: bool) -> dict[str, int]:
         """Return the number of malformed rows by source. ``with_unfit``: some may not fit the schema."""
-        frames = list(self._by_file(with_unfit))
+        frames = _not_empty(list(self._malformed(with_unfit)))
         if not frames:
             return {}
         rows = functools.reduce(DataFrame.union, frames).groupBy("source", "file", "kind")
-        found = [_Found(*one) for one in rows.agg(F.sum("rows")).collect()]
+        found = [_Found(*one) for one in rows.count().collect()]
         for source, kind in sorted({(one.source, one.kind) for one in found}):
             files = {one.file: one.rows for one in found if (one.source, one.kind) == (source, kind)}
             log.warning("%s", _warning(source, kind, files))
@@ -114,15 +112,33 @@ class BatchCheck:
             uid: sum(one.rows for one in found if one.source == uid) for uid in sorted({one.source for one in found})
         }
 
-    def _by_file(self, with_unfit: bool) -> Iterator[DataFrame]:
+    def _malformed(self, with_unfit: bool) -> Iterator[DataFrame]:
+        """Yield the source, the file and the kind of each malformed row of sources that count them."""
         for source in self.sources():
             if not source.counts:
                 continue
             if with_unfit:
                 rows = self.unfit(source)
-                yield _numbers(rows.select(_file(rows).alias("file")), source.uid, _UNFIT)
+                yield rows.select(F.lit(source.uid).alias("source"), _file(rows).alias("file"), _kind(_UNFIT))
             if (trailing := self.trailing(source)) is not None:
-                yield _numbers(trailing, source.uid, _TRAILING)
+                yield trailing.select(F.lit(source.uid).alias("source"), "file", _kind(_TRAILING))
+
+
+def _not_empty(frames: Sequence[DataFrame]) -> list[DataFrame]:
+    """Return the frames that have rows.
+
+    One Spark job counts all of them. Almost every batch is whole. A group for each file would cost each of them a
+    shuffle.
+    """
+    if not frames:
+        return []
+    numbers = [one.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, one in enumerate(frames)]
+    found = functools.reduce(DataFrame.union, numbers).collect()
+    return [frames[at] for at in sorted(at for rows, at in found if rows)]
+
+
+def _kind(text: str) -> Column:
+    return F.lit(text).alias("kind")
 
 
 @dataclass(frozen=True)
@@ -172,12 +188,6 @@ def _observed(metrics: Any) -> Iterator[int]:
 
 def _file(frame: DataFrame) -> Column:
     return frame.metadataColumn("_metadata")["file_path"]
-
-
-def _numbers(rows: DataFrame, source: str, kind: str) -> DataFrame:
-    """Return the number of rows in each file. ``rows``: with the column ``file``."""
-    by_file = rows.groupBy("file").agg(F.count(F.lit(1)).alias("rows"))
-    return by_file.select(F.lit(source).alias("source"), "file", F.lit(kind).alias("kind"), "rows")
 
 
 def _warning(source: str, kind: str, files: Mapping[str, int]) -> str:

@@ -23,6 +23,9 @@ _CORRUPT = "__ckpt_corrupt"
 _TEXT_SCHEMA = StructType([StructField(_TEXT, StringType())])
 _BEFORE, _AFTER, _ITEMS = "[", "\n,0,0,0,0,0,0,0]", 8
 """A row between these texts is an array of so many items, if it is one value and nothing more."""
+_BOM, _LONGEST = "\ufeff", 2**31 - 1
+_MAY_HAVE_MORE = r"[}\]]\s*+(?:[^\s,}\]]|,\s*+\S)"
+"""Matches each text that goes beyond its first object or array. Only rows that match are parsed again."""
 _OF_THE_FILE = frozenset({"path", "paths", "encoding", "charset", "linesep", "multiline", "compression"})
 """Options of a reader that say nothing about one value."""
 _OTHER_CHARSETS = frozenset({"UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"})
@@ -44,12 +47,13 @@ def rows_with_trailing_text(
     session: Any = spark._jsparkSession
     frame = choose(DataFrame(session.baseRelationToDataFrame(_as_text(spark, relation, options)), spark))
     text = F.col(_TEXT) if charset in _LIKE_UTF_8 else F.decode(F.col(_TEXT).cast("binary"), charset)
-    text = F.regexp_replace(text, "^\ufeff", "")
+    text = F.when(text.startswith(_BOM), F.substring(text, 2, _LONGEST)).otherwise(text)
     file = frame.metadataColumn("_metadata")["file_path"]
     fields = StructType.fromJson(json.loads(relation.dataSchema().json())).fields
     schema = StructType([field for field in fields if not field.name.startswith(_OWN)])
     of_value = {key: value for key, value in options.items() if key not in _OF_THE_FILE}
-    has_more = ~_is_single(text) & _has_more(text, schema, of_value)
+    is_suspect = ~_ends_at_first_brace(text) & text.rlike(_MAY_HAVE_MORE)
+    has_more = F.when(is_suspect, ~_is_single(text) & _has_more(text, schema, of_value))
     rows = frame.select(file.alias("file"), text.alias("row"))
     return rows.where(F.coalesce(has_more, F.lit(False))).withColumn("reason", F.lit(REASON))
 
@@ -69,6 +73,11 @@ def _as_text(spark: SparkSession, relation: Any, options: Mapping[str, str]) -> 
         jvm.PythonUtils.toScalaMap(kept),
         spark._jsparkSession,
     )
+
+
+def _ends_at_first_brace(text: Column) -> Column:
+    """Return whether the text is one object at most, without inner objects and arrays. That is found fastest."""
+    return (F.instr(text, "}") == F.length(text)) & ~text.contains("]")
 
 
 def _is_single(text: Column) -> Column:
