@@ -1,4 +1,6 @@
-"""Which messages are taken: those of this epoch, of current attempts, about what is under way (R22)."""
+"""Which messages the coordinator accepts: messages of this epoch, from current attempts, about work in progress
+(R22).
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,16 @@ from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 
 
 class Admission:
-    """Answers with the reason a message is dropped for: epoch, attempt, subtask or sink (no such), checkpoint
-    (not pending, or acknowledged already), stale (repeated or overtaken); None if it is taken."""
+    """The check that every message passes before the coordinator handles it.
+
+    :meth:`refuse` returns why a message is dropped, or None if it is accepted. The reasons:
+
+    - ``epoch``: the message is of another epoch.
+    - ``attempt``: the attempt is not the current one of its subtask.
+    - ``subtask``, ``sink``: the job has no such subtask or sink.
+    - ``checkpoint``: the checkpoint is not pending, or the subtask has acknowledged it already.
+    - ``stale``: the message is a repetition, or a later event has overtaken it.
+    """
 
     def __init__(self, epoch: int, parts: Parts) -> None:
         self._epoch, self._subtasks, self._pauses = epoch, parts.subtasks, parts.pauses
@@ -54,11 +64,11 @@ class Admission:
             return "stale"
         if isinstance(message, (SubtaskOpened, SubtaskFailed)):
             if self._subtasks.may_begin(message.subtask, message.attempt):
-                return None  # of one that was to follow: it fails, too, with the log open or not
+                return None  # a next attempt may fail as well, before or after it opened its log
             if isinstance(message, SubtaskOpened):
                 return "attempt"
         if self._subtasks.status(message.subtask) is SubtaskStatus.RESTARTING:
-            return "stale"  # what is in the log of the attempt that failed, the next one tells
+            return "stale"  # the next attempt reports what the failed one left in its log
         if not self._subtasks.admits(message.subtask, message.attempt):
             return "attempt"
         if isinstance(message, SubtaskRunning):
@@ -81,5 +91,5 @@ class Admission:
         if self._subtasks.has_ended(message.subtask):
             return "stale"
         if message.plan < self._pauses.plan(message.subtask).number:
-            return "stale"  # from before it stood still
+            return "stale"  # sent before the pause
         return "stale" if self._pauses.awaits_any(message.subtask) else None

@@ -1,4 +1,4 @@
-"""Whom a reconfiguration affects: from the graph alone, for the coordinator and for whoever asks what it would do."""
+"""The queries that a reconfiguration affects. The graph alone decides, so that a client can preview a change."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 
 
 def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[str, VertexSettings]:
-    """``changes``: by operator; what they change is of the query in which it runs. Raises
-    ReconfigurationRefusedError."""
+    """Collect the changes of operators by the vertex (query) that runs them.
+
+    Args:
+        graph: the graph of the running job.
+        changes: operator uid -> the settings to change.
+
+    Raises ReconfigurationRefusedError if the change is impossible, contradicts itself or is empty.
+    """
     found: dict[str, VertexSettings] = {}
     for uid, change in changes.items():
         vertex = vertex_of(graph, uid)
@@ -26,14 +32,17 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
             raise ReconfigurationRefusedError(why=f"the logic of {', '.join(change.logic)} is no setting of {uid}")
         before = found.get(vertex.uid, VertexSettings())
         _refuse_contradiction(vertex.uid, before, change)
-        found[vertex.uid] = before.changed(replace(change, digests={}))  # whoever tries it says what it has read
+        found[vertex.uid] = before.changed(replace(change, digests={}))  # reported by the attempt that tries it
     if not found:
         raise ReconfigurationRefusedError(why="it changes nothing")
     return found
 
 
 def vertex_of(graph: JobGraph, uid: str) -> JobVertex:
-    """Return the vertex in which operator ``uid`` runs. Raises ReconfigurationRefusedError."""
+    """Return the vertex that runs operator ``uid``.
+
+    Raises ReconfigurationRefusedError if ``uid`` is a sink or no operator of the job.
+    """
     for vertex in graph.vertices:
         if uid in vertex.sinks:
             raise ReconfigurationRefusedError(why=f"{uid} is a sink, and has no query of its own: name {vertex.uid}")
@@ -61,6 +70,6 @@ def _refuse_contradiction(vertex: str, one: VertexSettings, other: VertexSetting
             shown = " and ".join(sorted(map(str, values)))
             raise ReconfigurationRefusedError(why=f"{name} of the query {vertex} is to be {shown}")
     limits = {name for each in (one, other) for name in LIMITS if getattr(each, name) is not None}
-    if len(limits) > 1:  # the second would take the place of the first without a word
+    if len(limits) > 1:  # the second limit would silently replace the first
         why = f"the query {vertex} is to have {' and '.join(sorted(limits))}: Spark takes one of the two"
         raise ReconfigurationRefusedError(why=why)

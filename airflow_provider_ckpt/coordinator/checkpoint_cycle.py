@@ -1,4 +1,4 @@
-"""One checkpoint after the other: when to trigger, how a pending one ends."""
+"""The sequence of checkpoints: when the next one is triggered, and how a pending one ends."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 RETRY_PAUSE = 1.0
-"""Seconds before an aborted checkpoint that somebody waits for (an end of data, a stop) is tried again."""
+"""Seconds from an aborted checkpoint to the next try, if an end of data or a stop waits for a checkpoint."""
 
 
 @dataclass(frozen=True)
 class Completed:
-    """A checkpoint that completed, and the ends of data that lie before its barriers."""
+    """A completed checkpoint, with the subtasks whose ends of data lie before its barriers."""
 
     checkpoint: int
     kind: CheckpointKind
@@ -38,10 +38,10 @@ class Completed:
 
 
 class CheckpointCycle:
-    """At most one checkpoint is pending. Effects go to ``out``, in order.
+    """The checkpoints of a job, of which at most one is pending. Effects are appended to ``out`` in order.
 
-    An acknowledgement of any other id, older or newer, is refused: nothing newer can exist, and what
-    is older is completed or aborted.
+    An acknowledgement of any other checkpoint is refused. A newer checkpoint cannot exist, and an older one is
+    completed or aborted.
     """
 
     def __init__(
@@ -66,8 +66,10 @@ class CheckpointCycle:
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
         self._published_at: dict[SubtaskId, float] = {}
-        """When rows of live sources were published last that no barrier lies behind: those that a checkpoint covers
-        hasten the next one no more, however late its barrier came."""
+        """Subtask -> time of its last published batch of a live source that no checkpoint covers.
+
+        Only uncovered batches bring the next checkpoint forward.
+        """
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -81,20 +83,23 @@ class CheckpointCycle:
         self._interval_from = now
 
     def note_published(self, subtask: SubtaskId, now: float) -> None:
-        """Of a live source. The last batch counts: that of one that is not nearly due has time."""
+        """Note that a subtask has published a batch of a live source.
+
+        Only its last batch counts, because only a batch shortly before the regular time brings the checkpoint forward.
+        """
         self._published_at[subtask] = now
 
     def want_for(self, end: End) -> None:
-        """Somebody waits for a checkpoint that begins after this end: it is taken at once."""
+        """Request a checkpoint at once, because a subtask waits for one that begins after this end."""
         self._uncovered.add(end)
 
     @property
     def wanted(self) -> bool:
-        """Some end of data or of a source lies behind the last completed checkpoint."""
+        """Return whether an end of data or of a source lies after the last completed checkpoint."""
         return bool(self._uncovered)
 
     def due(self, savepoint: bool) -> float | None:
-        """Earliest time of the next trigger; None: no reason for one."""
+        """Return the earliest time of the next trigger, or None if there is no reason for a checkpoint."""
         pause = self._after(self._ended_at, self._options.min_pause)
         retry = self._after(self._aborted_at, RETRY_PAUSE)
         if savepoint:
@@ -107,13 +112,18 @@ class CheckpointCycle:
         return None
 
     def _regular(self, begun: float) -> float:
-        """An interval behind the one before; sooner if rows would else wait for it that are there now."""
+        """Return one interval after the previous trigger, or an earlier time if new rows of a live source wait
+        for it.
+        """
         due = begun + self._options.interval
         sooner = max(self._published_at.values(), default=None)
         return due if sooner is None or sooner < due - self._options.sooner else sooner
 
     def refusal(self) -> CheckpointFailureReason | None:
-        """Why none can be triggered now, whatever the time; such a checkpoint is not taken, not counted."""
+        """Return why no checkpoint can be triggered now, regardless of the time.
+
+        Such a checkpoint is skipped and not counted.
+        """
         if self.pending is not None:
             return CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS
         if self._pauses.current:
@@ -140,7 +150,7 @@ class CheckpointCycle:
             now=now,
         )
         self._interval_from = now
-        # R10: the id is durable before anybody can write it into a log.
+        # R10: the id is durable before a subtask can write it into its log.
         self._out.append(Append(CheckpointTriggered(self.last_triggered, now, kind)))
         for subtask in planned.trigger:
             self._send(self.pending, subtask)
@@ -153,15 +163,24 @@ class CheckpointCycle:
     # -- acknowledge
 
     def acknowledged(self, subtask: SubtaskId, snapshot: Snapshot, now: float) -> Completed | None:
-        """Raises CutViolatedError; the checkpoint is pending then, to be aborted."""
+        """Record the acknowledgement of a subtask and complete the checkpoint if it was the last one.
+
+        Raises CutViolatedError if the checkpoint is no consistent cut. It is still pending then, and the caller aborts
+        it.
+        """
         assert self.pending is not None
         self.pending.acknowledge(subtask, snapshot)
-        self._published_at.pop(subtask, None)  # what it told before lies before its barrier
+        self._published_at.pop(subtask, None)  # its earlier batches lie before its barrier
         return self._complete(now)
 
     def finished(self, subtask: SubtaskId, now: float) -> Completed | None:
-        """A subtask closed. One that put no barrier is finished in the pending checkpoint, and those it
-        would have sent the barrier to are triggered (R20). Raises CutViolatedError."""
+        """Record that a subtask closed.
+
+        If it appended no barrier, it counts as finished in the pending checkpoint. The subtasks that would have
+        received the barrier from it are triggered instead (R20).
+
+        Raises CutViolatedError if the checkpoint is no consistent cut.
+        """
         pending = self.pending
         if pending is None or not pending.waits_for(subtask):
             return None
@@ -201,9 +220,17 @@ class CheckpointCycle:
     # -- abort
 
     def abort(self, reason: CheckpointFailureReason, now: float, *, for_stop: bool = False) -> PendingCheckpoint | None:
-        """Give up the pending checkpoint, if there is one, and return it. Nobody is told: its barriers stay
-        in the logs, and readers pass them (R10). The savepoint of a stop is not counted here, nor is a checkpoint
-        that is given up ``for_stop``: the stop waited for it, and its time is over."""
+        """Abort the pending checkpoint, if there is one, and return it.
+
+        No subtask is notified. The barriers stay in the logs, and readers pass them (R10). The savepoint of a stop is
+        not counted as a failure of the job's checkpoints.
+
+        Args:
+            reason: why the checkpoint is aborted.
+            now: current time.
+            for_stop: the checkpoint is aborted because a stop that waited for it has timed out. It is not counted
+                either.
+        """
         pending = self.pending
         if pending is None:
             return None

@@ -1,4 +1,4 @@
-"""Which checkpoint is triggered when, and what one that failed means for the job."""
+"""The decisions about checkpoints: when the next one is triggered, and what a failed one means for the job."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from airflow_provider_ckpt.model.words import counted
 
 
 class CheckpointDecider:
-    """Weighs the cycle of checkpoints against releases, a stop and the end of the job."""
+    """The rules that weigh checkpoints against releases, a stop and the end of the job."""
 
     def __init__(self, parts: Parts, job: JobLifecycle) -> None:
         self._parts, self._job = parts, job
 
     def next_deadline(self) -> float | None:
-        """The earliest time at which something is due without a message; None: nothing is."""
+        """Return the earliest time at which something is due without a message, or None if nothing is."""
         stop = self._parts.requests.stop
         moments = [self._parts.cycle.expires, self._parts.releases.next_try]
         moments.append(stop.deadline if stop is not None and self._job.waits_for_savepoint else None)
@@ -36,14 +36,17 @@ class CheckpointDecider:
             self.failed(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
 
     def _refused(self) -> str:
-        """Why there is not even one pending, and on whom that lies."""
+        """Return why no checkpoint is even pending, with the subtasks that prevent it."""
         refusal, waiting = self._parts.cycle.refusal(), self._parts.subtasks.waited_for
         who = f" ({', '.join(waiting)})" if waiting else ""
         return "" if refusal is None else f": {refusal.message}{who}"
 
     def failed(self, reason: CheckpointFailureReason, now: float, detail: str = "") -> None:
-        """Abort the pending checkpoint; with more failures in a row than are tolerated, end the job, or, if
-        it was the savepoint of a stop, the stop (as in Flink, a savepoint is not held against the job)."""
+        """Abort the pending checkpoint and judge the failure.
+
+        The job ends when more checkpoints in a row failed than are tolerated. A failed savepoint counts against its
+        stop instead, and only the stop fails (as in Flink, a savepoint is not held against the job).
+        """
         cycle, stop = self._parts.cycle, self._parts.requests.stop
         aborted = cycle.abort(reason, now)
         last = f"{reason.message}: {detail}" if detail else reason.message
@@ -59,7 +62,7 @@ class CheckpointDecider:
             self._job.end(JobStatus.RESTARTING, cause)
 
     def completed(self, completed: Completed | None) -> None:
-        """What follows from a checkpoint that completed, if one did."""
+        """Update releases, final checkpoints and a stop after a checkpoint, if one completed."""
         if completed is None:
             return
         self._parts.releases.completed(completed.checkpoint)
@@ -79,7 +82,9 @@ class CheckpointDecider:
         self._parts.cycle.trigger(kind, now)
 
     def _trigger_at(self) -> float | None:
-        """Earliest time the next checkpoint can be triggered as things stand; None: it cannot."""
+        """Return the earliest time at which the next checkpoint can be triggered, or None if none can be
+        triggered now.
+        """
         parts, savepoint = self._parts, self._job.waits_for_savepoint
         if self._job.is_ending or parts.cycle.refusal() is not None:
             return None

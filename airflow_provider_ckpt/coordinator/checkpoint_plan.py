@@ -1,7 +1,7 @@
-"""The checkpoint plan (FLIP-147): who is triggered, and who must acknowledge.
+"""The checkpoint plan (FLIP-147): which subtasks are triggered, and which must acknowledge.
 
-A pure function of the graph and of who is finished, and linear in subtasks, never in the edges
-between them: an all-to-all exchange of 1,000 x 1,000 subtasks is looked at once.
+The plan is a pure function of the graph and the finished subtasks. Its cost is linear in the number of subtasks, not of
+the channels between them: an all-to-all exchange of 1,000 x 1,000 subtasks is checked once.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 @dataclass(frozen=True)
 class CheckpointPlan:
-    """In topological order. Of Flink's five lists the two that nobody here asks for are left out: whom to tell of the
-    commit is everybody that acknowledged it.
+    """The subtasks of a checkpoint, in topological order.
 
-    ``trigger``: unfinished subtasks into which no unfinished direct predecessor sends a barrier (in BATCH
-    mode all of them).
-    ``wait_for``: all unfinished ones. ``finished``: finished subtasks.
+    Two of Flink's five lists are left out because nothing here needs them. The subtasks that a commit concerns, for
+    example, are all that acknowledged the checkpoint.
+
+    Attributes:
+        trigger: unfinished subtasks that receive no barrier from an unfinished direct predecessor (in BATCH mode: all
+            unfinished ones).
+        wait_for: all unfinished subtasks.
+        finished: finished subtasks.
     """
 
     trigger: tuple[SubtaskId, ...]
@@ -35,10 +39,13 @@ def plan(
     *,
     through_partitions: bool = True,
 ) -> CheckpointPlan:
-    """Plan a checkpoint. ``finished`` names subtasks ("<vertex>/<index>"); pass a set: each subtask is looked up once.
+    """Plan a checkpoint.
 
-    ``through_partitions``: barriers come to consumers through what they read. False in BATCH mode: a vertex
-    that has read its inputs to the end looks at them no more, so that every unfinished subtask is triggered.
+    Args:
+        graph: the graph that runs.
+        finished: finished subtasks ("<vertex>/<index>"). Pass a set, because each subtask is looked up once.
+        through_partitions: True if barriers reach consumers through the partitions that they read. False in BATCH mode:
+            a vertex that has read its inputs to the end no longer polls them, so every unfinished subtask is triggered.
     """
     inputs: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in graph.vertices}
     for edge in graph.edges:
@@ -63,7 +70,7 @@ def plan(
 
 
 def _fed(parallelism: int, edges: Collection[JobEdge], sends: dict[str, bytearray]) -> bytearray:
-    """Per subtask: 1 if a barrier will come to it from some direct predecessor."""
+    """Return for each subtask 1 if a direct predecessor sends it a barrier, else 0."""
     fed = bytearray(parallelism)
     for edge in edges:
         sending = sends[edge.producer]

@@ -1,7 +1,7 @@
-"""The effects that a subtask carries out.
+"""The commands that the JobMaster sends to subtasks.
 
-A command names its world (epoch, subtask, attempt) or is dropped (R22), and has a JSON form (``coordinator.wire``).
-It begins with the id of the task: ``SubtaskDone(*task_id)``.
+A command names its epoch, subtask and attempt, and is dropped if they are not current (R22). It has a JSON form
+(``coordinator.wire``). Its first fields are the task's id: ``FinishSubtask(*task_id)``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 @dataclass(frozen=True)
 class DeploySubtask:
-    """Start the subtask with ``plan``; answered by SubtaskRunning, or by SubtaskAtEndOfData if its log has the end."""
+    """Command to start the subtask with ``plan``.
+
+    The subtask answers with SubtaskRunning, or with SubtaskAtEndOfData if its log has the end of data.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -26,8 +29,10 @@ class DeploySubtask:
 
 @dataclass(frozen=True)
 class TriggerBarrier:
-    """Append barrier (epoch, checkpoint): for a subtask of the plan's trigger list. Barriers reach the subtasks
-    behind it through the result partitions."""
+    """Command to append barrier (epoch, checkpoint), for a subtask of the plan's trigger list.
+
+    The subtasks downstream receive the barrier through the result partitions.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -37,8 +42,10 @@ class TriggerBarrier:
 
 @dataclass(frozen=True)
 class PauseSubtask:
-    """Come to stand still between two micro-batches; answer SubtaskPaused. One that is on its way to its end of data
-    does not answer: it says that it is there."""
+    """Command to pause between two micro-batches. The subtask answers with SubtaskPaused.
+
+    A subtask that is already ending does not answer. It reports its end of data instead.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -48,9 +55,11 @@ class PauseSubtask:
 
 @dataclass(frozen=True)
 class PrepareReconfiguration:
-    """Make and try the query of ``plan``, while the one of now runs: nothing of it may be seen. Answer
-    ReconfigurationPrepared or ReconfigurationUnfit, with the name of this ``trial``, which is no other one's of any
-    JobMaster, and has no hyphen. Whether it comes to that is said by a pause, and a resume."""
+    """Command to build and try the query of ``plan`` while the current one runs. The trial must have no visible effect.
+
+    The subtask answers with ReconfigurationPrepared or ReconfigurationUnfit, which repeat ``trial``. The name of a
+    trial is unique across all JobMasters and has no hyphen. The change takes place only if a pause and a resume follow.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -61,7 +70,10 @@ class PrepareReconfiguration:
 
 @dataclass(frozen=True)
 class ResumeSubtask:
-    """The change for which it stands still is in the journal: go on with ``plan``; answer SubtaskRunning."""
+    """Command to resume with ``plan``, because the journal has the change for which the subtask is paused.
+
+    The subtask answers with SubtaskRunning.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -71,8 +83,10 @@ class ResumeSubtask:
 
 @dataclass(frozen=True)
 class DrainSubtask:
-    """Read what is there of the unbounded sources of this subtask, and end them; it goes to end of data (mode drain).
-    ``at_once``: they end where they stand."""
+    """Command to read what the unbounded sources of this subtask have now, and then to end them (mode drain).
+
+    If ``at_once`` is set, the sources end without further reading.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -82,7 +96,10 @@ class DrainSubtask:
 
 @dataclass(frozen=True)
 class FinishSubtask:
-    """The subtask may close (final checkpoint released if it has sinks); answer SubtaskDone."""
+    """Command to close the subtask.
+
+    If it has sinks, its final checkpoint is released. The subtask answers with SubtaskDone.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -91,8 +108,10 @@ class FinishSubtask:
 
 @dataclass(frozen=True)
 class AssignSplits:
-    """Read these splits, too, in this order. Answered by SplitsCompleted, for one or several. ``is_last``:
-    no more will come: at the end of data when all that was assigned is done."""
+    """Command to read more splits, in this order. The subtask answers with SplitsCompleted, for one or several of them.
+
+    If ``is_last`` is set, no more splits will come. The subtask ends when it has read all assigned splits.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -103,9 +122,11 @@ class AssignSplits:
 
 @dataclass(frozen=True)
 class RestartSubtask:
-    """``attempt`` has failed: stop what is left of it, and begin its next one ``delay`` seconds later. ``plan``: what
-    the subtask was to run. Answered by SubtaskOpened, or by SubtaskFailed, of the next attempt. For whoever makes
-    tasks."""
+    """Command to stop the rest of ``attempt`` and to begin the next attempt ``delay`` seconds later.
+
+    It goes to the process that creates tasks. The next attempt answers with SubtaskOpened or SubtaskFailed. ``plan`` is
+    what the subtask must run.
+    """
 
     epoch: int
     subtask: SubtaskId

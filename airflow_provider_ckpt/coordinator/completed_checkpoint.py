@@ -1,4 +1,4 @@
-"""From an acknowledged pending checkpoint to the event that completes it."""
+"""The conversion of an acknowledged checkpoint into the event that completes it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,18 @@ def completed_event(
     now: float,
     releasing: Iterable[int] = (),
 ) -> tuple[CheckpointCompleted, dict[SubtaskId, Snapshot]]:
-    """The commit point of ``pending``, and the snapshots in it.
+    """Return the event that commits ``pending``, and the snapshots in it.
 
-    Every subtask has a snapshot: the acknowledged one; if it was finished without a barrier, its last known one out of
-    ``before``, marked ``finished`` and ``finished_on_restore`` (a restore does not start it; the end of its log holds,
-    not the position). ``releasing``: the checkpoints of which a release is under way.
+    Every subtask has a snapshot. A subtask that finished without a barrier gets its last known one, marked ``finished``
+    and ``finished_on_restore``. A restore does not start such a subtask, because the end of its log counts and not the
+    position.
+
+    Args:
+        pending: the checkpoint, acknowledged by all subtasks.
+        graph: the graph that runs.
+        before: the last known snapshot of each subtask.
+        now: current time.
+        releasing: the checkpoints whose release is in progress.
     """
     snapshots = dict(pending.acknowledged)
     snapshots.update((name, _finished_snapshot(before.get(name, NOTHING))) for name in pending.finished)

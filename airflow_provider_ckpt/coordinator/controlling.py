@@ -1,8 +1,8 @@
-"""The controllers of a job: what they are shown, when they are asked, and what becomes of what they answer.
+"""The polling of a job's controllers: their metrics, their requests and the outcomes.
 
-They change the job as a person does, by the same way, and later: one change at a time, none while another one is under
-way or the job is being ended, none for a while behind one (R21). What they ask for in vain they do not ask for again
-at once.
+A controller changes the job in the same way as a user, but with lower priority. It is polled only if no other change is
+in progress and the job is not being ended, and not for a while after a change (R21). The pause before it may repeat a
+refused request grows.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from airflow_provider_ckpt.model.json_form import from_json, to_json
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 MOST_BATCHES = 1000
-"""So many of a query are kept from one look to the next, the latest ones."""
+"""Most batches of a query that are kept from one poll to the next. The latest ones are kept."""
 LONGEST_REFUSED = 10
-"""What was refused is not asked for again in twice the time each time, so often."""
+"""The pause before a refused request may be repeated doubles at most this many times."""
 
 
 @dataclass
@@ -41,8 +41,15 @@ class _Measured:
 
 @dataclass
 class _Watch:
-    """One controller. ``next_look``: None once it is switched off; ``since``: from when on it is shown what there was;
-    ``in_vain``: what it asked for in vain -> how often, and until when it is not asked for."""
+    """The state of one controller.
+
+    Attributes:
+        controller: the user's controller.
+        next_look: time of the next poll, or None once the controller is switched off.
+        since: start of the time that the next metrics cover.
+        measured: vertex -> what was measured since then.
+        in_vain: request that had no effect -> how often, and the time until which it is not repeated.
+    """
 
     controller: Controller
     next_look: float | None = None
@@ -51,7 +58,9 @@ class _Watch:
     in_vain: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def rest(self, now: float) -> None:
-        """Behind a change: what was measured before it says nothing about the job of now."""
+        """Discard the measurements after a change, because they describe the job before it, and wait for the
+        cool-down.
+        """
         self.measured.clear()
         self.since = now
         if self.next_look is not None:
@@ -59,7 +68,10 @@ class _Watch:
 
 
 class Controlling:
-    """``changed_at``: when the job was changed last, by drivers before; 0: it was not."""
+    """The controllers of one job.
+
+    ``changed_at`` is the time of the last change by an earlier driver, 0 if there was none.
+    """
 
     def __init__(
         self,
@@ -75,7 +87,10 @@ class Controlling:
         self._watches = [_Watch(one) for one in controllers]
         self._changed_at = changed_at
         self._asked: tuple[_Watch, str, ReconfigurationInProgress] | None = None
-        """By whom, for what, in the words of its answer: it will be in those that it asks again."""
+        """The controller whose change is in progress, its request as text, and the change.
+
+        The text is of the controller's own answer, because the controller returns the same settings when it asks again.
+        """
         self._seen = self._changes()
 
     def start(self, now: float) -> None:
@@ -106,7 +121,7 @@ class Controlling:
             if watch.next_look is not None and now >= watch.next_look and self._may_look():
                 self._look(watch, now)
 
-    # -- whether
+    # -- conditions
 
     def _may_look(self) -> bool:
         parts = self._parts
@@ -119,10 +134,10 @@ class Controlling:
         return any(one is not None for one in changes)
 
     def _changes(self) -> tuple[int, int]:
-        """Of either kind so far, also those that took no time."""
+        """Return the numbers of changes of both kinds so far. They also show changes that took no time."""
         return self._parts.graph.number, self._parts.reconfiguring.last_begun
 
-    # -- a look
+    # -- polling
 
     def _look(self, watch: _Watch, now: float) -> None:
         controller, metrics = watch.controller, self._metrics(watch, now)
@@ -130,7 +145,7 @@ class Controlling:
         watch.since, watch.next_look = now, now + controller.every
         try:
             wanted = _answered(controller, controller.on_metrics(now, metrics))
-        except (Exception, SystemExit) as error:  # a policy is no part of what the job computes: it goes on without
+        except (Exception, SystemExit) as error:  # the job does not depend on the policy
             watch.next_look = None
             what = f"{_name(controller)} failed, and is switched off for this run; the job goes on: {_told(error)}"
             self._parts.out.append(Notice(what, is_warning=True, traceback=traceback.format_exc()))
@@ -166,7 +181,7 @@ class Controlling:
         pause = max(watch.controller.cool_down, watch.controller.every) * 2**times
         watch.in_vain[asks] = (times, now + pause)
 
-    # -- what there is to see
+    # -- metrics
 
     def _metrics(self, watch: _Watch, now: float) -> JobMetrics:
         parts = self._parts
@@ -187,8 +202,12 @@ class Controlling:
 
 
 def _answered(controller: Controller, answer: object) -> ReconfigureRequested | None:
-    """What the policy wants, with all that comes of its code: the journal has it, and must be able to read it. Raises
-    TypeError, and whatever the code of the policy raises."""
+    """Return the request in a policy's answer, or None if there is none.
+
+    The changes are converted to JSON and back, because the journal records them and must be able to read them.
+
+    Raises TypeError for an answer of the wrong type, and any error of the policy's own code.
+    """
     if answer is None:
         return None
     if not isinstance(answer, Reconfiguration):
@@ -208,7 +227,7 @@ def _answered(controller: Controller, answer: object) -> ReconfigureRequested | 
 
 
 def _name(controller: Controller) -> str:
-    """It may be what has failed."""
+    """Return the controller's name, or the name of its class if its own name cannot be read."""
     try:
         return str(controller.name)
     except Exception:
@@ -223,7 +242,7 @@ def _told(error: BaseException) -> str:
 
 
 def _shown(changes: Mapping[str, VertexSettings]) -> str:
-    """``counts: state_partitions=8``; the same for the same change."""
+    """Return the changes as text, like ``counts: state_partitions=8``. Equal changes give equal text."""
     told = []
     for uid, one in sorted(changes.items()):
         told.append(f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(one.named().items())))

@@ -1,4 +1,4 @@
-"""The checkpoint coordinator: the JobMaster's part, without threads, clocks, files or Spark."""
+"""The checkpoint coordinator: the decisions of the JobMaster, without threads, clocks, files or Spark."""
 
 from __future__ import annotations
 
@@ -75,18 +75,20 @@ _NO_SAVEPOINT = (
 
 
 class Coordinator:
-    """Messages in, effects out. Call :meth:`start` once, :meth:`handle` per message, and :meth:`tick`
-    at :meth:`next_deadline` at the latest. Times are epoch seconds and never go back: of a clock that is
-    set once, and not the wall clock.
+    """The state machine that turns messages into effects.
+
+    Call :meth:`start` once, :meth:`handle` for each message, and :meth:`tick` at :meth:`next_deadline` at the latest.
+    Times are epoch seconds that never go back, because the caller's clock is set once and does not follow the wall
+    clock.
 
     1. At most one checkpoint is pending; its id is in the journal before its first barrier (R10).
     2. ``Append(CheckpointCompleted)`` is the commit point; only then a ``Release`` of it may follow.
     3. Releases of a sink are strictly ascending, one at a time; those of several sinks do not wait for each other.
     4. A subtask with sinks closes after a checkpoint that covers its end of data was *released*, in every sink.
-    5. The job reaches no final status while completed > released, unless the release itself failed, or, of a stop, a
-       gate holds it.
-    6. STOPPED: the savepoint of a stop is completed and released, but for what gates hold. Every request that was taken
-       is answered again before the job ends, with how it went; an upgrade by the version that goes on.
+    5. The job reaches no final status while completed > released. Exceptions: the release itself failed, or the job is
+       being stopped and a gate holds the release.
+    6. STOPPED: the savepoint of a stop is completed, and released apart from the output that gates hold. Every accepted
+       request gets its outcome before the job ends; an upgrade gets it from the next version.
     7. After ``EndJob`` every message is dropped.
     """
 
@@ -102,11 +104,20 @@ class Coordinator:
         is_awaiting: bool = False,
         controllers: Sequence[Controller] = (),
     ) -> None:
-        """``restored``: what was replayed after ``epoch`` was claimed; ``attempts``: the first one in it of every
-        subtask that is not finished. ``slots``: so many subtasks of a job in BATCH mode run at a time.
-        ``is_awaiting``: workers run the subtasks, and begin their attempts, which follow ``attempts``, by themselves:
-        each says SubtaskOpened first (Flink: slots that are requested). The run ends if one has not come within the
-        checkpoint timeout, in BATCH mode without any that runs. ``controllers``: of the job, which may change it."""
+        """Create the coordinator of one epoch.
+
+        Args:
+            graph: the graph to run.
+            options: options of checkpoints and restarts.
+            epoch: the epoch that this JobMaster has claimed.
+            restored: the state that was replayed after ``epoch`` was claimed.
+            attempts: the first attempt in this epoch of each unfinished subtask.
+            slots: number of subtasks of a job in BATCH mode that run at a time.
+            is_awaiting: True if workers run the subtasks and begin their attempts themselves. These attempts follow
+                ``attempts``, and each reports SubtaskOpened first (Flink: requested slots). The run ends if one is not
+                opened within the checkpoint timeout. In BATCH mode the timeout counts only while no subtask runs.
+            controllers: the job's controllers, which may change it.
+        """
         self._parts = make_parts(graph, options, epoch, restored, attempts, slots, is_awaiting=is_awaiting)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
@@ -126,7 +137,7 @@ class Coordinator:
     # -- the three entry points, and the clock
 
     def start(self, now: float) -> list[Effect]:
-        """Rolls completed checkpoints forward, and deploys what is not finished."""
+        """Release completed checkpoints and deploy the unfinished subtasks."""
         for subtask in self._parts.subtasks.in_status(SubtaskStatus.RESTARTING):
             self._failover.awaits(subtask, now)
         self._rescaler.start(now)
@@ -146,11 +157,11 @@ class Coordinator:
         return self._advance(now)
 
     def tick(self, now: float) -> list[Effect]:
-        """Does what is due. Calling it early, late or twice does no harm."""
+        """Carry out everything that is due. A call that is early, late or repeated does no harm."""
         return [] if self._job.is_over else self._advance(now)
 
     def next_deadline(self, now: float) -> float | None:
-        """When :meth:`tick` must be called next if no message comes; None: a message has to come first."""
+        """Return when :meth:`tick` must be called next if no message comes, or None if a message must come first."""
         parts = (self._decider, self._failover, self._reconfigurer, self._upgrader, self._controlling)
         deadlines = [one.next_deadline for one in parts]
         moments = [] if self._job.is_over else [deadline() for deadline in deadlines]
@@ -164,7 +175,7 @@ class Coordinator:
 
     @property
     def is_changing(self) -> bool:
-        """A change is under way: of queries, of who reads a source, or of all."""
+        """Return whether a change is in progress: of queries, of the readers of a source, or of the whole job."""
         parts = self._parts
         changes = (parts.reconfiguring.current, parts.rescaling.current, parts.requests.upgrade)
         return any(one is not None for one in changes)
@@ -175,7 +186,7 @@ class Coordinator:
 
     @property
     def upgrading(self) -> str | None:
-        """The request of the upgrade that is in progress."""
+        """Return the request of the upgrade in progress, or None."""
         return self._parts.requests.upgrade
 
     @property
@@ -183,11 +194,13 @@ class Coordinator:
         return self._parts.requests.draining
 
     def is_first(self, failure: SubtaskFailed) -> bool:
-        """Whether something follows from it: a restart, or the end of the run. Asked before it is handled. Nothing does
-        from one of an attempt that is over (R22), or of a run that ends for another reason already."""
+        """Return whether a failure leads to a restart or to the end of the run. Call it before the failure is handled.
+
+        A failure has no consequence if its attempt is over (R22), or if the run already ends for another reason.
+        """
         return not self._job.is_ending and self._refuse(failure) is None
 
-    # -- for tests and the simulation: what they watch a coordinator by, beside its effects
+    # -- for tests and the simulation, which watch this state besides the effects
 
     @property
     def is_over(self) -> bool:
@@ -211,7 +224,7 @@ class Coordinator:
 
     @property
     def releasing(self) -> Mapping[str, int]:
-        """Sink -> checkpoint."""
+        """Return the releases in progress: sink -> checkpoint."""
         return self._parts.releases.under_way
 
     @property
@@ -220,21 +233,21 @@ class Coordinator:
 
     @property
     def pauses(self) -> tuple[Pause[Any], ...]:
-        """Those of the round in progress."""
+        """Return the pauses of the current round."""
         return self._parts.pauses.current
 
     @property
     def dropped_messages(self) -> Mapping[str, int]:
-        """Messages that were not taken, by reason: epoch, attempt, subtask, checkpoint, stale, over."""
+        """Return how many messages were dropped for each reason: epoch, attempt, subtask, checkpoint, stale, over."""
         return dict(self._dropped)
 
     def subtask_statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:
         return self._parts.subtasks.statuses()
 
-    # -- what each does
+    # -- handling of each message
 
     def _refuse(self, message: Message) -> str | None:
-        """The reason it is dropped for; None: it is taken."""
+        """Return the reason for which a message is dropped, or None if it is accepted."""
         return "over" if self._job.is_over else self._admission.refuse(message)
 
     def _take(self, message: Message, now: float) -> None:
@@ -322,10 +335,10 @@ class Coordinator:
 
     @property
     def _takes_no_savepoint(self) -> bool:
-        """In BATCH mode there is one checkpoint, at the end."""
+        """Return whether a savepoint is impossible, because in BATCH mode the only checkpoint is at the end."""
         return self._parts.options.is_batch and not self._parts.subtasks.all_ended
 
-    # -- what follows from where things stand
+    # -- steps that the current state allows
 
     def _advance(self, now: float) -> list[Effect]:
         self._decider.expire(now)
@@ -333,7 +346,7 @@ class Coordinator:
         self._job.note_running(now)
         self._releasing.advance(now)
         self._controlling.advance(now)
-        self._rescaler.advance(now)  # before the end is decided: with subtasks that are to come it has not come
+        self._rescaler.advance(now)  # before the end is decided, because new subtasks postpone it
         self._reconfigurer.advance(now)
         self._upgrader.advance(now)
         self._renewer.advance(now)
@@ -344,7 +357,7 @@ class Coordinator:
             self._lifecycle.deploy()
             self._lifecycle.assign_splits(now)
             if not self._parts.cycle.wanted:
-                self._lifecycle.pause_if_quiet()  # else checkpoints longer than their interval would starve it
+                self._lifecycle.pause_if_quiet()  # else checkpoints longer than their interval would starve the pause
             self._decider.trigger_if_due(now)
             self._lifecycle.drain()
             self._lifecycle.pause_if_quiet()

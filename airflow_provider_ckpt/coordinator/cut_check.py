@@ -1,4 +1,4 @@
-"""Whether what a checkpoint covers is a consistent cut."""
+"""The check that a checkpoint is a consistent cut."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class CutCheck:
-    """Compares what consumers read with what producers had published at their barrier (R19).
+    """The comparison of what consumers have read with what producers had published at their barrier (R19).
 
-    ``Snapshot.inputs`` is keyed as :class:`Channel` says. Cost: one look-up per entry of a snapshot.
+    ``Snapshot.inputs`` is keyed as :class:`Channel` describes. The cost is one look-up per entry of a snapshot.
     """
 
     def __init__(self, graph: RunningGraph) -> None:
@@ -24,8 +24,12 @@ class CutCheck:
         self._producer = _producers(graph.now)
 
     def check(self, pending: PendingCheckpoint) -> None:
-        """Consumer position <= producer position on every edge; else CutViolatedError. A producer
-        that is finished in this checkpoint published all it ever will, so it bounds nobody."""
+        """Check on every edge that the consumer's position is not above the producer's.
+
+        A producer that is finished in this checkpoint publishes nothing more, so it limits no consumer.
+
+        Raises CutViolatedError if a consumer has read too far.
+        """
         if self._of is not self._graph.now:
             self._of, self._producer = self._graph.now, _producers(self._graph.now)
         for edge, producer, consumer, position in self._reads(pending):
@@ -49,7 +53,7 @@ class CutCheck:
 
 
 def _producers(graph: JobGraph) -> dict[str, tuple[JobEdge, SubtaskId]]:
-    """By the key of the channel."""
+    """Return the edge and the producer of each channel, by the channel's key."""
     found: dict[str, tuple[JobEdge, SubtaskId]] = {}
     for edge in graph.edges:
         vertex = graph.vertex(edge.producer)

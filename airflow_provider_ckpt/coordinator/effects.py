@@ -1,7 +1,7 @@
-"""What the coordinator asks for.
+"""The effects that the coordinator requests from the JobMaster.
 
-Effects are carried out in order; one is carried out only after those before it succeeded (a journal append that fails
-stops the job).
+Effects are carried out in order. Each waits for the success of the one before it. A failed journal append stops the
+job.
 """
 
 from __future__ import annotations
@@ -15,23 +15,28 @@ from airflow_provider_ckpt.model.job_status import RunEnd
 
 @dataclass(frozen=True)
 class Append:
-    """Append the event to the journal; a decision is durable before the next effect."""
+    """Effect: append the event to the journal. The decision is durable before the next effect."""
 
     event: Event
 
 
 @dataclass(frozen=True)
 class NotifyCompleted:
-    """The checkpoint is complete in the journal: what only older ones need can go. Tasks need no word of it: they hold
-    nothing back for it, and whoever releases is asked to."""
+    """Effect: delete what only older checkpoints need, because the checkpoint is complete in the journal.
+
+    Tasks are not notified. They hold nothing back for the checkpoint, and releases have effects of their own.
+    """
 
     checkpoint: int
 
 
 @dataclass(frozen=True)
 class Release:
-    """Release everything staged for ``sink`` up to the checkpoint's positions; answered by ReleaseDone, ReleaseFailed
-    or ReleaseHeld. Never two at once of one sink, strictly ascending (R9)."""
+    """Effect: release everything staged for ``sink`` up to the checkpoint's positions.
+
+    The answer is ReleaseDone, ReleaseFailed or ReleaseHeld. Releases of one sink are strictly ascending, one at a time
+    (R9).
+    """
 
     checkpoint: int
     sink: str
@@ -39,15 +44,18 @@ class Release:
 
 @dataclass(frozen=True)
 class TryUpgrade:
-    """Load and try the version that ``request`` names, while the job runs; answered by UpgradeTried."""
+    """Effect: load and try the version that ``request`` names, while the job runs. The answer is UpgradeTried."""
 
     request: str
 
 
 @dataclass(frozen=True)
 class EndJob:
-    """Stop all queries and leave. ``upgrade``: the request for which the job goes on at once, as another version, and
-    which that one answers; nothing is told of an end then."""
+    """Effect: stop all queries and leave.
+
+    ``upgrade`` is the request for which the job resumes at once as another version, which answers it. The end is not
+    reported then.
+    """
 
     status: RunEnd
     cause: str | None = None
@@ -56,7 +64,7 @@ class EndJob:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something to be told, that is in no event. ``traceback``: of the user's own code, if it was that."""
+    """Effect: log a message that is in no event. ``traceback`` is of the user's own code, if that code failed."""
 
     message: str
     is_warning: bool = False

@@ -1,4 +1,4 @@
-"""Which sources have ended, and which finished ones wait to be left out of a running query (R2)."""
+"""The sources that have ended, and the finished sources that a running query can leave out (R2)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class EndedSources(PlanChanges[DropSource]):
-    """A source has ended when every subtask of its vertex read it to its end, or ended itself. It is left out of a
-    subtask's query while that stands still; the first time that is in the journal before the query goes on."""
+    """The ends of sources.
+
+    A source has ended when every subtask of its vertex has read it to its end, or has ended itself.
+
+    A subtask's query leaves the source out during a pause. The first time, the journal records it before the query
+    resumes.
+    """
 
     def __init__(
         self,
@@ -33,14 +38,23 @@ class EndedSources(PlanChanges[DropSource]):
 
     @property
     def all_ended(self) -> frozenset[tuple[str, str]]:
-        """(vertex, uid) of every source known to be at its end, dropped ones included."""
+        """Return (vertex, uid) of every source known to be at its end, including dropped ones."""
         return frozenset(self._ended | self._dropped)
 
-    # -- what is said about them
+    # -- reports
 
     def report(self, subtask: SubtaskId, uid: str, batch_id: int, droppable: bool) -> list[tuple[str, int]]:
-        """The subtask read the source to its end. Returns what is news: [(uid, batch id)] if with this
-        the source ended as a whole."""
+        """Record that a subtask has read a source to its end.
+
+        Args:
+            subtask: the subtask that reports.
+            uid: the source.
+            batch_id: the batch that read the last of it.
+            droppable: whether the subtask's query can leave the source out.
+
+        Returns:
+            [(uid, batch id)] if the source has now ended for all subtasks, else an empty list.
+        """
         vertex = subtask.vertex
         self._reports.setdefault((vertex, uid), {})[subtask] = batch_id
         if droppable and (subtask, uid) not in self._left_out and (vertex, uid) not in self._dropped:
@@ -48,7 +62,10 @@ class EndedSources(PlanChanges[DropSource]):
         return self._news(vertex)
 
     def subtask_ended(self, subtask: SubtaskId) -> list[tuple[str, int]]:
-        """The query of the subtask ended by itself: nothing to drop there any more. Returns the news."""
+        """Record that the query of a subtask has ended, so that it need not drop sources.
+
+        Return new ends like :meth:`report`.
+        """
         vertex = subtask.vertex
         self._gone.setdefault(vertex, set()).add(subtask)
         self._waiting = {drop: None for drop in self._waiting if drop[0] != subtask}
@@ -64,10 +81,10 @@ class EndedSources(PlanChanges[DropSource]):
                     news.append((uid, max(reports.values())))
         return news
 
-    # -- reasons to stand still
+    # -- reasons to pause
 
     def wanted(self) -> list[tuple[Pause[DropSource]]]:
-        """One subtask at a time, oldest first; only of sources that ended as a whole."""
+        """Return a round for each subtask and source, oldest first. Only sources that ended for all subtasks count."""
         return [
             (Pause(subtask, DropSource(uid)),)
             for subtask, uid in self._waiting
@@ -95,7 +112,7 @@ class EndedSources(PlanChanges[DropSource]):
         return SourceDropped(vertex, uid, batch_id, now)
 
     def _note_left_out(self, subtask: SubtaskId) -> None:
-        """It leaves out what others of its vertex left out before as well, and need not stand still for that again."""
+        """Note that a subtask leaves out all sources that its vertex has dropped before. It need not pause for them."""
         vertex = subtask.vertex
         for other in [key for key in self._waiting if key[0] == subtask and (vertex, key[1]) in self._dropped]:
             self.begun(Pause(subtask, DropSource(other[1])))

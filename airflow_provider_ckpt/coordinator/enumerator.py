@@ -1,4 +1,4 @@
-"""Who reads which split of a source (Flink: SplitEnumerator). No threads, no clock, no I/O."""
+"""The assignment of a source's splits to subtasks (Flink: SplitEnumerator). It has no threads, no clock and no I/O."""
 
 from __future__ import annotations
 
@@ -9,23 +9,37 @@ from dataclasses import dataclass, field
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 AHEAD = 4
-"""Splits that a subtask has at most, the one that it reads included: it need not wait for the next one to be handed
-out, and several go into one entry of the journal. Of one that reads small ones together so many times as many."""
+"""Most splits that a subtask has at a time, including the split that it reads.
+
+The subtask then need not wait for its next assignment, and one journal entry assigns several splits. A subtask that
+reads n small splits together may have n times as many.
+"""
 LOW = 1
-"""So many or fewer, and it is handed out more. One that reads several together has them for the next two times: it may
-read twice as many then."""
+"""A subtask that has this many splits or fewer gets more.
+
+A subtask that reads several splits together keeps enough for two reads, because it may double their number.
+"""
 _LEAST = 4
-"""Of what a subtask reads together, which takes a few seconds, a share of this is not shared out further."""
+"""A subtask gets at least one in ``_LEAST`` of the splits that it reads together, even if its fair share is smaller.
+
+The splits that a subtask reads together take only a few seconds.
+"""
 
 
 @dataclass(frozen=True)
 class RestoredSplits:
-    """A source with splits, as the journal and the logs tell of it. ``ids``: of its splits, in the frozen order;
-    ``covered``: places in it that the last completed checkpoint covers; ``published``: place -> the subtask and the
-    position of its entry, of those that are in a live log. ``takers``: the subtasks that read what is left.
-    ``assigned``: handed out, of the subtasks whose attempts live on under another JobMaster: it goes back when their
-    next ones begin, and not before (W13). ``ended``: subtasks whose logs have their ends, be it in the journal or not:
-    nothing can be handed out to them, and all that they have published is in ``published``."""
+    """The state of a source with splits, from the journal and the logs.
+
+    Attributes:
+        ids: ids of the splits, in the frozen order. A place is an index into this list.
+        takers: the subtasks that read the remaining splits.
+        covered: places that the last completed checkpoint covers.
+        published: place -> subtask and position of its entry, for splits in a live log.
+        assigned: places that are assigned to attempts which survived a change of the JobMaster. They are returned when
+            the next attempts begin, and not before (W13).
+        ended: subtasks whose logs have their ends, in the journal or not. They can be assigned nothing, and all that
+            they published is in ``published``.
+    """
 
     ids: Sequence[str]
     takers: Collection[SubtaskId]
@@ -37,7 +51,10 @@ class RestoredSplits:
 
 @dataclass(frozen=True)
 class Assignment:
-    """``splits``: places in the frozen list. ``is_last``: nothing else will be handed out to the subtask's attempt."""
+    """The splits that a subtask must read next.
+
+    ``splits`` holds places in the frozen list. If ``is_last`` is set, the subtask's attempt gets no further splits.
+    """
 
     subtask: SubtaskId
     splits: tuple[int, ...]
@@ -45,7 +62,7 @@ class Assignment:
 
 
 class SplitEnumerator:
-    """Of one source. A split is unassigned, assigned to a subtask's current attempt, or done: one of these (R14)."""
+    """The splits of one source. Each split is unassigned, assigned to a subtask's current attempt, or done (R14)."""
 
     def __init__(self, restored: RestoredSplits) -> None:
         self._takers = frozenset(restored.takers)
@@ -53,13 +70,13 @@ class SplitEnumerator:
         self._assigned: dict[SubtaskId, dict[int, None]] = {
             subtask: dict.fromkeys(number for number in numbers if number not in self._done)
             for subtask, numbers in restored.assigned.items()
-            if subtask not in restored.ended  # what it has not published it gave back, which nobody journals
+            if subtask not in restored.ended  # unpublished splits were returned, and returns are not journaled
         }
         held = {number for numbers in self._assigned.values() for number in numbers}
         self._left = [number for number in range(len(restored.ids)) if number not in self._done | held]
-        """A heap: what goes back comes first again."""
+        """Unassigned places, as a heap, so that returned splits are assigned first."""
         self._together: dict[SubtaskId, int] = {}
-        """As many as a subtask reads as one, if it is more than one."""
+        """Subtask -> number of splits that it reads together, if that is more than one."""
         self._told_last = set(restored.ended)
         self._is_held = False
 
@@ -69,7 +86,7 @@ class SplitEnumerator:
 
     @property
     def left(self) -> int:
-        """Neither done nor assigned."""
+        """Return how many splits are neither done nor assigned."""
         return len(self._left)
 
     @property
@@ -77,42 +94,51 @@ class SplitEnumerator:
         return sum(len(one) for one in self._assigned.values())
 
     def may_read(self, subtask: SubtaskId) -> bool:
-        """False: it was told that nothing else will be handed out to it."""
+        """Return whether the subtask can still be assigned splits. False once its last assignment was sent."""
         return subtask not in self._told_last
 
     def hold(self) -> None:
-        """None of those that read is told that nothing else comes, until :meth:`retake`: more of them are to begin, and
-        who reads from them must not find all of them at their end before that."""
+        """Make no assignment the last one until :meth:`retake` or :meth:`let_go`, because new subtasks are about to
+        begin.
+
+        A consumer must not see the end of all current readers before the new ones have begun.
+        """
         self._is_held = True
 
     def let_go(self) -> None:
-        """What :meth:`hold` was for does not come."""
+        """End :meth:`hold` without new subtasks."""
         self._is_held = False
 
     def retake(self, takers: Collection[SubtaskId]) -> None:
-        """What is left is for these; any other is told so when it has read what it was handed."""
+        """Assign the remaining splits to ``takers`` only. Any other subtask ends after the splits that it has."""
         self._takers, self._is_held = frozenset(takers), False
 
     def began(self, subtask: SubtaskId) -> None:
-        """A new attempt of the subtask runs: nothing is handed out to it, and what the one before had goes back."""
+        """Return the splits of the previous attempt, because a new attempt of the subtask runs.
+
+        It starts without splits.
+        """
         for number in self._assigned.pop(subtask, {}):
             heapq.heappush(self._left, number)
         self._together.pop(subtask, None)
         self._told_last.discard(subtask)
 
     def reads_together(self, subtask: SubtaskId, count: int) -> None:
-        """The subtask's attempt reads so many as one from here on."""
+        """Record that the subtask's attempt now reads ``count`` splits together."""
         self._together[subtask] = max(1, count)
 
     def returned(self, subtask: SubtaskId, numbers: Iterable[int]) -> None:
-        """The subtask's attempt has not begun these, and does not read them unless they are handed out to it anew."""
+        """Take back splits that the subtask's attempt has not begun.
+
+        It reads them only if they are assigned to it again.
+        """
         for number in numbers:
             if number in self._assigned.get(subtask, {}):
                 del self._assigned[subtask][number]
                 heapq.heappush(self._left, number)
 
     def completed(self, subtask: SubtaskId, number: int) -> bool:
-        """The entry of the split is in the log of the subtask. False if that was known."""
+        """Record that the subtask's log has the entry of the split. Return False if that was known."""
         self._assigned.get(subtask, {}).pop(number, None)
         if number in self._done:
             return False
@@ -120,8 +146,14 @@ class SplitEnumerator:
         return True
 
     def due(self, running: Iterable[SubtaskId]) -> list[Assignment]:
-        """What is handed out now. ``running``: the subtasks that can take splits. Those that have none at all come
-        first; towards the end each gets its share and no more, so that none waits for another's queue."""
+        """Return the assignments to make now.
+
+        Subtasks without splits come first. Near the end each gets only its share, so that none waits for the queue of
+        another.
+
+        Args:
+            running: the subtasks that can accept splits.
+        """
         reading = [name for name in running if name not in self._told_last]
         asking = [name for name in reading if self._has(name) <= self._low(name)]
         is_taken = not self._takers.isdisjoint(reading)
@@ -136,10 +168,18 @@ class SplitEnumerator:
         return len(self._assigned.get(subtask, ()))
 
     def _for(self, subtask: SubtaskId, *, is_taken: bool) -> Assignment:
-        """``is_taken``: one of the takers runs, and can be handed what is left. Any that does not may have come to its
-        end unheard, and whoever has failed may have to take back what it had: else nobody would be left to read it."""
+        """Return the next assignment of a subtask.
+
+        A subtask that is not a taker ends only if a taker runs. A taker that does not run may have ended without its
+        report having arrived. A failed subtask may have to read its returned splits again. Otherwise no subtask might
+        be left to read them.
+
+        Args:
+            subtask: the subtask that needs splits.
+            is_taken: whether a taker runs and can be assigned the remaining splits.
+        """
         if subtask not in self._takers and is_taken:
-            if self._is_held or self._has(subtask) > AHEAD:  # so many may come back, be it unheard: not its last words
+            if self._is_held or self._has(subtask) > AHEAD:  # some may be returned, even if unreported
                 return Assignment(subtask, (), is_last=False)
             self._told_last.add(subtask)
             return Assignment(subtask, (), is_last=True)
@@ -147,7 +187,7 @@ class SplitEnumerator:
         fair, least = self._fair_share(), -(-together // _LEAST)
         wanted = min(AHEAD * together - self._has(subtask), max(fair, least), len(self._left))
         if self._has(subtask) and fair <= least:
-            wanted = 0  # the last ones go to whoever has nothing to read
+            wanted = 0  # the last splits go to subtasks that have none
         taken = tuple(heapq.heappop(self._left) for _ in range(wanted))
         self._assigned.setdefault(subtask, {}).update(dict.fromkeys(taken))
         is_last = not self._left and not self._has(subtask) and not self._is_held and not self._may_return()
@@ -160,9 +200,12 @@ class SplitEnumerator:
         return LOW if together == 1 else max(LOW, min(2 * together, self._fair_share()))
 
     def _fair_share(self) -> int:
-        """Half of what each would get if all that is left were handed out."""
+        """Return half of the number that each taker would get if all remaining splits were assigned now."""
         return len(self._left) // (2 * max(1, len(self._takers)))
 
     def _may_return(self) -> bool:
-        """Somebody was handed so many that some of them may come back: whoever has nothing waits for that."""
+        """Return whether a subtask has so many splits that it may return some.
+
+        Subtasks without splits wait for these.
+        """
         return any(len(one) > AHEAD for one in self._assigned.values())

@@ -1,4 +1,4 @@
-"""Errors of checkpoints and of a graph that changed."""
+"""Errors of checkpoints and of changed graphs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
 
 
 class IllegalGraphChangeError(InvalidInputError):
-    """The job's graph cannot go on from the checkpoint (rules of ``coordinator.vertex_finished_state``)."""
+    """Error for a graph that cannot be restored from the checkpoint (rules: ``coordinator.vertex_finished_state``)."""
 
 
 class MixedFinishedStateError(IllegalGraphChangeError):
-    """Data: vertex, first, first_state, other, other_state."""
+    """Error for a vertex that chains operators of different states.
+
+    Data: vertex, first, first_state, other, other_state.
+    """
 
     template = (
         "vertex {vertex} chains {first} ({first_state} in the checkpoint) with {other} ({other_state}): a chain "
@@ -19,7 +22,10 @@ class MixedFinishedStateError(IllegalGraphChangeError):
 
 
 class FinishedAfterRunningError(IllegalGraphChangeError):
-    """Data: consumer, consumer_state, producer, producer_state, exchange."""
+    """Error for a finished operator that reads from an unfinished one.
+
+    Data: consumer, consumer_state, producer, producer_state, exchange.
+    """
 
     template = (
         "operator {consumer} is {consumer_state} in the checkpoint, but {producer}, from which it reads "
@@ -29,7 +35,10 @@ class FinishedAfterRunningError(IllegalGraphChangeError):
 
 
 class NonRestoredStateError(IllegalGraphChangeError):
-    """Data: operators (comma-separated uids)."""
+    """Error for state of operators that the job no longer has.
+
+    Data: operators (comma-separated uids).
+    """
 
     template = (
         "the checkpoint has state of operators that the job no longer has: {operators}; keep their uids, "
@@ -38,14 +47,21 @@ class NonRestoredStateError(IllegalGraphChangeError):
 
 
 class ReconfigurationRefusedError(InvalidInputError):
-    """What is asked for cannot be done, or not now; the job goes on as it is. Data: why."""
+    """Error for a change that is impossible, or impossible now. The job continues unchanged.
+
+    Data: why.
+    """
 
     template = "this cannot be changed while the job runs: {why}"
 
 
 class CutViolatedError(TerminalError):
-    """An acknowledged checkpoint is no consistent cut; it was not completed, nothing of it is released.
-    Data: checkpoint, edge, consumer, read, producer, published."""
+    """Error for an acknowledged checkpoint that is no consistent cut.
+
+    It is not completed, and nothing of it is released.
+
+    Data: checkpoint, edge, consumer, read, producer, published.
+    """
 
     template = (
         "checkpoint {checkpoint} is no consistent cut: {consumer} read up to position {read} of edge {edge}, "
