@@ -114,7 +114,7 @@ class SplitEnumerator:
         self._takers, self._is_held = frozenset(takers), False
 
     def began(self, subtask: SubtaskId) -> None:
-        """Return the splits of the previous attempt, because a new attempt of the subtask runs.
+        """Unassign the splits of the previous attempt, because a new attempt of the subtask runs.
 
         It starts without splits.
         """

@@ -1,4 +1,4 @@
-"""What the failure of a subtask comes to: its next attempt, or the end of the run (Flink: ExecutionFailureHandler)."""
+"""The consequence of a failed subtask: its next attempt, or the end of the run (Flink: ExecutionFailureHandler)."""
 
 from __future__ import annotations
 
@@ -16,38 +16,47 @@ from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 _MAKING_ROOM = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
-"""What comes to an end by itself. One that has a sink and is at its end of data is not among them: it waits for the
-final checkpoint, and that for all subtasks."""
+"""Statuses of subtasks that end by themselves and then make room for others.
+
+A subtask with a sink at its end of data is not among them. It waits for the final checkpoint, which waits for all
+subtasks.
+"""
 
 
 class Failover:
-    """Every edge is durable, so the region that restarts is one subtask: the pending checkpoint is aborted and not
-    counted, the others go on, and no checkpoint is taken until it runs again (R15).
+    """The reaction to failed subtasks and lost workers.
 
-    The run ends by a failure that trying again does not mend, or not in this driver, by one too many in a row, and by
-    any one while a stop waits for its savepoint: the next run begins at what is released either way. That a worker is
-    lost does not count: as at the beginning, the run ends if no other one has come within the checkpoint timeout.
+    Every edge is durable, so the region that restarts is one subtask. The pending checkpoint is aborted and not
+    counted, the other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
 
-    In BATCH mode that is counted from when no subtask runs any more: until then one may come to its end, and make room
-    for the worker of another. It begins anew each time: a job of many stages has many such gaps.
+    The run ends if a retry cannot help, at all or in this driver. It also ends on one failure too many in a row, and on
+    any failure while a stop waits for its savepoint. The next run resumes from the released output in each case.
+
+    A lost worker does not count as a failure. As at the start, the run ends if no other worker comes within the
+    checkpoint timeout. In BATCH mode this timeout starts when no subtask runs any longer, because a running subtask may
+    end and make room for another worker. It starts again with each such gap, because a job of many stages has many of
+    them.
     """
 
     def __init__(self, parts: Parts, job: JobLifecycle, decider: CheckpointDecider, *, is_awaiting: bool) -> None:
         self._parts, self._job, self._decider = parts, job, decider
         self._awaited: dict[SubtaskId, float] = {}
-        """Subtask -> when the run ends if its next attempt has not begun by then."""
+        """Subtask -> the time at which the run ends if the next attempt of the subtask has not begun."""
         self._vacant: set[SubtaskId] = set()
-        """Those of them that wait for a worker."""
+        """The subtasks of ``_awaited`` that wait for a worker."""
         self._may_be_short_of_room = is_awaiting and parts.options.is_batch
         self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
-        """``message``: of the current attempt, or of one that was to follow it and came to nothing."""
+        """Restart the failed subtask or end the run.
+
+        The message is from the current attempt, or from a next attempt that failed to begin.
+        """
         parts, subtask = self._parts, message.subtask
         if not parts.subtasks.admits(subtask, message.attempt):
             parts.subtasks.begin(subtask, message.attempt)
         stop = parts.requests.stop
-        if stop is not None and stop.upgrade is not None:  # the job is to go on, whatever becomes of the upgrade
+        if stop is not None and stop.upgrade is not None:  # the job must continue even if the upgrade fails
             self._job.fail_stop(f"{subtask} failed meanwhile: {message.cause}", now)
         hopeless = message.terminal or message.driver_is_lost or message.result_is_lost
         may_restart = not (hopeless or self._job.is_ending or parts.requests.stop is not None)
@@ -86,17 +95,17 @@ class Failover:
             self._vacant.discard(subtask)
 
     def awaits(self, subtask: SubtaskId, now: float) -> None:
-        """Its first attempt is to begin now."""
+        """Start the timeout within which an attempt that follows no failure must begin."""
         self._awaited[subtask] = now + self._parts.options.timeout
         self._vacant.add(subtask)
 
     def opened(self, subtask: SubtaskId) -> None:
-        """Its next attempt has begun."""
+        """End the timeout, because the next attempt of the subtask has begun."""
         self._awaited.pop(subtask, None)
         self._vacant.discard(subtask)
 
     def note_running(self) -> None:
-        """Called when everything is told that is to be told now: from here on some subtask runs, or none does."""
+        """Note whether a subtask runs that may make room. Call it when all effects of the current step are decided."""
         subtasks = self._parts.subtasks
         self._has_running = self._may_be_short_of_room and subtasks.count(*_MAKING_ROOM) > 0
 
@@ -104,9 +113,12 @@ class Failover:
         return None if self._job.is_ending else min(self._awaited.values(), default=None)
 
     def expire(self, now: float) -> None:
-        """What is left of an attempt may hang, and its successor waits for its end; or the storage may."""
+        """End the run if a next attempt has not begun in time.
+
+        The rest of the previous attempt may hang, which delays its successor, or the storage may hang.
+        """
         timeout = self._parts.options.timeout
-        if self._has_running:  # until now
+        if self._has_running:  # the timeout starts when none runs
             self._awaited.update(dict.fromkeys(self._vacant, now + timeout))
         late = [subtask for subtask, until in self._awaited.items() if now >= until]
         for subtask in late:

@@ -1,4 +1,4 @@
-"""Why a checkpoint was not taken or was given up, and which of that counts against the tolerance."""
+"""The reasons for which a checkpoint is skipped or aborted, and the count of failures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Literal
 
 
 class CheckpointFailureReason(Enum):
-    """Flink's reasons, as far as they can happen here, with Flink's counted / not counted split
-    (``CheckpointFailureManager``): what the job did wrong counts, what the schedule did does not. For the first three a
-    checkpoint is not taken, which a stop that waits for one tells; with the others it had an id when it failed.
+    """Flink's reasons, as far as they can occur here, with Flink's split into counted and not counted ones.
+
+    Failures of the job count, effects of the schedule do not (``CheckpointFailureManager``). With the first three
+    reasons, no checkpoint is taken, and a stop that waits for one reports the reason. With the others, the checkpoint
+    already had an id.
     """
 
     NOT_ALL_REQUIRED_TASKS_RUNNING = ("not all subtasks that must acknowledge are running", False)
@@ -31,13 +33,15 @@ class CheckpointFailureReason(Enum):
 
 
 DeclineReason = Literal["IO_EXCEPTION"]
-"""The names of the reasons for which a subtask declines: the storage did not take its barrier. Flink's
-CHECKPOINT_DECLINED, for none of the reasons that are known, has nobody here who would say it."""
+"""The names of the reasons for which a subtask declines a barrier: the storage did not accept it.
+
+Flink's CHECKPOINT_DECLINED stands for an unknown reason. It is left out because no subtask here would report it.
+"""
 IO_EXCEPTION: DeclineReason = "IO_EXCEPTION"
 
 
 class FailureTracker:
-    """Counted failures in a row. Each checkpoint counts once; a completed newer one clears the count."""
+    """The counted failures in a row. Each checkpoint counts once, and a newer completed checkpoint clears the count."""
 
     def __init__(self, tolerable: int) -> None:
         self._tolerable = tolerable

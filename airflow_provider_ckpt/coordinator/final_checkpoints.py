@@ -1,4 +1,4 @@
-"""Which subtasks may close: at once without sinks, after their released final checkpoint with them (R16)."""
+"""The subtasks that may close: at once without sinks, with sinks after the release of their final checkpoint (R16)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class FinalCheckpoints:
-    """Subtasks at their end of data, and the final checkpoint of each.
+    """The subtasks at their end of data, and the final checkpoint of each.
 
-    The final checkpoint of a subtask is the first completed one whose barrier lies behind its end of
-    data: it was triggered after the end was known, or its snapshot says ``finished``. There are no
-    sentinel ids. Any later one will do as well, since it is released after the first.
+    The final checkpoint of a subtask is the first completed one whose barrier follows its end of data. Such a
+    checkpoint was triggered after the end was known, or the subtask's snapshot is marked ``finished``. No special ids
+    are needed. Any later checkpoint will do as well, because it is released after the first.
     """
 
     def __init__(self, graph: RunningGraph, restored: RestoredState) -> None:
         self._graph = graph
         endless = [vertex for vertex in graph.now.vertices if set(vertex.sources) - set(vertex.bounded_sources)]
         self.unbounded = tuple(name for vertex in endless for name in vertex.subtasks)
-        """Subtasks with a source that ends only when it is told to."""
+        """Subtasks with an unbounded source, which ends only on request."""
         self._waiting: dict[SubtaskId, int | None] = {}
         self._covered_before = {name: restored.last_completed for name, s in restored.snapshots.items() if s.finished}
 
     def at_end_of_data(self, subtask: SubtaskId, news: bool) -> bool:
-        """The subtask waits from here on. True if a checkpoint has to be taken for it."""
+        """Record that the subtask has reached its end of data. Return True if a checkpoint must be taken for it."""
         vertex = self._graph.now.vertex(subtask.vertex)
         if not vertex.sinks:
             self._waiting[subtask] = 0
@@ -39,7 +39,7 @@ class FinalCheckpoints:
                 self._waiting[subtask] = checkpoint
 
     def may_finish(self, last_released: int) -> list[SubtaskId]:
-        """Those whose final checkpoint is released; each is returned once."""
+        """Return the subtasks whose final checkpoint is released. Each is returned once."""
         ready = [s for s, final in self._waiting.items() if final is not None and final <= last_released]
         for subtask in ready:
             del self._waiting[subtask]

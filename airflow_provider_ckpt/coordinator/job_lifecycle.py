@@ -1,4 +1,4 @@
-"""The status of the job, from CREATED to how it ends, and what a stop or a drain came to."""
+"""The status of the job from CREATED to its end, and the outcomes of stop and drain requests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ from airflow_provider_ckpt.model.words import counted
 
 @dataclass(frozen=True)
 class _Ending:
-    """How the job ends once nothing completed is unreleased; ``at_once``: without waiting for sinks whose releases
-    fail, because it is one of these that cannot go on; ``upgrade``: the request for which it goes on at once."""
+    """How the job ends once every completed checkpoint is released.
+
+    Attributes:
+        status: the final status.
+        cause: why the job ends, or None.
+        at_once: do not wait for sinks whose releases fail, because such a sink is the reason for the end.
+        upgrade: the request for which the job resumes at once, or None.
+    """
 
     status: RunEnd
     cause: str | None
@@ -25,12 +31,15 @@ class _Ending:
 
 
 class JobLifecycle:
-    """CREATED until every subtask that must acknowledge runs, RUNNING until it is decided how the job ends
-    and what completed is released (R16); over afterwards.
+    """The life of the job. It is CREATED until every subtask that must acknowledge runs, then RUNNING.
 
-    STOPPED is said of a stop whose savepoint is completed and released, but for what gates hold (at the end of data: of
-    the last checkpoint), and of nothing else. A stop that failed leaves the job running, as Flink does, or, if the job
-    has to leave anyway, RESTARTING. Behind that of an upgrade nothing is said: the job goes on at once.
+    The status remains RUNNING until the end is decided and everything completed is released (R16). Afterwards the job
+    is over.
+
+    STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold. At the
+    end of data, the last checkpoint takes the place of the savepoint. A failed stop leaves the job running, as in
+    Flink, or ends it as RESTARTING if the job must leave anyway. After the savepoint of an upgrade no status is
+    written, because the job resumes at once.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -41,12 +50,12 @@ class JobLifecycle:
 
     @property
     def is_ending(self) -> bool:
-        """It is decided how the job ends; nothing new is begun."""
+        """Return whether the end of the job is decided, so that nothing new may begin."""
         return self._ending is not None
 
     @property
     def work_is_done(self) -> bool:
-        """Every subtask is at its end of data, and a completed checkpoint covers it."""
+        """Return whether every subtask is at its end of data and a completed checkpoint covers it."""
         return self._parts.subtasks.all_ended and not self._parts.cycle.wanted
 
     @property
@@ -68,7 +77,7 @@ class JobLifecycle:
     # -- how it ends
 
     def end(self, status: RunEnd, cause: str | None, at_once: bool = False) -> None:
-        """Decide how the job ends. The first decision holds; only one ``at_once`` overrides one that waits."""
+        """Decide how the job ends. The first decision holds. Only one ``at_once`` overrides one that waits."""
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
@@ -76,7 +85,10 @@ class JobLifecycle:
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
-        """The savepoint of the stop is not to be had: the job goes on, unless it has to leave anyway."""
+        """Fail the stop because its savepoint cannot be completed or released.
+
+        The job continues, unless it must leave anyway.
+        """
         requests = self._parts.requests
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)
@@ -87,14 +99,14 @@ class JobLifecycle:
         self._answer(UPGRADE, RequestOutcome.failed(why), now)
 
     def end_if_done(self, now: float) -> None:
-        """Decide it if the job came to its end or stopped, and end it once nothing holds the end up."""
+        """Decide whether the job has finished or stopped, and end it once no release delays the end."""
         self._decide()
         ending = self._ending
         if ending is None or self.is_over or self._waits_for_releases(ending):
             return
         self.is_over = True
         self.status = ending.status
-        if ending.upgrade is not None:  # of an end nobody is told, who would take the job for one that is over
+        if ending.upgrade is not None:  # no status: readers of the journal would believe that the job is over
             self._parts.out.append(EndJob(ending.status, None, ending.upgrade))
             return
         self._answer_all(ending, now)
@@ -102,7 +114,7 @@ class JobLifecycle:
         self._parts.out.append(EndJob(ending.status, ending.cause))
 
     def _waits_for_releases(self, ending: _Ending) -> bool:
-        # the next driver rolls forward anyway: one that failed need not try an unreachable sink for minutes first
+        # the next driver releases anyway, so a failed run need not try an unreachable sink for minutes first
         lenient = ending.at_once or ending.status is JobStatus.RESTARTING
         return self._parts.releases.waits(for_failing=not lenient)
 
@@ -116,7 +128,7 @@ class JobLifecycle:
         elif stop is not None and stop.savepoint is not None and not self.work_is_done:
             self._end_stopped(stop)
         elif stop is not None and self.work_is_done and parts.releases.closed_gates:
-            # nothing is left to take a savepoint of; whoever stops does not wait for gates, be it at the end of data
+            # no savepoint is left to take, and a stop never waits for gates, not even at the end of data
             self._end_stopped(stop)
 
     def _end_stopped(self, stop: Stop) -> None:
@@ -126,7 +138,10 @@ class JobLifecycle:
             self._ending = _Ending(JobStatus.RESTARTING, None, upgrade=stop.upgrade)
 
     def _end_finished(self) -> None:
-        """Splits that nobody has read would be lost without a word: no later run of a FINISHED job reads them."""
+        """End the job as FINISHED, or as FAILED if splits were not read.
+
+        Unread splits would be lost silently, because no later run of a FINISHED job reads them.
+        """
         unread = ", ".join(
             f"{counted(count, 'split')} of {uid}" for uid, count in self._parts.splits.all_unread.items()
         )
@@ -136,7 +151,7 @@ class JobLifecycle:
         else:
             self.end(JobStatus.FINISHED, None)
 
-    # -- what is said about it
+    # -- answers and causes
 
     @property
     def _last_completed(self) -> int | str:
@@ -146,7 +161,7 @@ class JobLifecycle:
         return f"{self._of_the_stop()}{cause.rstrip('.')}; last completed checkpoint: {self._last_completed}"
 
     def _of_the_stop(self) -> str:
-        """What a failure means for the stop that is in progress, before its cause."""
+        """Return the consequence of a failure for the stop in progress, as the beginning of the cause."""
         stop = self._parts.requests.stop
         if stop is None:
             return ""
@@ -157,7 +172,7 @@ class JobLifecycle:
         return f"savepoint {stop.savepoint} was taken, but the job failed before it had stopped: "
 
     def _answer_all(self, ending: _Ending, now: float) -> None:
-        """Everybody who asked hears how it went, before the status tells that nobody is left to say more."""
+        """Answer every open request before the final status is written, because no answer can follow it."""
         stop = self._parts.requests.stop
         self._answer("rescale", RequestOutcome.failed(f"the job is {ending.status} first; later runs go by it"), now)
         changed = self._parts.reconfiguring.current

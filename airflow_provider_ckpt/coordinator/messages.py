@@ -1,4 +1,4 @@
-"""What the coordinator is told: the reports of subtasks, how a release went, and what somebody asks of the job."""
+"""The messages to the coordinator: reports of subtasks, results of releases, and requests of users."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 @dataclass(frozen=True)
 class ReleaseDone:
-    """``counts``: of what became visible in ``sink``."""
+    """Message: the release in ``sink`` succeeded. ``counts`` counts what became visible."""
 
     epoch: int
     checkpoint: int
@@ -31,33 +31,38 @@ class ReleaseFailed:
 
 @dataclass(frozen=True)
 class ReleaseHeld:
-    """``sink`` is not released, as a gate is closed."""
+    """Message: ``sink`` was not released, because a gate is closed."""
 
     epoch: int
     checkpoint: int
     sink: str
     gate_of: str
-    """The sink whose gate it is: itself, or one that shares its transaction."""
+    """The sink that has the gate: ``sink`` itself, or one that shares its transaction."""
 
 
 @dataclass(frozen=True)
 class StopRequested:
-    """``stop``: savepoint, release, exit, sources not finished. ``drain``: live sources are read up to what is there,
-    everything in flight is processed, final checkpoint, FINISHED."""
+    """Request to stop or to drain the job.
+
+    ``stop``: a savepoint is taken and released, the driver exits, and no source is finished. ``drain``: live sources
+    are read up to what is there now, everything in flight is processed, a final checkpoint is taken, and the job is
+    FINISHED.
+    """
 
     mode: Literal["stop", "drain"]
     request: str | None = None
-    """The name under which it is answered; None: nobody asks for an answer."""
+    """The name of the request, which the answer repeats. None if no answer is needed."""
     leaves: bool = False
-    """Of a stop: the job has to leave (its time is over, its process is told to go), also when no savepoint
-    can be had. Else a stop that fails leaves it running."""
+    """For a stop: the job must leave even if no savepoint can be taken, because its time is over or its process must
+    exit. If False, a failed stop leaves the job running.
+    """
     at_once: bool = False
-    """Of a drain: live sources end where they stand."""
+    """For a drain: live sources end without further reading."""
 
 
 @dataclass(frozen=True)
 class RescaleRequested:
-    """``parallelism`` subtasks are to read the splits of source ``uid`` that are left."""
+    """Request to read the remaining splits of source ``uid`` with ``parallelism`` subtasks."""
 
     uid: str
     parallelism: int
@@ -67,26 +72,26 @@ class RescaleRequested:
 
 @dataclass(frozen=True)
 class ReconfigureRequested:
-    """``changes``: by operator; None, or empty, is what is to stay as it is."""
+    """Request to change settings, given by operator. A setting that is None or empty stays unchanged."""
 
     changes: Mapping[str, VertexSettings]
     request: str | None = None
     """As in :class:`StopRequested`."""
     by: str | None = None
-    """The controller of the job that asks, and ``why``."""
+    """The controller that requests the change. ``why`` is its reason."""
     why: str | None = None
 
 
 @dataclass(frozen=True)
 class UpgradeRequested:
-    """The job is to go on as another version of it, which ``request`` names."""
+    """Request to resume the job as another version, which ``request`` names."""
 
     request: str
 
 
 @dataclass(frozen=True)
 class UpgradeTried:
-    """``problem``: what speaks against that version; None: nothing."""
+    """Message: the version was tried. ``problem`` is why it cannot run, or None if it can."""
 
     request: str
     problem: str | None
@@ -94,7 +99,7 @@ class UpgradeTried:
 
 @dataclass(frozen=True)
 class RunGivenUp:
-    """Whoever is in charge of the workers knows that a subtask gets none any more: nobody need wait for it."""
+    """Message from the supervisor of the workers: a subtask will not get a worker, so waiting for it is useless."""
 
     cause: str
 

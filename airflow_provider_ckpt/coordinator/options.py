@@ -1,4 +1,4 @@
-"""What can be set about checkpoints and restarts; Flink's names and defaults (``execution.checkpointing.*``)."""
+"""The options of checkpoints and restarts, with Flink's names and defaults (``execution.checkpointing.*``)."""
 
 from __future__ import annotations
 
@@ -12,46 +12,56 @@ from airflow_provider_ckpt.job.options import BY_NAME, RunOptions
 from airflow_provider_ckpt.model.mode import RuntimeMode
 
 MAX_UNRELEASED = 16
-"""So many completed checkpoints may wait for their release in every sink before no new one is taken: a job of which
-nothing is released slows down. One sink of several, or one that a gate holds, slows nobody down."""
+"""No new checkpoint is taken while this many completed checkpoints wait for their release in every sink.
+
+A job that releases nothing slows down. A single slow sink of several, or a sink that a gate holds, does not slow the
+job.
+"""
 
 SOONER = 0.5
-"""Of the interval, that a checkpoint may come before its time."""
+"""The fraction of the interval by which a checkpoint may come early."""
 LONGEST_SOONER = 1.0
-"""Seconds, however long the interval is: each checkpoint is a commit in every sink."""
+"""Upper limit in seconds for this time, because each checkpoint is a commit in every sink."""
 
 
 def _of_a_run(name: str) -> Any:
-    """A field that is an option of a run, declared under ``name``: its default, and what it may be, are that one's."""
+    """Return a field that takes its default and its valid values from the run option ``name``."""
     return field(default=BY_NAME[name].default, metadata={"option": BY_NAME[name]})
 
 
 @dataclass(frozen=True)
 class CheckpointOptions:
-    """Numbers, durations in seconds: those of a run, as it declares them, and what follows from its mode. Raises
-    BadOptionError and BadDurationError for a value that cannot work."""
+    """The options of a run that concern checkpoints and restarts. Durations are in seconds.
+
+    Raises BadOptionError and BadDurationError for a value that cannot work.
+    """
 
     interval: float = _of_a_run("checkpoint_interval")
-    """Between two triggers, or a little less: see :attr:`sooner`. A missed trigger is not made up for."""
+    """Time between two triggers, or a little less: see :attr:`sooner`. A missed trigger is not made up for."""
     min_pause: float = _of_a_run("min_pause")
-    """Between the end of a checkpoint and the next trigger. A savepoint does not wait for it."""
+    """Time from the end of a checkpoint to the next trigger. A savepoint does not wait for it."""
     timeout: float = _of_a_run("checkpoint_timeout")
-    """A checkpoint not acknowledged by then is given up; a stop not served by then has failed."""
+    """A checkpoint that is not acknowledged within this time is aborted.
+
+    A stop without a savepoint by then has failed.
+    """
     tolerable_failed: int = _of_a_run("tolerable_failed_checkpoints")
-    """So many counted failures in a row are tolerated; one more fails the job over (of the savepoints of a
-    stop: fails the stop)."""
+    """Number of counted failures in a row that are tolerated.
+
+    One more ends the run with a retry. For the savepoints of a stop, one more fails the stop.
+    """
     restart_attempts: int = _of_a_run("restart_attempts")
-    """So often in a row a failed subtask begins again by itself; one more failure ends the run."""
+    """Number of restarts in a row after failures of a subtask. One more failure ends the run."""
     restart_delay: float = _of_a_run("restart_delay")
-    """The first pause before that."""
+    """The first pause before a restart."""
     sink_timeout: float = _of_a_run("sink_timeout")
-    """A sink's target that takes nothing for longer, though it may later, fails the run."""
+    """The run fails if a sink's target accepts nothing for longer than this, though it may accept rows later."""
     mode: RuntimeMode = "streaming"
-    """In batch mode there is one checkpoint only, when every subtask is at its end of data."""
+    """In batch mode there is only one checkpoint, when every subtask is at its end of data."""
 
     @classmethod
     def of(cls, options: RunOptions, mode: RuntimeMode) -> CheckpointOptions:
-        """Those of a run."""
+        """Return the checkpoint options of a run."""
         given = {name: getattr(options, option.name) for name, option in _declared()}
         return cls(**given, mode=mode)
 
@@ -64,8 +74,10 @@ class CheckpointOptions:
 
     @property
     def sooner(self) -> float:
-        """Seconds that a checkpoint may come before its time, behind a micro-batch of a live source: what that one did
-        is released with it, and not an interval later."""
+        """Return how many seconds early a checkpoint may come after a micro-batch of a live source.
+
+        The output of that micro-batch is then released with this checkpoint and not an interval later.
+        """
         return min(self.interval * SOONER, LONGEST_SOONER)
 
     @property
@@ -74,5 +86,5 @@ class CheckpointOptions:
 
 
 def _declared() -> Iterator[tuple[str, Option]]:
-    """What they are called here, and as what they are declared."""
+    """Yield each field's name with the run option that declares it."""
     return ((one.name, one.metadata["option"]) for one in fields(CheckpointOptions) if "option" in one.metadata)

@@ -1,4 +1,4 @@
-"""What a coordinator is made of."""
+"""The state of a coordinator, and its construction."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ from airflow_provider_ckpt.model.task_id import TaskId
 
 @dataclass(frozen=True)
 class Parts:
-    """The books of one coordinator, each about one thing, for the rules that span several. Effects go to
-    ``out``, in order."""
+    """The state of one coordinator: one object for each topic, shared by the rules that span several topics.
+
+    Effects are appended to ``out``, in order.
+    """
 
     options: CheckpointOptions
     epoch: int
@@ -52,7 +54,7 @@ class Parts:
     restarts: RestartStrategy
 
     def task_id(self, subtask: SubtaskId) -> TaskId:
-        """Whom a command to the subtask is for: its current attempt."""
+        """Return the id of the subtask's current attempt, to which a command is addressed."""
         return TaskId(self.epoch, subtask, self.subtasks.attempt(subtask))
 
     def send(self, command: Command) -> None:

@@ -1,5 +1,7 @@
-"""Standing still: pause(subtask, reason) → paused(batch) → resume(subtask, plan k), one round at a time (R20). Of one
-round none goes on before all stand still (R21)."""
+"""Pauses: pause(subtask, reason) → paused(batch) → resume(subtask, plan k), one round at a time (R20).
+
+No subtask of a round resumes before all of them are paused (R21).
+"""
 
 from __future__ import annotations
 
@@ -18,41 +20,53 @@ R = TypeVar("R", bound=PauseReason)
 
 @dataclass(frozen=True)
 class Pause(Generic[R]):
+    """A pause of one subtask, and its reason."""
+
     subtask: SubtaskId
     reason: R
 
 
 class PlanChanges(ABC, Generic[R]):
-    """Changes of the plan for which subtasks have to stand still. One class for each kind of reason."""
+    """Changes of the plan for which subtasks must pause. Each kind of reason has its own subclass."""
 
     @abstractmethod
     def wanted(self) -> Sequence[Sequence[Pause[R]]]:
-        """The rounds that are wanted now, oldest first: the subtasks of one stand still together, and none of them goes
-        on before all do. Asked whenever one could begin."""
+        """Return the rounds that are wanted now, oldest first. It is called whenever a round could begin.
+
+        The subtasks of one round pause together, and none resumes before all are paused.
+        """
 
     @abstractmethod
     def begun(self, pause: Pause[R]) -> None:
-        """The subtask is told: the pause is wanted no more."""
+        """Record that the subtask was told to pause, so that the pause is no longer wanted."""
 
     @abstractmethod
     def begin_again(self, subtask: SubtaskId, unheard: Pause[R] | None) -> None:
-        """Its next attempt begins, under all that is changed by now. ``unheard``: the pause that the attempt before was
-        told of and did not come to."""
+        """Record that the next attempt of the subtask begins, with all changes so far.
+
+        ``unheard`` is the pause that the previous attempt was told to make and did not reach, or None.
+        """
 
     @abstractmethod
     def change(self, pause: Pause[R], batch_id: int, now: float) -> Event | None:
-        """The subtask stands still behind ``batch_id`` (-1: before its first batch), and so does every other one of the
-        round: called for each. Returns what has to be in the journal before any of them goes on; None if it is there
-        already."""
+        """Return the event that must be in the journal before the round resumes, or None if the journal has it already.
+
+        It is called once for each subtask of a round, when all of them are paused.
+
+        Args:
+            pause: the pause of one subtask.
+            batch_id: the last batch before the pause; -1 before the first batch.
+            now: current time.
+        """
 
     @abstractmethod
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
-        """``plan`` with all that is changed for the subtask by now; asked of each kind in turn."""
+        """Return ``plan`` with all changes for the subtask so far. Every kind of change is applied in turn."""
 
 
 @dataclass(frozen=True)
 class GoOn:
-    """What follows from that a subtask stands still: ``events`` are in the journal before ``subtasks`` go on."""
+    """The consequence of a pause: ``events`` must be in the journal before ``subtasks`` resume."""
 
     events: tuple[Event, ...] = ()
     subtasks: tuple[SubtaskId, ...] = ()
@@ -60,8 +74,14 @@ class GoOn:
 
 @dataclass
 class _Round:
-    """``told``: who has not gone on; ``standing``: who of them stands still, and behind which batch. ``is_decided``:
-    they go on, with the change or without it."""
+    """One round of pauses.
+
+    Attributes:
+        by: the kind of change.
+        told: the pauses of all subtasks that have not resumed.
+        standing: paused subtask -> its last batch.
+        is_decided: the paused subtasks resume, with the change or without it.
+    """
 
     by: PlanChanges[Any]
     told: dict[SubtaskId, Pause[Any]]
@@ -70,7 +90,7 @@ class _Round:
 
 
 class Pauses:
-    """The round in progress, and the plan that every subtask runs under."""
+    """The round in progress, and the plan that every subtask runs."""
 
     def __init__(self, changes: Collection[PlanChanges[Any]]) -> None:
         self._changes = tuple(changes)
@@ -79,7 +99,9 @@ class Pauses:
 
     @property
     def current(self) -> tuple[Pause[Any], ...]:
-        """Of the subtasks that stand still, are told to, or have not said yet that they went on."""
+        """Return the pauses of subtasks that are paused, were told to pause, or have not reported yet that they
+        resumed.
+        """
         return () if self._round is None else tuple(self._round.told.values())
 
     def wanted(self) -> list[tuple[tuple[Pause[Any], ...], PlanChanges[Any]]]:
@@ -91,39 +113,47 @@ class Pauses:
             by.begun(pause)
 
     def stood_still(self, subtask: SubtaskId, batch_id: int, now: float) -> GoOn:
-        """The subtask stands still. It goes on with its next :meth:`plan`."""
+        """Record that the subtask is paused. It resumes with its next :meth:`plan`."""
         assert self._round is not None
         self._round.standing[subtask] = batch_id
         self._numbers[subtask] = self._numbers.get(subtask, 0) + 1
         return GoOn((), (subtask,)) if self._round.is_decided else self._decide_if_all(now)
 
     def give_up(self, by: PlanChanges[Any]) -> GoOn:
-        """The change of the round, if it is one of ``by``, does not come: whoever stands still goes on without it, and
-        so does whoever comes to stand still yet."""
+        """Abandon the change of the round, if it is one of ``by``.
+
+        Paused subtasks resume without the change, and so does every subtask that pauses later.
+        """
         if self._round is None or self._round.by is not by or self._round.is_decided:
             return GoOn()
         self._round.is_decided = True
         return GoOn((), tuple(self._round.standing))
 
     def awaits(self, subtask: SubtaskId, reason: PauseReason) -> bool:
-        """Whether the subtask has still to say that it stands still for this reason."""
+        """Return whether the subtask has still to report that it is paused for this reason."""
         now = self._round
         return now is not None and now.told.get(subtask) == Pause(subtask, reason) and subtask not in now.standing
 
     def awaits_any(self, subtask: SubtaskId) -> bool:
-        """The same for whatever reason."""
+        """Return whether the subtask has still to report that it is paused, for any reason."""
         now = self._round
         return now is not None and subtask in now.told and subtask not in now.standing
 
     def plan(self, subtask: SubtaskId) -> VertexPlan:
-        """What the subtask is to run now: number 0 as first deployed in the epoch, one more at each resume."""
+        """Return the plan that the subtask must run now.
+
+        Its number is 0 at the first deployment in the epoch and rises by one with each resume.
+        """
         plan = VertexPlan(self._numbers.get(subtask, 0), ())
         for changes in self._changes:
             plan = changes.amended(plan, subtask)
         return plan
 
     def begin_again(self, subtask: SubtaskId, now: float) -> GoOn:
-        """Its next attempt stands still for nothing that the one before was told; what is wanted yet is said again."""
+        """Cancel the pause of the previous attempt, because the next attempt begins.
+
+        A pause that is still wanted is requested again.
+        """
         current = self._round
         unheard = None
         if current is not None and not current.is_decided and subtask not in current.standing:
@@ -133,7 +163,7 @@ class Pauses:
         return self.over(subtask, now)
 
     def over(self, subtask: SubtaskId, now: float) -> GoOn:
-        """The subtask runs again, or ended by itself. Others of its round may have waited for it alone."""
+        """Record that the subtask runs again, or has ended. The others of its round may have waited for it alone."""
         current = self._round
         if current is None or subtask not in current.told:
             return GoOn()

@@ -13,12 +13,15 @@ End = tuple[SubtaskId, str | None]
 """(subtask, None): its end of data. (subtask, uid): the end of one of its sources."""
 
 NOTHING = Snapshot(position=0, batch_id=None)
-"""Of a subtask of which no checkpoint knows."""
+"""The snapshot of a subtask that no checkpoint knows."""
 
 
 class PendingCheckpoint:
-    """Collects acknowledgements. Every subtask of the plan is in exactly one of: ``remaining``
-    (must still acknowledge), ``acknowledged``, ``finished`` (without a barrier of this checkpoint)."""
+    """The acknowledgements of one checkpoint.
+
+    Every subtask of the plan is in exactly one of ``remaining`` (must still acknowledge), ``acknowledged`` and
+    ``finished`` (without a barrier of this checkpoint).
+    """
 
     def __init__(
         self,
@@ -34,7 +37,7 @@ class PendingCheckpoint:
         self.kind = kind
         self.triggered_at = now
         self.covers = covers
-        """Ends of data and of sources known before the trigger: their barrier lies behind them."""
+        """Ends of data and of sources that were known before the trigger. Their barrier follows them."""
         self.ended = ended
         """(vertex, uid) of the sources whose end was known before the trigger."""
         self._acknowledged: dict[SubtaskId, Snapshot] = {}
@@ -69,7 +72,10 @@ class PendingCheckpoint:
         self._acknowledged[subtask] = snapshot
 
     def finish(self, subtask: SubtaskId) -> None:
-        """The subtask closed without a barrier of this checkpoint: it is finished in it (R20)."""
+        """Record that the subtask closed without a barrier of this checkpoint.
+
+        It is finished in this checkpoint (R20).
+        """
         del self._remaining[subtask]
         self._finished[subtask] = None
 

@@ -1,12 +1,14 @@
-"""What is run again of a bounded job that somebody goes on with, because results are gone that are still to be read
-(FLIP-383). Pure: no storage, no clock.
+"""The subtasks of a resumed bounded job that must run again, because results that are still needed are gone (FLIP-383).
 
-In BATCH a subtask that is at its end of data is not run again, wherever its driver is: its result partition is in the
-storage. It is run again if its result is wanted and some of it is gone; it is wanted by a subtask that is not at its
-end, or that is run again itself, and always if it is to outlive the job (persist=True). Nothing else is: a consumer at
-its end has read all that it wanted. (Flink runs the consumers of what is run again once more, too, as it may give other
-rows. Here what a bounded source reads is frozen; a function that gives other rows each time may be seen twice by its
-consumers, differently.)
+In BATCH mode a subtask at its end of data does not run again, wherever its driver is, because its result partition is
+in the storage. It runs again only if its result is needed and a part of it is gone. A result is needed by a subtask
+that is not at its end, or that runs again itself. A result that must outlive the job (persist=True) is always needed. A
+consumer at its end has read all that it needed.
+
+Flink also restarts the consumers of a subtask that runs again, because its rows may differ. Here the input of a bounded
+source is frozen. If a function gives other rows each time, its consumers may read two different results.
+
+The module has no storage and no clock.
 """
 
 from __future__ import annotations
@@ -21,9 +23,15 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 @dataclass(frozen=True)
 class LostResult:
-    """Entries of the log of ``producer`` at these ``positions`` name files that are gone, and ``consumer`` is to read
-    them; the producer itself: they are to outlive the job. Of a source with splits what these entries are of is read
-    again, of any other vertex all."""
+    """A result with missing files that must be produced again.
+
+    A source with splits reads the splits of these entries again. Any other vertex reads everything again.
+
+    Attributes:
+        producer: the subtask whose log names files that are gone.
+        positions: the positions of these entries in its log.
+        consumer: the subtask that must read them; the producer itself if they must outlive the job.
+    """
 
     producer: SubtaskId
     positions: tuple[int, ...]
@@ -33,10 +41,15 @@ class LostResult:
 def lost_results(
     graph: JobGraph, ended: Collection[SubtaskId], gone: Callable[[SubtaskId], Iterable[int]]
 ) -> tuple[LostResult, ...]:
-    """From the sinks upwards, as a result that is gone is wanted only if somebody runs who reads it.
+    """Return the lost results that must be produced again.
 
-    ``ended``: the subtasks at their end of data. ``gone``: the positions of those entries in a subtask's log of which a
-    file is gone; it is asked for each subtask at most once, and of no other than is wanted.
+    The search goes from the sinks upwards, because a lost result is needed only if its reader runs.
+
+    Args:
+        graph: the job's graph.
+        ended: the subtasks at their end of data.
+        gone: returns the positions of the entries in a subtask's log of which a file is gone. It is called at most once
+            for each subtask whose result is needed, and for no other.
     """
     run, found = set(graph.subtasks) - set(ended), list[LostResult]()
     for vertex in reversed(graph.vertices):
