@@ -48,7 +48,7 @@ class CheckpointOptions:
     tolerable_failed: int = _of_a_run("tolerable_failed_checkpoints")
     """Number of counted failures in a row that are tolerated.
 
-    One more ends the run with a retry. For the savepoints of a stop, one more fails the stop.
+    One more ends the run as RESTARTING. For the savepoints of a stop, one more fails the stop.
     """
     restart_attempts: int = _of_a_run("restart_attempts")
     """Number of restarts in a row after failures of a subtask. One more failure ends the run."""

@@ -20,8 +20,6 @@ R = TypeVar("R", bound=PauseReason)
 
 @dataclass(frozen=True)
 class Pause(Generic[R]):
-    """A pause of one subtask, and its reason."""
-
     subtask: SubtaskId
     reason: R
 

@@ -1,18 +1,19 @@
-"""Carries out what somebody asks: that queries of the running job take other work, other resources or other functions.
+"""The execution of a reconfiguration: queries of the running job get other work, other resources or other functions.
 
-Only the queries that the change affects stand still, and for no longer than they have to. In this order (R21):
+Only the affected queries pause, and no longer than necessary. The steps (R21):
 
-1. *prepare*: each of them makes its new query, and tries it on a copy of its state, while the old one runs. Whatever
-   speaks against it is said now, and nothing has happened.
-2. *sync*: with no checkpoint pending, all of them are told to stand still behind a micro-batch.
-3. *update*: when the last of them does, the change is in the journal: its commit point. Before it they can all go on
-   as they were, and do if one of them fails; after it there is no other way than on.
-4. *resume*: each goes on by itself. One whose state is cut anew does so in its next attempt, which makes it of a copy.
+1. *prepare*: each affected subtask builds its new query and tries it on a copy of its state, while the old query runs.
+   If anything is wrong, the request fails now and nothing has changed.
+2. *sync*: while no checkpoint is pending, all of them are told to pause after a micro-batch.
+3. *update*: when the last one is paused, the change is written into the journal. This is its commit point. Before it
+   all subtasks can resume unchanged, and they do if one of them fails. After it the change is final.
+4. *resume*: each subtask resumes by itself. If its state is repartitioned, it does so in its next attempt, which makes
+   the new state from a copy.
 
-What a change says of sources with splits is decided by the same entry; what follows from that is the rescaler's. Until
-then no such source comes to its end: what can be done when it is asked for can be done when it is decided.
+The same journal entry decides the rescaling of sources with splits. The Rescaler carries that out. Until the decision
+no such source ends, so that a rescaling that is possible at the request is still possible at the decision.
 
-Partial pause-and-resume, and the four steps, are Trisk's (SoCC 2021).
+Partial pause-and-resume and the four steps are from Trisk (SoCC 2021).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Reconfigurer:
         parts.reconfiguring.rescale = self._decide_rescale
 
     def requested(self, message: ReconfigureRequested, now: float) -> RequestOutcome:
-        """The first answer."""
+        """Accept or refuse a request, and return the first answer."""
         parts = self._parts
         try:
             asked = by_vertex(parts.graph.now, message.changes)
@@ -72,7 +73,7 @@ class Reconfigurer:
             parts.splits.hold(uid)
         parts.requests.note(message.request, KIND)
         accepted = self._answer(message.request, RequestOutcome(RequestResult.ACCEPTED), now)
-        if not affected:  # nobody has anything to make, or to stand still for, before it is decided
+        if not affected:  # no query has to be built or paused before the decision
             parts.out.append(Append(parts.reconfiguring.decide(current, now)))
         for subtask in affected:
             plan = parts.reconfiguring.planned(parts.pauses.plan(subtask), subtask.vertex)
@@ -95,7 +96,7 @@ class Reconfigurer:
         return None if current is None or current.decided is not None else current.deadline
 
     def advance(self, now: float) -> None:
-        """Does the next step that can be done as things stand."""
+        """Carry out the next step that is possible now."""
         current = self._parts.reconfiguring.current
         if current is None:
             return
@@ -111,10 +112,13 @@ class Reconfigurer:
         if all(self._runs(subtask) for subtask in current.affected) and self._parts.rescaling.current is None:
             self._complete(current, now)
 
-    # -- what can be refused
+    # -- refusals
 
     def _refuse(self, change: Settings, scales: Mapping[str, int]) -> None:
-        """Raises ReconfigurationRefusedError: it cannot be done, or not now; the job goes on as it is."""
+        """Refuse a change that is impossible, or impossible now. The job continues unchanged.
+
+        Raises ReconfigurationRefusedError.
+        """
         if (upgrade := self._parts.requests.upgrade) is not None:
             raise ReconfigurationRefusedError(why=in_progress(upgrade))
         if self._is_ending:
@@ -125,7 +129,10 @@ class Reconfigurer:
         self._refuse_rescales(scales)
 
     def _affected(self, change: Settings) -> tuple[SubtaskId, ...]:
-        """Raises ReconfigurationRefusedError, as :meth:`_refuse`."""
+        """Return the subtasks of the queries that the change affects.
+
+        Raises ReconfigurationRefusedError if one of them has ended or does not run.
+        """
         parts = self._parts
         self._refuse_ended_sources(change)
         found = [one for uid in change for one in parts.graph.now.vertex(uid).subtasks]
@@ -145,7 +152,10 @@ class Reconfigurer:
             raise ReconfigurationRefusedError(why=str(rescale))
 
     def _refuse_ended_sources(self, change: Settings) -> None:
-        """Of a query that goes on without them. That of the job again they may have: no file is needed for it."""
+        """Refuse another function for a source that has ended, because the query no longer reads it.
+
+        Its declared function can be restored, because that needs no file.
+        """
         for vertex, one in change.items():
             given = {uid for uid, reference in one.logic.items() if reference}
             for uid in sorted(uid for uid in given if (vertex, uid) in self._parts.sources.all_ended):
@@ -159,7 +169,7 @@ class Reconfigurer:
     # -- steps
 
     def _what_came_between(self, current: ReconfigurationInProgress, now: float) -> str | None:
-        """Why it is given up; None: it goes on."""
+        """Return why the change must be abandoned, or None if it continues."""
         parts = self._parts
         if self._is_ending:
             return "the job is being ended"
@@ -174,7 +184,7 @@ class Reconfigurer:
         return f"{self._waited_for(current)} within {parts.options.timeout:g} s" if now >= current.deadline else None
 
     def _waited_for(self, current: ReconfigurationInProgress) -> str:
-        """What has not come by the deadline."""
+        """Return what had not happened by the deadline."""
         late = [str(one) for one in current.affected if one not in current.prepared]
         if late:
             return f"{', '.join(late)} had not made its new query"
@@ -186,7 +196,7 @@ class Reconfigurer:
         self._leave(current, RequestOutcome.failed(told), now)
 
     def _leave(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
-        """With nothing decided."""
+        """End the change before it is decided. The paused subtasks resume unchanged."""
         for uid in current.rescales:
             self._parts.splits.let_go(uid)
         self._lifecycle.go_on(self._parts.pauses.give_up(self._parts.reconfiguring))
@@ -198,7 +208,7 @@ class Reconfigurer:
             return
         current.begun_anew.add(subtask)
         if parts.subtasks.status(subtask) is not SubtaskStatus.PAUSED:
-            return  # it failed in between: its next attempt is on its way
+            return  # it failed in between, and its next attempt has been requested
         parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
         parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
         self._failover.awaits(subtask, now)
@@ -221,7 +231,7 @@ class Reconfigurer:
         parts.requests.close_one(current.request)
         self._answer(current.request, outcome, now)
 
-    # -- small things
+    # -- helpers
 
     @property
     def _is_ending(self) -> bool:
@@ -229,7 +239,7 @@ class Reconfigurer:
         return self._job.is_ending or requests.stop is not None or requests.draining
 
     def _runs(self, subtask: SubtaskId) -> bool:
-        """Again: from when they are told to stand still they are PAUSED."""
+        """Return whether the subtask runs again or has ended. It is PAUSED from the moment it is told to pause."""
         subtasks = self._parts.subtasks
         return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING
 

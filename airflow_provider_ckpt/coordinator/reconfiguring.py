@@ -1,5 +1,7 @@
-"""A reconfiguration in progress, and what is changed by all before it (R21). Who decides on it is
-:class:`~.reconfigurer.Reconfigurer`."""
+"""The state of a reconfiguration in progress, and of all changes before it (R21).
+
+:class:`~.reconfigurer.Reconfigurer` has the rules.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,28 @@ from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
 @dataclass
 class ReconfigurationInProgress:
-    """``change``: by vertex; ``affected``: its subtasks. ``timeout``: how long all of them may take to make their
-    queries, and then to stand still. The times say when each of them has come how far: ``prepared`` its new query,
-    ``stood`` still, ``ran`` again. ``is_told``: they are told to stand still. ``decided``: when it came into the
-    journal. ``begun_anew``: those whose state moves, and whose next attempt is on its way. ``rescales``: sources with
-    splits that are read by another number, too; ``by``: the controller that asked, and ``why``; ``outcome``: how it
-    went, once it is over. ``trial``: what subtasks try their queries as; a change that the JobMaster before has begun,
-    and has not decided, had the same ``number``."""
+    """A reconfiguration in progress.
+
+    Attributes:
+        number: number of the change, in ascending order.
+        request: the request, or None if a controller asked.
+        change: vertex -> changed settings.
+        affected: subtasks of these vertices.
+        begun: start of the change.
+        timeout: seconds in which all subtasks must prepare their queries, and then again in which they must pause.
+        trial: name under which the subtasks try their queries. The number is not enough, because a change that the
+            previous JobMaster began and did not decide had the same number.
+        prepared: subtask -> when its new query was prepared.
+        is_told: the subtasks are told to pause.
+        stood: subtask -> when it paused.
+        decided: when the change was written into the journal.
+        begun_anew: subtasks whose state is repartitioned and whose next attempt is requested.
+        ran: subtask -> when it ran again.
+        rescales: source with splits -> its new number of readers.
+        by: the controller that asked, or None.
+        why: the controller's reason.
+        outcome: the result, once the change is over.
+    """
 
     number: int
     request: str | None
@@ -53,8 +70,11 @@ class ReconfigurationInProgress:
 
     @property
     def deadline(self) -> float:
-        """Of what comes next: a batch that never ends would hold those that stand still for ever, and the job's
-        checkpoints."""
+        """Return when the next step must have happened.
+
+        Without a deadline, a batch that never ends would keep the paused subtasks and the job's checkpoints waiting for
+        ever.
+        """
         is_prepared = self.affected and len(self.prepared) == len(self.affected)
         return (max(self.prepared.values()) if is_prepared else self.begun) + self.timeout
 
@@ -62,7 +82,7 @@ class ReconfigurationInProgress:
         return self.change[subtask.vertex].state_partitions is not None
 
     def times(self) -> dict[str, PhaseTimes]:
-        """By vertex, of those that have run again; the slowest subtask counts."""
+        """Return the times of the phases by vertex, for vertices that run again. The slowest subtask counts."""
         found: dict[str, PhaseTimes] = {}
         for subtask in (one for one in self.affected if one in self.ran and one in self.stood):
             decided = self.stood[subtask] if self.decided is None else self.decided
@@ -74,14 +94,24 @@ class ReconfigurationInProgress:
 
 
 class Reconfiguring(PlanChanges[Reconfigure]):
-    """One at a time. Its subtasks stand still together: none of them goes on before it is in the journal, and then
-    each does by itself."""
+    """The reconfigurations of the job, one at a time.
+
+    The affected subtasks pause together. None resumes before the change is in the journal, and then each resumes by
+    itself.
+    """
 
     def __init__(self, subtasks: SubtaskTable, settings: Settings, number: int, epoch: int) -> None:
-        """``settings``: all that is changed by now; ``number``: of the last change that was decided; ``epoch``: of the
-        JobMaster. The next change has a number of its own, whatever became of those before it here: an answer to one
-        that was given up is none to it. ``rescale`` decides what a change says of sources with splits: see
-        :meth:`Rescaler.decide`."""
+        """Create the state from earlier changes.
+
+        The next change has a new number even if earlier ones were abandoned, because an answer to an abandoned change
+        must not count for it. ``rescale`` decides the rescaling of sources with splits: see :meth:`Rescaler.decide`.
+
+        Args:
+            subtasks: the table of subtasks.
+            settings: all settings that were changed so far.
+            number: number of the last decided change.
+            epoch: epoch of the JobMaster.
+        """
         self._subtasks = subtasks
         self._settings, self._last_begun, self._epoch = dict(settings), number, epoch
         self.current: ReconfigurationInProgress | None = None
@@ -93,7 +123,7 @@ class Reconfiguring(PlanChanges[Reconfigure]):
 
     @property
     def last_begun(self) -> int:
-        """The number of the last change, whatever became of it."""
+        """Return the number of the last change, even if it was abandoned."""
         return self._last_begun
 
     def begin(
@@ -108,7 +138,14 @@ class Reconfiguring(PlanChanges[Reconfigure]):
         self.current = None
 
     def prepared(self, subtask: SubtaskId, trial: str, digests: Mapping[str, str], now: float) -> None:
-        """``digests``: of what was read of ``change``, which is part of it from here on."""
+        """Record that a subtask has prepared its new query.
+
+        Args:
+            subtask: the subtask that reports.
+            trial: the name of the trial.
+            digests: digests of the files that it read for the change. They become part of the change.
+            now: current time.
+        """
         current = self.current
         if not self._is_of_current(subtask, trial) or current is None:
             return
@@ -118,7 +155,10 @@ class Reconfiguring(PlanChanges[Reconfigure]):
 
     @property
     def changes_nothing(self) -> bool:
-        """Known when all are prepared: a function that is assigned again may be another one, or the same."""
+        """Return whether the prepared change has no effect.
+
+        This is known only when all subtasks are prepared, because an assigned function may be the current one.
+        """
         now = self.current
         if now is None or now.rescales or not self._all_prepared(now) or now.is_told:
             return False
@@ -126,8 +166,11 @@ class Reconfiguring(PlanChanges[Reconfigure]):
 
     @property
     def torn(self) -> str | None:
-        """A version of the job of which two operators were given different states, known when all are prepared: it was
-        edited while it was read, or is not the same for every worker."""
+        """Return a version of the job that two operators have read with different contents, or None.
+
+        The file was edited while it was read, or workers have different files. This is known only when all subtasks are
+        prepared.
+        """
         now = self.current
         if now is None or not self._all_prepared(now) or now.is_told:
             return None
@@ -140,7 +183,7 @@ class Reconfiguring(PlanChanges[Reconfigure]):
         return None
 
     def is_current(self, subtask: SubtaskId, trial: str) -> bool:
-        """Whether the subtask has still to say something about its preparation."""
+        """Return whether the subtask has still to report the result of its preparation."""
         now = self.current
         return now is not None and self._is_of_current(subtask, trial) and subtask not in now.prepared
 
@@ -149,18 +192,21 @@ class Reconfiguring(PlanChanges[Reconfigure]):
             self.current.stood.setdefault(subtask, now)
 
     def runs(self, subtask: SubtaskId, now: float) -> None:
-        """Again, if it has stood still."""
+        """Record that the subtask runs again after its pause."""
         if self.current is not None and self.current.decided is not None and subtask in self.current.affected:
             self.current.ran.setdefault(subtask, now)
 
     def planned(self, plan: VertexPlan, vertex: str) -> VertexPlan:
-        """``plan`` with what the reconfiguration in progress changes."""
+        """Return ``plan`` with the changes of the reconfiguration in progress."""
         assert self.current is not None
         return replace(plan, settings=merged(self._settings, self.current.change).get(vertex))
 
     def waits_to_begin_anew(self, subtask: SubtaskId) -> bool:
-        """It stands still, the change is decided, and it goes on in another attempt, whose state is cut anew. That one
-        may have to stand still for something else, before the others run."""
+        """Return whether the paused subtask must resume in its next attempt, because its state is repartitioned.
+
+        False once that attempt is requested, because it may have to pause for another reason before the other subtasks
+        run.
+        """
         now = self.current
         if now is None or now.decided is None or subtask not in now.affected:
             return False
@@ -169,7 +215,7 @@ class Reconfiguring(PlanChanges[Reconfigure]):
     def _is_of_current(self, subtask: SubtaskId, trial: str) -> bool:
         return self.current is not None and self.current.trial == trial and subtask in self.current.affected
 
-    # -- reasons to stand still
+    # -- reasons to pause
 
     def wanted(self) -> list[tuple[Pause[Reconfigure], ...]]:
         now = self.current
@@ -186,12 +232,12 @@ class Reconfiguring(PlanChanges[Reconfigure]):
             self.current.is_told = True
 
     def begin_again(self, subtask: SubtaskId, unheard: Pause[Reconfigure] | None) -> None:
-        """What is not in the journal by now Reconfigurer gives up: an attempt that it was prepared by is gone."""
+        """Do nothing. The Reconfigurer abandons an undecided change, because the attempt that prepared it is gone."""
 
     def change(self, pause: Pause[Reconfigure], batch_id: int, now: float) -> Event | None:
         current = self.current
         if current is None or current.decided is not None or current.stood.keys() != {*current.affected}:
-            return None  # one has ended, or begun again, and the rest is a part of a change: it is given up
+            return None  # one has ended or restarted, and a partial change is abandoned
         return self.decide(current, now)
 
     def decide(self, current: ReconfigurationInProgress, now: float) -> Event:

@@ -1,40 +1,45 @@
-"""The releases of one sink: ascending, one at a time (R9), and none of another sink's business.
+"""The releases of one sink: ascending, one at a time, and independent of other sinks (R9).
 
-What is asked for is the newest completed checkpoint that the sink lacks, which releases what those before it cover,
-too. A driver may have died in the middle of a release: the sink finishes it as a part of the next one, whichever that
-is (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant 4).
+The newest completed checkpoint that the sink lacks is requested, because its release covers the earlier ones. If a
+driver died during a release, the sink completes it as a part of the next one, whichever that is
+(:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant 4).
 """
 
 from __future__ import annotations
 
 FIRST_BACKOFF = 1.0
-"""Seconds before a failed release is asked for again; doubled each time."""
+"""Seconds from a failed release to the next try. The time doubles with each failure."""
 MAX_BACKOFF = 30.0
 GATE_PAUSE = 5.0
-"""Seconds before a gate that holds a release is asked again."""
+"""Seconds before a closed gate that holds a release is polled again."""
 
 
 class ReleaseQueue:
-    """``released``: the last checkpoint that the sink has; ``completed``: the job's last one. ``timeout``: seconds for
-    which a release may fail, while nothing else of the job is released, before the run is given up."""
+    """The releases of one sink.
+
+    Args:
+        released: the last checkpoint that the sink has released.
+        completed: the last completed checkpoint of the job.
+        timeout: seconds for which releases may fail, while no other sink is released, before the run ends.
+    """
 
     def __init__(self, released: int, completed: int, timeout: float) -> None:
         self.released = released
         self.held_by: str | None = None
-        """The sink whose gate was closed when it was asked last, itself or one of its transaction."""
+        """The sink whose gate was closed at the last try: this one, or another of its transaction."""
         self.is_idle = False
-        """There was nothing to do for it when it was asked last: it takes what comes with the final checkpoint."""
+        """The last release had nothing to do. Such a sink gets its rows with the final checkpoint."""
         self.is_given_up = False
-        """It is not asked for again in this run."""
+        """The sink is not tried again in this run."""
         self._completed = max(released, completed)
         self._asked = 0
         self._is_under_way = False
         self._tries = 0
         self._timeout = timeout
         self._waiting_since: float | None = None
-        """When the release was first asked for that has failed since."""
+        """Time of the first try since the last success."""
         self._fruitless_since: float | None = None
-        """The same, but for what other sinks were released meanwhile."""
+        """The same time, but reset when another sink was released."""
         self._retry_at: float | None = None
 
     @property
@@ -51,17 +56,17 @@ class ReleaseQueue:
 
     @property
     def next_try(self) -> float | None:
-        """When one that failed, or is held, is asked for again."""
+        """Return when a failed or held release is tried again, or None."""
         return None if self.is_given_up else self._retry_at
 
     @property
     def tries(self) -> int:
-        """Of the release that is asked for."""
+        """Return how often the current release was tried."""
         return self._tries
 
     @property
     def is_failing(self) -> bool:
-        """The last try failed."""
+        """Return whether the last try failed."""
         return self.is_given_up or (self._retry_at is not None and not self.is_held)
 
     def is_exhausted(self, now: float) -> bool:
@@ -69,14 +74,14 @@ class ReleaseQueue:
         return not self._is_under_way and since is not None and now - since >= self._timeout
 
     def waited(self, now: float) -> float:
-        """Return the seconds since the release was first asked for that has failed since."""
+        """Return the seconds since the first try of the release that still fails."""
         return 0.0 if self._waiting_since is None else now - self._waiting_since
 
     def completed(self, checkpoint: int) -> None:
         self._completed = max(self._completed, checkpoint)
 
     def ask(self, now: float) -> int | None:
-        """The checkpoint to release now, if any; it is under way from here on."""
+        """Return the checkpoint to release now, or None. The release then counts as in progress."""
         if not self.is_behind or self._is_under_way or self.is_given_up:
             return None
         if self._retry_at is not None and now < self._retry_at:
@@ -88,8 +93,10 @@ class ReleaseQueue:
         return self._asked
 
     def done(self, checkpoint: int) -> bool:
-        """False if nobody waits for this answer (a repeated one). An answer to a try that was counted as failed is
-        still true."""
+        """Record that a release succeeded. Return False if the answer is a repetition.
+
+        The answer counts even if its try was already counted as failed.
+        """
         if checkpoint != self._asked or checkpoint <= self.released:
             return False
         self.released = checkpoint
@@ -99,7 +106,7 @@ class ReleaseQueue:
         return True
 
     def failed(self, checkpoint: int, now: float) -> bool:
-        """False if nobody waits for this answer."""
+        """Record that a release failed. Return False if no such release is in progress."""
         if self.under_way != checkpoint:
             return False
         self._is_under_way, self.held_by = False, None
@@ -107,7 +114,7 @@ class ReleaseQueue:
         return True
 
     def held(self, checkpoint: int, gate_of: str, now: float) -> bool:
-        """False if nobody waits for this answer."""
+        """Record that a gate holds the release. Return False if no such release is in progress."""
         if self.under_way != checkpoint:
             return False
         self._is_under_way, self.held_by = False, gate_of
@@ -116,5 +123,8 @@ class ReleaseQueue:
         return True
 
     def others_went_on(self) -> None:
-        """Another sink's target has answered: the run is of use, whatever this sink's target does."""
+        """Record that the target of another sink has answered.
+
+        The run is then useful even if this sink's target does not answer.
+        """
         self._fruitless_since = None

@@ -1,4 +1,4 @@
-"""What completed checkpoints have been released, sink by sink: one that is slow, failing or held holds up no other."""
+"""The releases of completed checkpoints, sink by sink. A slow, failing or held sink delays no other."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from airflow_provider_ckpt.coordinator.release_queue import ReleaseQueue
 from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
 
 REMEMBERED = 100
-"""So many unreleased checkpoints are remembered: a gate may be closed for weeks, and what a later one releases covers
-what those before it would have."""
+"""Most unreleased checkpoints that are remembered.
+
+A gate may be closed for weeks, and the release of a later checkpoint covers the earlier ones.
+"""
 
 
 class Releases:
-    """``sinks``: uids of all of the job. ``timeout``: see :class:`ReleaseQueue`."""
+    """The releases of all sinks. ``sinks`` are their uids. ``timeout`` is explained in :class:`ReleaseQueue`."""
 
     def __init__(self, sinks: Iterable[str], restored: RestoredState, timeout: float) -> None:
         self.last_released = restored.last_released
-        """Everything up to it is released, in every sink."""
+        """The last checkpoint that is released in every sink, together with all before it."""
         self._completed = list(restored.unreleased)
-        """The last ones above, ascending."""
+        """Completed checkpoints above ``last_released``, ascending; at most REMEMBERED."""
         newest = max(self._completed, default=restored.last_released)
         self._queues = {
             uid: ReleaseQueue(max(restored.last_released, restored.sinks_released.get(uid, 0)), newest, timeout)
@@ -35,30 +37,40 @@ class Releases:
 
     @property
     def under_way(self) -> dict[str, int]:
-        """Sink -> checkpoint."""
+        """Return the releases in progress: sink -> checkpoint."""
         return {uid: at for uid, queue in self._queues.items() if (at := queue.under_way) is not None}
 
     @property
     def closed_gates(self) -> list[str]:
-        """The sinks whose gates keep them, or others of their transaction, from a completed checkpoint."""
+        """Return the sinks whose gates hold back a completed checkpoint, in the sink itself or in others of its
+        transaction.
+        """
         held = [queue for queue in self._queues.values() if queue.is_behind and queue.under_way is None]
-        return sorted({queue.held_by for queue in held if queue.held_by is not None})  # under way: it is being asked
+        return sorted({queue.held_by for queue in held if queue.held_by is not None})  # one under way polls its gate
 
     @property
     def next_try(self) -> float | None:
-        """When one that failed, or is held, is asked for again."""
+        """Return when the next failed or held release is tried again, or None."""
         moments = [queue.next_try for queue in self._queues.values()]
         return min((moment for moment in moments if moment is not None), default=None)
 
     @property
     def backlog(self) -> int:
-        """So many completed checkpoints lack in every sink that no gate holds and that is released anything at all."""
+        """Return how many completed checkpoints are missing in every sink.
+
+        A sink that a gate holds does not count, nor does a sink whose last release was empty.
+        """
         going = [one for one in self._queues.values() if not (one.is_held and one.is_behind) and not one.is_idle]
         return min((sum(number > queue.released for number in self._completed) for queue in going), default=0)
 
     def waits(self, *, for_failing: bool) -> bool:
-        """Whether something is to be released yet, apart from what gates hold; what is under way counts: its gate may
-        have opened. ``for_failing``: a sink whose last try failed counts."""
+        """Return whether a release is outstanding, apart from what gates hold.
+
+        A release in progress counts, because its gate may have opened.
+
+        Args:
+            for_failing: whether to count a sink whose last try failed.
+        """
         return any(
             queue.under_way is not None
             or (queue.is_behind and not queue.is_held and (for_failing or not queue.is_failing))
@@ -72,14 +84,14 @@ class Releases:
             queue.completed(checkpoint)
 
     def ask(self, now: float) -> Iterator[tuple[str, int]]:
-        """What to release now: sink and checkpoint."""
+        """Yield the releases to begin now: sink and checkpoint."""
         for uid, queue in self._queues.items():
             checkpoint = queue.ask(now)
             if checkpoint is not None:
                 yield uid, checkpoint
 
     def done(self, sink: str, checkpoint: int, counts: Mapping[str, int]) -> bool:
-        """False if nobody waits for this answer."""
+        """Record that a release succeeded. Return False if the answer is a repetition."""
         if not self._queues[sink].done(checkpoint):
             return False
         self._counts.setdefault(checkpoint, {})[sink] = counts
@@ -91,8 +103,10 @@ class Releases:
         return True
 
     def advance(self) -> tuple[int, dict[str, Mapping[str, int]]] | None:
-        """The newest checkpoint that by now every sink has, and was not told yet; with it, what was counted at its own
-        number."""
+        """Return the newest checkpoint that every sink now has, and the counts of that checkpoint by sink.
+
+        Each checkpoint is returned at most once. Return None if there is no new one.
+        """
         reached = min((queue.released for queue in self._queues.values()), default=max(self._completed, default=0))
         found = [number for number in self._completed if number <= reached]
         if not found:

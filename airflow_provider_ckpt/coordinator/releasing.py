@@ -1,4 +1,6 @@
-"""Asks for the releases of every sink, and says what became of them and what follows for the job."""
+"""The execution of releases: requests to every sink, journal entries about the results, and the consequences for the
+job.
+"""
 
 from __future__ import annotations
 
@@ -14,29 +16,35 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 
 
 def waiting(sink: str, seconds: float, cause: str) -> str:
-    """Return what the status says of a sink whose target does not take rows for now.
+    """Return the status line about a sink whose target does not accept rows for now.
 
-    ``cause``: in words. It need not name the sink and the job again.
+    Args:
+        sink: the sink's uid.
+        seconds: how long the target has accepted nothing.
+        cause: the error as text. The repeated names of sink and job are cut off.
     """
     what = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
     return f"sink {sink}: waiting since {seconds:.0f} s, {what.rstrip('.')}"
 
 
 class Releasing:
-    """Tries a release that fails again. A release that cannot succeed ends the run, once the other sinks have what is
-    completed. So does a release that fails for longer than ``sink_timeout`` while no other sink got anything."""
+    """The retries of failed releases.
+
+    A release that cannot succeed ends the run, once the other sinks have released what is completed. A release that
+    fails for longer than ``sink_timeout`` ends the run, too, if no other sink was released in that time.
+    """
 
     def __init__(self, parts: Parts, job: JobLifecycle) -> None:
         self._parts, self._job, self._releases = parts, job, parts.releases
 
     def advance(self, now: float) -> None:
-        """Ask for what is completed, of every sink that is not at work. A job without sinks has nothing to wait for."""
+        """Request the release of completed checkpoints from every idle sink. A job without sinks releases at once."""
         for sink, checkpoint in self._releases.ask(now):
             self._parts.out.append(Release(checkpoint, sink))
         self._tell(now)
 
     def done(self, message: ReleaseDone, now: float) -> bool:
-        """False if nobody waits for this answer; so of the others."""
+        """Record a successful release. Return False if the answer is a repetition, like the other methods."""
         if not self._releases.done(message.sink, message.checkpoint, message.counts):
             return False
         if not self._tell(now, upon=message):
@@ -53,7 +61,7 @@ class Releasing:
             cause = f"release of checkpoint {message.checkpoint} in {message.sink!r} failed{waited}: {message.cause}"
             self._parts.cycle.abort(CheckpointFailureReason.JOB_STOPPED, now)
             self._job.end(JobStatus.FAILED if message.terminal else JobStatus.RESTARTING, cause, at_once=True)
-        elif queue.tries & (queue.tries - 1) == 0:  # 1, 2, 4, 8 …: one that fails for hours fills no log
+        elif queue.tries & (queue.tries - 1) == 0:  # 1, 2, 4, 8 …: failures over hours must not fill the log
             text = waiting(message.sink, queue.waited(now), message.cause)
             text = f"{text}; the release of checkpoint {message.checkpoint} is tried again"
             self._parts.out.append(Notice(text, is_warning=True))
@@ -72,7 +80,10 @@ class Releasing:
         return True
 
     def _tell(self, now: float, upon: ReleaseDone | None = None) -> bool:
-        """The newest checkpoint that all sinks have. False if that says nothing of what is told ``upon``."""
+        """Journal the newest checkpoint that all sinks have, if it is new.
+
+        Return whether ``upon`` needs no entry of its own any longer.
+        """
         reached = self._releases.advance()
         if reached is None:
             return False

@@ -1,4 +1,4 @@
-"""Has the next attempts begin of subtasks that stand still for it. What for: :mod:`~.renewing`."""
+"""The restart of paused subtasks whose read logs have grown. :mod:`~.renewing` explains why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ class Renewer:
         self._parts, self._failover = parts, failover
 
     def advance(self, now: float) -> None:
-        """As soon as a subtask has said that it stands still. It has not failed: no restart is counted."""
+        """Begin the next attempt of each subtask that has paused for it.
+
+        It has not failed, so no restart is counted.
+        """
         parts = self._parts
         for subtask in parts.renewing.take():
             parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)

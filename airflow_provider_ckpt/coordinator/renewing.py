@@ -1,8 +1,8 @@
-"""Subtasks that go on in their next attempt though nothing failed: Spark's log of what they read has grown.
+"""Subtasks that resume in their next attempt without a failure, because Spark's log of their input has grown.
 
-An attempt begins with a short one (R7). It is not shortened where it lies: the folder of an attempt that was overtaken
-is copied while that may be alive yet, and whoever copies it goes by what its feed names (R8). Who has the next attempts
-begin is :class:`~.renewer.Renewer`.
+The next attempt begins with a short log (R7). The log of the current attempt is never shortened in place. A successor
+may copy the folder of a fenced attempt that is still alive, and it relies on what the feed of that attempt names (R8).
+:class:`~.renewer.Renewer` begins the next attempts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class Renewing(PlanChanges[BeginAnew]):
-    """One subtask at a time, each behind a micro-batch. A change that somebody asks for comes first: it is prepared by
-    the attempt of now. Nothing is in the journal: who is not begun anew goes on as it is, and tells again."""
+    """The planned restarts of subtasks, one at a time, each after a micro-batch.
+
+    A requested change comes first, because the current attempt prepares it. The journal records nothing. A subtask that
+    is not restarted continues, and reports its log again.
+    """
 
     def __init__(self, reconfiguring: Reconfiguring, rescaling: Rescaling) -> None:
         self._reconfiguring, self._rescaling = reconfiguring, rescaling
         self._wanted: dict[SubtaskId, None] = {}
         self._standing: dict[SubtaskId, None] = {}
-        """They stand still, and their next attempts are not told to begin."""
+        """Paused subtasks whose next attempts are not requested yet."""
 
     def want(self, subtask: SubtaskId) -> None:
         self._wanted[subtask] = None
@@ -33,7 +36,7 @@ class Renewing(PlanChanges[BeginAnew]):
         return subtask in self._standing
 
     def take(self) -> list[SubtaskId]:
-        """Those whose next attempts are to begin now."""
+        """Return the subtasks whose next attempts must begin now."""
         found, self._standing = [*self._standing], {}
         return found
 
@@ -41,7 +44,7 @@ class Renewing(PlanChanges[BeginAnew]):
     def _is_changing(self) -> bool:
         return self._reconfiguring.current is not None or self._rescaling.current is not None
 
-    # -- reasons to stand still
+    # -- reasons to pause
 
     def wanted(self) -> list[tuple[Pause[BeginAnew]]]:
         return [] if self._is_changing else [(Pause(subtask, BeginAnew()),) for subtask in self._wanted]
@@ -50,7 +53,7 @@ class Renewing(PlanChanges[BeginAnew]):
         del self._wanted[pause.subtask]
 
     def begin_again(self, subtask: SubtaskId, unheard: Pause[BeginAnew] | None) -> None:
-        """Whatever for: its log is short."""
+        """Forget the subtask, because its log is short after a restart for any reason."""
         self._wanted.pop(subtask, None)
         self._standing.pop(subtask, None)
 

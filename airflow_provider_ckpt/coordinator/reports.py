@@ -1,7 +1,7 @@
-"""What subtasks tell the JobMaster, most of it for the coordinator.
+"""The reports that subtasks send to the JobMaster, most of them for the coordinator.
 
-A report names its world (epoch, subtask, attempt) or is dropped (R22), and has a JSON form (``coordinator.wire``).
-It begins with the id of the task: ``SubtaskDone(*task_id)``.
+A report names its epoch, subtask and attempt, and is dropped if they are not current (R22). It has a JSON form
+(``coordinator.wire``). Its first fields are the task's id: ``SubtaskDone(*task_id)``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 @dataclass(frozen=True)
 class SubtaskOpened:
-    """``attempt``, the next one of the subtask in this epoch, has opened its log: the one before is fenced, whatever it
-    still says. Answered by DeploySubtask. The first attempts of an epoch do not say so: the coordinator is given them.
+    """Report that ``attempt``, the next one of the subtask in this epoch, has opened its log.
+
+    The previous attempt is fenced, so its later reports do not count. The answer is DeploySubtask. The first attempts
+    of an epoch do not send this report, because the coordinator knows them.
     """
 
     epoch: int
@@ -32,7 +34,7 @@ class SubtaskOpened:
 
 @dataclass(frozen=True)
 class SubtaskRunning:
-    """The subtask's query runs (again), under its plan number ``plan``: it can take barriers."""
+    """Report that the subtask's query runs (again) under plan number ``plan``. The subtask can take barriers."""
 
     epoch: int
     subtask: SubtaskId
@@ -42,7 +44,7 @@ class SubtaskRunning:
 
 @dataclass(frozen=True)
 class SubtaskAtEndOfData:
-    """End of data is in the subtask's log."""
+    """Report that the subtask's log has the end of data."""
 
     epoch: int
     subtask: SubtaskId
@@ -51,7 +53,7 @@ class SubtaskAtEndOfData:
 
 @dataclass(frozen=True)
 class SubtaskDone:
-    """The subtask carried out FinishSubtask: end of partition is in its log, its resources are back."""
+    """Report that FinishSubtask is carried out: the log has the end of partition, and the resources are freed."""
 
     epoch: int
     subtask: SubtaskId
@@ -60,7 +62,10 @@ class SubtaskDone:
 
 @dataclass(frozen=True)
 class SubtaskFailed:
-    """``cause``: what went wrong, in words. ``error``, ``traceback``: of the user's own code, if it was that."""
+    """Report that the subtask failed.
+
+    ``cause`` is the error as text. ``error`` and ``traceback`` are of the user's own code, if that failed.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -70,19 +75,22 @@ class SubtaskFailed:
     error: str | None = None
     traceback: str | None = None
     driver_is_lost: bool = False
-    """What every task of the driver needs is gone: no next attempt there comes further (Spark's JVM)."""
+    """Every task of this driver lacks something that it needs (Spark's JVM), so no next attempt there can succeed."""
     worker_is_lost: bool = False
-    """It is not the subtask that failed: nobody runs it any more. Its next attempt is for another worker to begin."""
+    """The worker is gone, and the subtask itself has not failed. Another worker must begin the next attempt."""
     result_is_lost: bool = False
-    """What it reads is gone: no next attempt of it comes further, and the next run produces that again."""
+    """The subtask's input is gone, so no next attempt can succeed. The next run produces the input again."""
     stack_trace: str = ""
-    """Of the whole exception, as Python prints it: for the log, if this failure is the first one."""
+    """The stack trace of the whole exception as Python prints it. It is logged if this failure is the first one."""
 
 
 @dataclass(frozen=True)
 class SubtaskFenced:
-    """The subtask found a later attempt in its log, ``by``, or a later epoch in the journal (None). This driver is
-    over, unless it was the next attempt of this epoch. For the JobMaster, not for the coordinator."""
+    """Report that the subtask found a later attempt in its log (``by``), or a later epoch in the journal (None).
+
+    The driver must stop, unless ``by`` is the next attempt of the same epoch. The report is for the JobMaster, not for
+    the coordinator.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -93,8 +101,11 @@ class SubtaskFenced:
 
 @dataclass(frozen=True)
 class DataAvailable:
-    """Something was appended to the subtask's log: ``consumers`` look at it. For the JobMaster, which tells them, not
-    for the coordinator. No harm is done by one of an attempt that is over."""
+    """Report that the subtask's log has a new entry, so that ``consumers`` must read it.
+
+    The report is for the JobMaster, which notifies the consumers, and not for the coordinator. A report from an attempt
+    that is over does no harm.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -119,12 +130,12 @@ class BarrierDeclined:
     checkpoint: int
     reason: DeclineReason
     detail: str = ""
-    """What went wrong, for the cause of a run that ends because of it."""
+    """The error as text, for the cause of a run that ends because of it."""
 
 
 @dataclass(frozen=True)
 class SourceAtEnd:
-    """An inline bounded source, or an ended input edge, of a vertex is covered by published batches."""
+    """Report that published batches cover an inline bounded source of a vertex, or an ended input edge, to its end."""
 
     epoch: int
     subtask: SubtaskId
@@ -132,13 +143,15 @@ class SourceAtEnd:
     uid: str
     batch_id: int
     droppable: bool = True
-    """False if it is the vertex's last source: then the vertex ends instead."""
+    """False if it is the vertex's last source. The vertex ends then."""
 
 
 @dataclass(frozen=True)
 class SubtaskPaused:
-    """The query stands still, as PauseSubtask asked: newest offsets = newest commits = ``batch_id``, -1 if there is
-    none."""
+    """Report that the query is paused, as PauseSubtask requested.
+
+    Spark's newest offsets and its newest commit are both of ``batch_id``, which is -1 if there is no batch.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -149,8 +162,11 @@ class SubtaskPaused:
 
 @dataclass(frozen=True)
 class ReconfigurationPrepared:
-    """The query of ``trial`` is made, and was tried: as far as can be told, it can take the place of the one that
-    runs. ``digests``: by operator, of what its functions were read from."""
+    """Report that the query of ``trial`` was built and tried, and can replace the running one, as far as a trial can
+    show.
+
+    ``digests`` holds by operator the digest of the files from which its function was read.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -161,7 +177,7 @@ class ReconfigurationPrepared:
 
 @dataclass(frozen=True)
 class ReconfigurationUnfit:
-    """The query of ``trial`` cannot take the place of the one that runs."""
+    """Report that the query of ``trial`` cannot replace the running one."""
 
     epoch: int
     subtask: SubtaskId
@@ -172,9 +188,11 @@ class ReconfigurationUnfit:
 
 @dataclass(frozen=True)
 class SplitsCompleted:
-    """The entry that completes the splits is in the subtask's log, at ``position``. It comes before the acknowledgement
-    of any barrier behind that entry. ``together``: as many as the subtask reads together now: it is to be handed out
-    more ahead for it."""
+    """Report that the subtask's log has the entry that completes the splits, at ``position``.
+
+    It precedes the acknowledgement of any barrier after that entry. ``together`` is the number of splits that the
+    subtask now reads together, and determines how many it is assigned ahead.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -186,8 +204,11 @@ class SplitsCompleted:
 
 @dataclass(frozen=True)
 class SplitsReturned:
-    """The subtask has not begun these, and does not read them unless they are handed out to it once more: it was handed
-    many, as they were small, and they turned out to be large. ``together``: as many as it reads together now."""
+    """Report that the subtask has not begun these splits, and reads them only if they are assigned to it again.
+
+    It was assigned many because the splits were small, and then found large ones. ``together`` is the number of splits
+    that it now reads together.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -198,7 +219,10 @@ class SplitsReturned:
 
 @dataclass(frozen=True)
 class QueryMeasured:
-    """A micro-batch is committed; None: the query had nothing to do for a while. Told if the job has controllers."""
+    """Report of a committed micro-batch, or None if the query was idle for a while.
+
+    It is sent only if the job has controllers.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -208,8 +232,10 @@ class QueryMeasured:
 
 @dataclass(frozen=True)
 class BatchPublished:
-    """A micro-batch of a live source is in the subtask's log: a checkpoint that is nearly due is taken now. Told to a
-    JobMaster of the same process: of any other one's it would be a write for each batch."""
+    """Report that the subtask's log has a micro-batch of a live source. A checkpoint that is nearly due is taken now.
+
+    It is sent only to a JobMaster in the same process, because to another process it would be a write for each batch.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -218,8 +244,10 @@ class BatchPublished:
 
 @dataclass(frozen=True)
 class ReadingBegun:
-    """The subtask's query has published its first batch, or found nothing to read (``published`` is False). For the
-    JobMaster of the same process, not for the coordinator: ``stop_after`` counts from there."""
+    """Report that the query has published its first batch, or has found nothing to read (``published`` is False).
+
+    It is for a JobMaster in the same process, which counts ``stop_after`` from here, and not for the coordinator.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -229,8 +257,12 @@ class ReadingBegun:
 
 @dataclass(frozen=True)
 class SourceLogGrown:
-    """Spark's log of an edge that the subtask reads has grown to several times what it was. The next attempt begins
-    without what is past in it. Told at each tenth batch until then."""
+    """Report that Spark's log of an input edge has grown to several times its size.
+
+    The next attempt begins without past entries.
+
+    It is sent with each tenth batch until then.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -239,8 +271,13 @@ class SourceLogGrown:
 
 @dataclass(frozen=True)
 class FilesChanged:
-    """Files of source ``uid`` changed after they were read. ``files``: the first of them; ``count``: how many there
-    are; ``unread``: bytes that were not read, as far as it is known."""
+    """Report that files of source ``uid`` changed after they were read.
+
+    Attributes:
+        files: the first of the changed files.
+        count: number of changed files.
+        unread: bytes that were not read, as far as known.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -253,8 +290,10 @@ class FilesChanged:
 
 @dataclass(frozen=True)
 class FileAwaited:
-    """Source ``uid`` has waited for ``file`` for ``seconds``, because it is still being written. Reported after a usual
-    wait, and after twice as many seconds each time."""
+    """Report that source ``uid`` has waited ``seconds`` for ``file``, because it is still being written.
+
+    The first report comes after a usual wait. Each further report comes after twice as many seconds.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -266,7 +305,7 @@ class FileAwaited:
 
 @dataclass(frozen=True)
 class LeftBehind:
-    """The subtask comes to its end of data, and something is lost or left unread with it: ``what``, in words."""
+    """Report that data is lost or left unread when the subtask reaches its end of data. ``what`` describes it."""
 
     epoch: int
     subtask: SubtaskId
@@ -276,8 +315,10 @@ class LeftBehind:
 
 @dataclass(frozen=True)
 class SinkAwaited:
-    """The target of ``sink`` has not taken the subtask's rows for ``seconds``, because of ``cause``. The subtask waits
-    and tries again. It reports that after 1, 2, 4, 8, ... tries."""
+    """Report that the target of ``sink`` has not accepted the subtask's rows for ``seconds``, because of ``cause``.
+
+    The subtask waits and tries again. It sends this report after 1, 2, 4, 8, ... tries.
+    """
 
     epoch: int
     subtask: SubtaskId
@@ -310,6 +351,6 @@ Report = (
     | LeftBehind
     | SinkAwaited
 )
-"""For the coordinator."""
+"""Reports for the coordinator."""
 TaskReport = Report | SubtaskFenced | DataAvailable
-"""All that a task says."""
+"""All reports of a task."""

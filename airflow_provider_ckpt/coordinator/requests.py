@@ -1,12 +1,11 @@
-"""Stop and drain: what was asked of the job, how far it is, and who waits to hear how it went.
+"""Stop and drain requests: their progress, and the answers that are still open.
 
-stop, drain and finish are three things (FLINK-21132). After a stop no source is finished; the next
-run goes on from the savepoint. A drain ends the sources for good. A stop wins over a drain in
-progress: what was drained by then can only go to its end of data in the next run (R12), the rest goes on.
-A drain during a stop is refused.
+Stop, drain and finish are three things (FLINK-21132). After a stop no source is finished, and the next run resumes from
+the savepoint. A drain ends the sources for good. A stop overrides a drain in progress: drained subtasks can only go to
+their end of data in the next run (R12), and the others resume. A drain during a stop is refused.
 
-A request is answered twice: when it is taken, and when it is known how it went (completed or
-failed). One that is refused is answered once.
+A request is answered twice: when it is accepted, and when its outcome is known (completed or failed). A refused request
+is answered once.
 """
 
 from __future__ import annotations
@@ -19,29 +18,38 @@ from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutc
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 UPGRADE = "upgrade"
-"""Kind of request."""
+"""Kind of an upgrade request."""
 
 
 def in_progress(upgrade: str) -> str:
-    """Ends as the refusal of a second change does: whoever asks waits, and asks again."""
+    """Return the reason for a refusal because of an upgrade.
+
+    It ends like the refusal of a second change, so that the client retries.
+    """
     return f"upgrade {upgrade} {IN_PROGRESS}"
 
 
 @dataclass
 class Stop:
-    """A stop in progress. ``leaves``: the job ends also when the stop fails. ``savepoint``: the completed
-    one, None before. ``failures``: of its own savepoints, which say nothing about the job's checkpoints."""
+    """A stop in progress.
+
+    Attributes:
+        deadline: when the savepoint must be complete.
+        leaves: the job ends even if the stop fails.
+        failures: failures of the stop's own savepoints, which do not count against the job's checkpoints.
+        savepoint: the completed savepoint, None before.
+    """
 
     deadline: float
     leaves: bool
     failures: FailureTracker
     savepoint: int | None = None
     upgrade: str | None = None
-    """The request for which the job is to go on behind it, as another version."""
+    """The upgrade request for which the job resumes as another version after the stop, or None."""
 
     @property
     def why(self) -> str:
-        """Why nothing else can be done for now."""
+        """Return why other requests are refused for now."""
         return "the job is being stopped" if self.upgrade is None else in_progress(self.upgrade)
 
 
@@ -50,9 +58,9 @@ class Requests:
         self.stop: Stop | None = None
         self.draining = draining
         self.drains_at_once = False
-        """Live sources end where they stand."""
+        """Live sources end without further reading."""
         self.trying: str | None = None
-        """The request for which another version of the job is being loaded and tried."""
+        """The upgrade request whose version is being loaded and tried."""
         self._tolerable_failed = tolerable_failed
         self._drained: set[SubtaskId] = set()
         self._seen: set[str] = set()
@@ -60,13 +68,13 @@ class Requests:
 
     @property
     def upgrade(self) -> str | None:
-        """The request of the upgrade that is in progress."""
+        """Return the upgrade request in progress, or None."""
         if self.trying is not None or self.stop is None:
             return self.trying
         return self.stop.upgrade
 
     def is_new(self, request: str | None) -> bool:
-        """False for a request that was taken already (requests are read again and again)."""
+        """Return False for a request that was already accepted, because requests are read repeatedly."""
         if request is None:
             return True
         new = request not in self._seen
@@ -74,7 +82,10 @@ class Requests:
         return new
 
     def take(self, message: StopRequested, deadline: float) -> RequestOutcome:
-        """The outcome, as it is answered. ``deadline``: of a stop that begins with this request."""
+        """Accept or refuse a request and return the outcome for its first answer.
+
+        ``deadline`` is for a stop that begins with it.
+        """
         if message.mode == "drain" and self.stop is not None:
             return RequestOutcome.refused(self.stop.why)
         self.note(message.request, message.mode)
@@ -82,7 +93,7 @@ class Requests:
             return self._take_stop(message, deadline)
         if message.at_once and not self.drains_at_once:
             self.drains_at_once = True
-            self._drained.clear()  # subtasks that read what is there hear of it
+            self._drained.clear()  # subtasks that still read are told to end at once
         if self.draining:
             return RequestOutcome(RequestResult.ALREADY_DRAINING)
         self.draining = True
@@ -91,39 +102,42 @@ class Requests:
     def _take_stop(self, message: StopRequested, deadline: float) -> RequestOutcome:
         if self.stop is not None:
             self.stop.leaves = self.stop.leaves or message.leaves
-            self.stop.upgrade = None  # who stops wants it stopped
+            self.stop.upgrade = None  # an explicit stop overrides the upgrade
             return RequestOutcome(RequestResult.ALREADY_STOPPING)
         self.stop = Stop(deadline, message.leaves, FailureTracker(self._tolerable_failed))
         return RequestOutcome(RequestResult.ACCEPTED)
 
     def stop_for(self, upgrade: str, deadline: float) -> None:
-        """A stop for the sake of an upgrade. Only if there is none yet."""
+        """Begin a stop for an upgrade. No other stop may be in progress."""
         assert self.stop is None
         self.stop = Stop(deadline, leaves=False, failures=FailureTracker(self._tolerable_failed), upgrade=upgrade)
 
     def note(self, request: str | None, mode: str) -> None:
-        """It was taken, and waits for its last answer."""
+        """Record that a request was accepted and waits for its last answer."""
         if request is not None:
             self._open[request] = mode
 
     def close_one(self, request: str | None) -> None:
-        """It gets its last answer."""
+        """Record that a request gets its last answer."""
         if request is not None:
             self._open.pop(request, None)
 
     def close(self, *modes: str) -> list[tuple[str, str]]:
-        """(request, mode) of those of ``modes`` that wait for their last answer; each is returned once."""
+        """Return (request, mode) of the requests of ``modes`` that wait for their last answer.
+
+        Each is returned once.
+        """
         closed = [(request, mode) for request, mode in self._open.items() if mode in modes]
         for request, _ in closed:
             del self._open[request]
         return closed
 
     def begin_again(self, subtask: SubtaskId) -> None:
-        """Its next attempt has not been told to drain."""
+        """Note that the next attempt of the subtask was not told to drain."""
         self._drained.discard(subtask)
 
     def drain_once(self, subtask: SubtaskId) -> bool:
-        """True the first time."""
+        """Return True at the first call for the subtask."""
         new = subtask not in self._drained
         self._drained.add(subtask)
         return new

@@ -1,16 +1,17 @@
-"""Carries out what somebody asks: that another number of subtasks reads a source with splits, while the job runs.
+"""The execution of a rescaling: another number of subtasks reads a source with splits, while the job runs.
 
-Splits that are handed out stay where they are; what is left goes to the subtasks that are there then. With fewer, those
-that are too many come to their end behind what they have been handed. With more, in this order (R21):
+Assigned splits stay where they are. The remaining splits go to the new set of readers. With fewer readers, the surplus
+ones end after the splits that they have. With more readers, the steps are (R21):
 
-1. The new graph is in the journal. It is the commit point: later runs go by it, whatever becomes of this one.
-2. The subtasks that read the source stand still, one after the other, and go on reading the new ones, too. None of
-   those has begun: there is nothing that could be missed. The source does not come to its end meanwhile: whoever had
-   read it to its end could not be told of more, and the barriers of those would not come to it.
-3. With no checkpoint pending, the new subtasks become part of what runs, and begin. Until all of them run, no
-   checkpoint is taken (R15).
+1. The new graph is written into the journal. This is the commit point: later runs use the new graph even if this run
+   fails.
+2. The consumers of the source pause, one after the other, and resume with the new subtasks among their inputs. They
+   miss nothing, because no new subtask has begun. The source does not end meanwhile. A consumer that had read it to its
+   end could not accept new inputs, and would miss the barriers of the new subtasks.
+3. While no checkpoint is pending, the new subtasks join the running graph and begin. No checkpoint is taken until all
+   of them run (R15).
 
-Partial pause-and-resume is Trisk's; that only those stand still which the change affects, its rule.
+Partial pause-and-resume, and the rule that only affected subtasks pause, are from Trisk.
 """
 
 from __future__ import annotations
@@ -37,8 +38,11 @@ KIND = "rescale"
 
 
 class Rescaler:
-    """``has_workers``: the subtasks run in processes of their own. Nobody begins another one for a subtask that is new:
-    it runs beside one that reads the source, and who runs that one reads in the journal when it is to begin it.
+    """The rules of a rescaling.
+
+    If ``has_workers`` is set, the subtasks run in processes of their own. No process is started for a new subtask. It
+    runs together with a subtask that reads the source, and the worker of that subtask learns from the journal when to
+    begin it.
     """
 
     def __init__(self, parts: Parts, job: JobLifecycle, failover: Failover, *, has_workers: bool = False) -> None:
@@ -60,8 +64,16 @@ class Rescaler:
     def decide(
         self, request: str | None, wanted: Mapping[str, int], now: float, aware: Collection[SubtaskId] = ()
     ) -> GraphChanged:
-        """``wanted``: source -> how many are to read it, of those of which :meth:`refusal_of` is None. What is returned
-        is in the journal before anybody hears of it. ``aware``: see :meth:`Rescaling.begin`."""
+        """Return the event that decides the rescaling.
+
+        The caller writes it into the journal before any subtask is notified.
+
+        Args:
+            request: the request, or None if a reconfiguration includes the rescaling.
+            wanted: source -> its new number of readers, for which :meth:`refusal_of` returns None.
+            now: current time.
+            aware: see :meth:`Rescaling.begin`.
+        """
         readers = {uid: self.readers(uid) for uid in wanted}
         more = {uid: max(0, number - len(readers[uid])) for uid, number in wanted.items()}
         change = self._parts.rescaling.begin(request, wanted, more, aware)
@@ -71,18 +83,19 @@ class Rescaler:
         return GraphChanged(change.number, change.graph, wanted, now, hosts)
 
     def start(self, now: float) -> None:
-        """What is new already when this JobMaster begins is part of what it runs.
+        """Adopt the new subtasks of a rescaling that began under an earlier JobMaster.
 
-        Whoever had the job before may have died before all who read a source had heard of its new subtasks. Such a one
-        begins again when it hears of this JobMaster, and knows them then. Until all have said that they run the source
-        does not come to its end: to one that does not know them it might seem that all of it was read."""
+        The earlier JobMaster may have died before all consumers of a source knew its new subtasks. Such a consumer
+        restarts when it learns of this JobMaster, and then knows them. The source does not end until all consumers have
+        reported that they run, because a consumer with the old graph could believe that it has read all of the source.
+        """
         for uid in self._parts.rescaling.unsettled():
             self._parts.splits.hold(uid)
         if self._has_workers and self._parts.rescaling.waiting:
             self._parts.out.append(Append(SubtasksAdded(self._parts.rescaling.waiting, now)))
 
     def advance(self, now: float) -> None:
-        """Does the next step that can be done as things stand."""
+        """Carry out the next step that is possible now."""
         for uid in self._parts.rescaling.settle():
             self._parts.splits.let_go(uid)
         change = self._parts.rescaling.current
@@ -96,10 +109,10 @@ class Rescaler:
         elif all(self._runs(subtask) for subtask in change.new):
             self._complete(change, now)
 
-    # -- what can be refused
+    # -- refusals
 
     def _refusal(self, message: RescaleRequested) -> str | None:
-        """Why it cannot be done; the job goes on as it is."""
+        """Return why the request is refused, or None. The job continues unchanged after a refusal."""
         parts = self._parts
         if parts.requests.upgrade is not None:
             return in_progress(parts.requests.upgrade)
@@ -112,7 +125,7 @@ class Rescaler:
         return self.refusal_of(message.uid, message.parallelism)
 
     def refusal_of(self, uid: str, parallelism: int) -> str | None:
-        """Why the source cannot be read by so many."""
+        """Return why ``parallelism`` subtasks cannot read the source, or None if they can."""
         parts, by_split = self._parts, [one.uid for one in self._parts.graph.now.vertices if one.splits]
         if uid not in by_split:
             known = ", ".join(by_split) or "none"
@@ -132,7 +145,10 @@ class Rescaler:
     # -- steps
 
     def _begin_if_quiet(self, change: RescaleInProgress, now: float) -> None:
-        """A checkpoint that is pending was planned without them; a stop comes first."""
+        """Begin the new subtasks, unless a checkpoint is pending that was planned without them.
+
+        A stop takes precedence.
+        """
         parts = self._parts
         busy = parts.cycle.pending is not None or bool(parts.pauses.current)
         if busy or parts.requests.stop is not None or self._job.is_ending or not parts.rescaling.is_known():
@@ -147,7 +163,9 @@ class Rescaler:
         change.has_begun = True
 
     def _begin(self, change: RescaleInProgress) -> None:
-        """The graph of now has the new ones, and what is left is for as many as are wanted."""
+        """Add the new subtasks to the running graph, and assign the remaining splits to the wanted number of
+        readers.
+        """
         parts, readers = self._parts, {uid: self.readers(uid) for uid in change.wanted}
         parts.graph.change(change.number, change.graph)
         for uid, wanted in change.wanted.items():
@@ -161,10 +179,13 @@ class Rescaler:
         self._parts.requests.close_one(change.request)
         self._answer(change.request, outcome, now)
 
-    # -- small things
+    # -- helpers
 
     def readers(self, uid: str) -> list[SubtaskId]:
-        """Subtasks of the source that can be handed splits: none whose log has its end, said or not."""
+        """Return the subtasks of the source that can be assigned splits.
+
+        A subtask whose log has its end is left out.
+        """
         subtasks, splits = self._parts.subtasks, self._parts.splits
         names = self._parts.graph.now.vertex(uid).subtasks
         return [one for one in names if not subtasks.has_ended(one) and splits.may_read(one)]

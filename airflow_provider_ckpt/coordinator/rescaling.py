@@ -1,5 +1,7 @@
-"""A source with splits gets another number of subtasks while the job runs: what is changed by now, and who has still to
-hear of it (R21). Who decides on it is :class:`~.rescaler.Rescaler`."""
+"""The state of rescalings: the changes so far, and the subtasks that must still learn of the current one (R21).
+
+:class:`~.rescaler.Rescaler` has the rules.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,17 @@ _SAYS_WHERE_IT_IS = (
 
 @dataclass
 class RescaleInProgress:
-    """It is in the journal. ``wanted``: source -> how many are to read it; ``new``: the subtasks that it adds to
-    ``graph``; ``unaware``: subtasks that read a source (which) and were deployed without them. ``has_begun``: the new
-    ones are told to begin."""
+    """A rescaling in progress. The journal has it already.
+
+    Attributes:
+        request: the request, or None if a reconfiguration includes the rescaling.
+        wanted: source -> its new number of readers.
+        number: number of the new graph.
+        graph: the new graph.
+        new: subtasks that are new in ``graph``.
+        unaware: consumer -> the source that it reads, for consumers that were deployed without the new subtasks.
+        has_begun: the new subtasks are told to begin.
+    """
 
     request: str | None
     wanted: Mapping[str, int]
@@ -48,12 +58,19 @@ class RescaleInProgress:
 
 
 class Rescaling(PlanChanges[Rescale]):
-    """One at a time. A subtask that is deployed, or goes on, from here on does so with the new plan; those that run
-    already stand still for it, one after the other.
+    """The rescalings of the job, one at a time.
 
-    ``hosts``, ``waiting``: see :class:`PlanRecorded`. ``has_workers``: a worker may know an older graph than this one,
-    and is told how many subtasks a source has whatever it knows. ``is_batch``: who reads a source is deployed behind
-    its end."""
+    A subtask that is deployed or resumed from now on gets the new plan. Running subtasks pause for it, one after the
+    other.
+
+    Args:
+        graph: the running graph.
+        subtasks: the table of subtasks.
+        hosts: see :class:`PlanRecorded`.
+        waiting: see :class:`PlanRecorded`.
+        has_workers: a worker may know an older graph, so each plan names the number of subtasks of every source.
+        is_batch: the consumers of a source are deployed after its end.
+    """
 
     def __init__(
         self,
@@ -70,8 +87,9 @@ class Rescaling(PlanChanges[Rescale]):
         self.current: RescaleInProgress | None = None
         added = {one.vertex for one in self._hosts} if has_workers and not is_batch else set()
         self._unsettled = {uid: {*self._readers_of(uid)} for uid in added}
-        """Source that workers had been rescaled to -> those that read it, and have not said under this JobMaster that
-        they run."""
+        """Source that was rescaled under workers -> its consumers that have not reported to this JobMaster that they
+        run.
+        """
 
     def begin(
         self,
@@ -80,8 +98,14 @@ class Rescaling(PlanChanges[Rescale]):
         more: Mapping[str, int],
         aware: Collection[SubtaskId] = (),
     ) -> RescaleInProgress:
-        """``wanted``: source -> how many are to read it; ``more``: subtasks that its vertex gets for that. ``aware``:
-        subtasks that stand still now, and go on with the plan of then."""
+        """Begin a rescaling.
+
+        Args:
+            request: the request, or None.
+            wanted: source -> its new number of readers.
+            more: source -> number of subtasks that its vertex gains.
+            aware: subtasks that are paused now, and will resume with the new plan.
+        """
         before = {uid: self._graph.now.vertex(uid).parallelism for uid in wanted}
         wider = {uid: before[uid] + more[uid] for uid in wanted if more[uid]}
         graph = self._graph.now.rescaled(wider)
@@ -95,8 +119,10 @@ class Rescaling(PlanChanges[Rescale]):
         return change
 
     def is_known(self) -> bool:
-        """Whether all who read the source read the new subtasks, too. One that has come to its end needs none: it had
-        read the source to its end."""
+        """Return whether all consumers of the source read the new subtasks.
+
+        A consumer that has ended need not, because it had read the source to its end.
+        """
         change = self.current
         return change is not None and not any(not self._subtasks.has_ended(one) for one in change.unaware)
 
@@ -106,9 +132,11 @@ class Rescaling(PlanChanges[Rescale]):
     def place(
         self, new: Collection[SubtaskId], readers: Mapping[str, Collection[SubtaskId]]
     ) -> dict[SubtaskId, SubtaskId]:
-        """Beside which subtask each of ``new`` is to run: one that reads the source still (``readers``), as whoever
-        runs that is there; those that have fewest beside them first. Never beside one that is beside another itself:
-        workers are asked for the first ones only."""
+        """Choose for each new subtask the host subtask in whose process it runs.
+
+        The host still reads the source (``readers``), so its worker is alive. Hosts with the fewest guests come first.
+        A host is never a guest itself, because workers are asked to run hosts only.
+        """
         found: dict[SubtaskId, SubtaskId] = {}
         for subtask in new:
             roots = [self._hosts.get(one, one) for one in readers[subtask.vertex]]
@@ -125,7 +153,7 @@ class Rescaling(PlanChanges[Rescale]):
         return uid not in self._unsettled
 
     def settle(self) -> list[str]:
-        """The sources of which all who read them have said by now that they run, or have ended. Each once."""
+        """Return the sources whose consumers have all reported that they run or have ended. Each is returned once."""
         if not self._unsettled:
             return []
         for names in self._unsettled.values():
@@ -143,7 +171,7 @@ class Rescaling(PlanChanges[Rescale]):
     def _consumers(self, uid: str) -> list[SubtaskId]:
         return [name for name in self._readers_of(uid) if self._subtasks.status(name) in _KNOWS_THE_OLD_PLAN]
 
-    # -- reasons to stand still
+    # -- reasons to pause
 
     def wanted(self) -> list[tuple[Pause[Rescale]]]:
         change = self.current
@@ -154,12 +182,12 @@ class Rescaling(PlanChanges[Rescale]):
             self.current.unaware.pop(pause.subtask, None)
 
     def begin_again(self, subtask: SubtaskId, unheard: Pause[Rescale] | None) -> None:
-        """Whatever it was told: its next attempt is deployed with the plan of now."""
+        """Note that the subtask's next attempt is deployed with the current plan, so that it need not pause."""
         if self.current is not None:
             self.current.unaware.pop(subtask, None)
 
     def change(self, pause: Pause[Rescale], batch_id: int, now: float) -> Event | None:
-        """It is in the journal since before the pause was wanted."""
+        """Return None, because the journal had the change before the pause was wanted."""
         return None
 
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:

@@ -1,4 +1,4 @@
-"""Whether a failed subtask begins again by itself, and after which pause (Flink: RestartBackoffTimeStrategy)."""
+"""The decision whether a failed subtask restarts, and after which pause (Flink: RestartBackoffTimeStrategy)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 MAX_DELAY = 60.0
 MULTIPLIER = 1.5
 RESET_AFTER = 3600.0
-"""The longest pause in seconds, what a pause is multiplied with, and the seconds without a failure after which the
-count begins anew: the defaults of Flink's exponential-delay strategy (FLIP-364)."""
+"""The longest pause in seconds, the factor from one pause to the next, and the seconds without a failure that reset the
+count.
+
+These are the defaults of Flink's exponential-delay strategy (FLIP-364).
+"""
 
 
 @dataclass(frozen=True)
@@ -22,18 +25,21 @@ class _Failures:
 
 @dataclass(frozen=True)
 class Restart:
-    """The ``number``-th restart in a row of a subtask, ``delay`` seconds after its failure."""
+    """The ``number``-th restart in a row of a subtask. It happens ``delay`` seconds after the failure."""
 
     number: int
     delay: float
 
 
 class RestartStrategy:
-    """Flink's exponential-delay strategy, of each subtask by itself: the pause grows from failure to failure up to a
-    minute, and one that did not fail for an hour counts from the beginning. There is no jitter: all of them are in one
-    driver, and none waits for another.
+    """Flink's exponential-delay strategy, for each subtask separately.
 
-    ``attempts``: restarts in a row; 0 for none. ``delay``: the first pause in seconds.
+    The pause grows from failure to failure up to a minute. A subtask without a failure for an hour starts from the
+    first pause again. There is no jitter, because all subtasks are in one driver and none waits for another.
+
+    Args:
+        attempts: number of restarts in a row; 0 for none.
+        delay: the first pause in seconds.
     """
 
     def __init__(self, attempts: int, delay: float) -> None:
@@ -41,7 +47,7 @@ class RestartStrategy:
         self._failures: dict[SubtaskId, _Failures] = {}
 
     def failed(self, subtask: SubtaskId, now: float) -> Restart | None:
-        """Called once a failure. None: it was restarted as often as it may be."""
+        """Return the next restart after a failure, or None if no restart is left. Call it once for each failure."""
         before = self._failures.get(subtask)
         if before is None or now - before.at - before.delay >= RESET_AFTER:
             known = _Failures(1, self._delay, now)

@@ -1,4 +1,4 @@
-"""Which subtasks are deployed, and when (Flink: SchedulingStrategy). No threads, no clock."""
+"""The choice of the subtasks to deploy (Flink: SchedulingStrategy). It has no threads and no clock."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class Scheduler:
-    """STREAMING: everything at once, as no checkpoint is taken before all run (R15).
+    """The order in which subtasks are deployed.
 
-    BATCH: a subtask is deployed when every subtask it reads from is at its end of data (R23), as far as there are
-    ``slots``: so many are under way at a time, and as many as there are subtasks of a source with splits, which read
-    side by side. Those upstream come first. Whether a result of an earlier epoch is still
-    good is the subtask's to say: it is deployed, finds its end in its log, and reports it at once.
+    STREAMING: all subtasks are deployed at once, because no checkpoint is taken before all of them run (R15).
+
+    BATCH: a subtask is deployed when all subtasks that it reads from are at their end of data (R23) and a slot is free.
+    Subtasks upstream come first. There are ``slots`` slots, or as many as the largest source with splits has subtasks,
+    because these read in parallel. A subtask decides itself whether its result of an earlier epoch is still valid. It
+    is deployed, finds the end in its log, and reports it at once.
     """
 
     def __init__(self, graph: RunningGraph, subtasks: SubtaskTable, *, batch: bool, slots: int = 1) -> None:
-        """Raises ValueError for less than one slot, in which nothing would ever run."""
+        """Create a scheduler for the subtasks in status CREATED.
+
+        Raises ValueError for fewer than one slot, because nothing could run.
+        """
         if slots < 1:
             raise ValueError(f"slots must be 1 or more, not {slots}")
         self._graph, self._subtasks = graph, subtasks
@@ -36,7 +41,10 @@ class Scheduler:
         }
 
     def due(self) -> list[SubtaskId]:
-        """The subtasks to deploy now, in topological order. The caller sets their status, or asks again."""
+        """Return the subtasks to deploy now, in topological order.
+
+        The caller must set their status, or they are returned again.
+        """
         free = self._all_slots() - self._subtasks.count(SubtaskStatus.STARTING, SubtaskStatus.RUNNING)
         chosen: list[SubtaskId] = []
         for vertex in self._graph.now.vertices:
@@ -50,8 +58,10 @@ class Scheduler:
         return max(self._slots, *widths, 0) if self._batch else math.inf
 
     def again(self, subtask: SubtaskId) -> None:
-        """It was under way, or is new, and has CREATED for its status: it is deployed like any other. Those of a vertex
-        keep their order."""
+        """Queue the subtask for deployment again.
+
+        Its status must be CREATED. The subtasks of a vertex keep their order.
+        """
         waiting = self._waiting[subtask.vertex]
         if subtask not in waiting:
             waiting.append(subtask)
@@ -67,7 +77,10 @@ class Scheduler:
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
-        """Of an all-to-all exchange every consumer needs all; asked once a vertex, not once a subtask."""
+        """Return whether the whole producer of an all-to-all edge has ended.
+
+        It is checked once per vertex, not per subtask.
+        """
         if not self._batch or edge.exchange == "pointwise":
             return True
         return self._subtasks.vertex_has_ended(edge.producer)

@@ -1,4 +1,4 @@
-"""The sources with splits of one job: what their subtasks report, are handed out, and what a checkpoint covers."""
+"""The sources with splits of one job: reports about splits, assignments, and the splits that a checkpoint covers."""
 
 from __future__ import annotations
 
@@ -19,32 +19,41 @@ class _SplitSource:
         self.uncovered = {
             number: where for number, where in restored.published.items() if number not in restored.covered
         }
-        """Place -> subtask and position of its entry, of those that no completed checkpoint covers."""
+        """Place -> subtask and position of its entry, for published splits that no completed checkpoint covers."""
 
 
 class SplitSources:
-    """A split is published by one entry, and belongs to the first checkpoint whose barrier lies behind that (R14)."""
+    """All sources with splits of a job.
+
+    One log entry publishes a split. The split belongs to the first checkpoint whose barrier follows that entry (R14).
+    """
 
     def __init__(self, restored: Mapping[str, RestoredSplits]) -> None:
         self._sources = {uid: _SplitSource(uid, one) for uid, one in restored.items()}
         self._opened: set[SubtaskId] = set()
-        """Subtasks whose new attempt has not said yet what the one before had published."""
+        """Subtasks whose new attempt has not reported yet what the previous one had published."""
 
     def __len__(self) -> int:
         return len(self._sources)
 
     def is_open(self, uid: str) -> bool:
-        """Whether some of its splits are not handed out. False for a source that was over when the epoch began."""
+        """Return whether some splits of the source are unassigned.
+
+        False for a source that had ended before this epoch.
+        """
         source = self._sources.get(uid)
         return source is not None and source.enumerator.left > 0
 
     def unread(self, uid: str) -> int:
-        """Splits that are not done; 0 of a source that was over when the epoch began."""
+        """Return the number of splits that are not done. 0 for a source that had ended before this epoch."""
         source = self._sources.get(uid)
         return 0 if source is None else source.enumerator.left + source.enumerator.assigned
 
     def progress(self, uid: str) -> tuple[int, int, int]:
-        """How many splits it has, are done, and are not handed out; of one that was over when the epoch began: none."""
+        """Return the numbers of all, done and unassigned splits.
+
+        All are 0 for a source that had ended before this epoch.
+        """
         source = self._sources.get(uid)
         if source is None:
             return 0, 0, 0
@@ -52,47 +61,56 @@ class SplitSources:
 
     @property
     def all_unread(self) -> dict[str, int]:
-        """Of every source that has some."""
+        """Return the number of unread splits of every source that has some."""
         return {uid: count for uid in self._sources if (count := self.unread(uid))}
 
     def may_read(self, subtask: SubtaskId) -> bool:
-        """Whether it can be handed splits."""
+        """Return whether the subtask can be assigned splits."""
         source = self._of(subtask)
         return source is not None and source.enumerator.may_read(subtask)
 
     def hold(self, uid: str) -> None:
-        """Nobody comes to the end of the source until :meth:`retake`; nothing of one that is over."""
+        """Keep all readers of the source from ending until :meth:`retake` or :meth:`let_go`.
+
+        Do nothing if the source has ended.
+        """
         if (source := self._sources.get(uid)) is not None:
             source.enumerator.hold()
 
     def let_go(self, uid: str) -> None:
-        """It may come to its end as before."""
+        """Allow the readers of the source to end again."""
         if (source := self._sources.get(uid)) is not None:
             source.enumerator.let_go()
 
     def retake(self, uid: str, takers: Collection[SubtaskId]) -> None:
-        """From here on these read the source."""
+        """Make ``takers`` the readers of the source."""
         self._sources[uid].enumerator.retake(takers)
 
     def opened(self, subtask: SubtaskId) -> None:
-        """A new attempt has opened the log of a subtask, of any vertex. It tells which splits are in there before it
-        says that it runs: until then nothing goes back, as a split may have been published and not reported."""
+        """Record that a new attempt has opened the log of a subtask, of any vertex.
+
+        The attempt reports the published splits of its log before it reports that it runs. No split is unassigned
+        before that, because a split may have been published but not reported.
+        """
         if self._of(subtask) is not None:
             self._opened.add(subtask)
 
     def began(self, subtask: SubtaskId) -> None:
-        """The subtask runs, or is at its end. If by a new attempt, what the one before had not published goes back."""
+        """Record that the subtask runs, or is at its end.
+
+        If its attempt is new, the unpublished splits of the previous one are unassigned.
+        """
         if subtask in self._opened and (source := self._of(subtask)) is not None:
             self._opened.discard(subtask)
             source.enumerator.began(subtask)
 
     def reads_together(self, subtask: SubtaskId, count: int) -> None:
-        """The subtask reads so many splits as one from here on."""
+        """Record that the subtask now reads ``count`` splits together."""
         if (source := self._of(subtask)) is not None:
             source.enumerator.reads_together(subtask, count)
 
     def completed(self, subtask: SubtaskId, splits: Iterable[str], position: int, now: float) -> SplitsDone | None:
-        """What is to be journaled; None if all of it is known, or of splits that the source does not have."""
+        """Record published splits and return the event to journal. None if all are known, or are not of this source."""
         source = self._of(subtask)
         if source is None:
             return None
@@ -102,12 +120,15 @@ class SplitSources:
         return SplitsDone(source.uid, subtask, ranges(news), now) if news else None
 
     def returned(self, subtask: SubtaskId, splits: Iterable[str]) -> None:
-        """The subtask's attempt gives back what it has not begun."""
+        """Record that the subtask's attempt returns splits that it has not begun."""
         if (source := self._of(subtask)) is not None:
             source.enumerator.returned(subtask, [source.places[name] for name in splits if name in source.places])
 
     def due(self, running: Iterable[SubtaskId]) -> list[tuple[Assignment, tuple[str, ...]]]:
-        """(assignment, the ids of its splits). ``running``: the subtasks of all vertices that run."""
+        """Return the assignments to make now, each with the ids of its splits.
+
+        ``running`` holds the running subtasks of all vertices.
+        """
         found = []
         by_source: dict[str, list[SubtaskId]] = {}
         for subtask in running:
@@ -123,7 +144,10 @@ class SplitSources:
         return SplitsAssigned(source, assignment.subtask, attempt, ranges(assignment.splits), now)
 
     def cover(self, checkpoint: int, snapshots: Mapping[SubtaskId, Snapshot]) -> Iterator[SplitsCovered]:
-        """The checkpoint completes with these snapshots: what is to be journaled in one entry with that."""
+        """Yield the events about splits that a checkpoint with these snapshots covers.
+
+        They must be in one journal entry with the completion of the checkpoint.
+        """
         for uid, source in self._sources.items():
             covered = [
                 number

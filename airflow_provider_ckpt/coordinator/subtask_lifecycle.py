@@ -1,4 +1,4 @@
-"""From the first sign of life of a subtask to its end."""
+"""The life of a subtask, from its first report to its end."""
 
 from __future__ import annotations
 
@@ -32,18 +32,21 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class SubtaskLifecycle:
-    """What subtasks say of themselves, and what they are told to do apart from barriers."""
+    """The reactions to reports of subtasks, and the commands to them other than barriers."""
 
     def __init__(self, parts: Parts, told_end_of_data: Iterable[SubtaskId]) -> None:
-        """``told_end_of_data``: subtasks whose end of data is in the journal."""
+        """Create the lifecycle. ``told_end_of_data`` holds the subtasks whose end of data is in the journal."""
         self._parts = parts
         self._told_end_of_data = set(told_end_of_data)
 
-    # -- what they say
+    # -- reports
 
     def opened(self, message: SubtaskOpened, now: float) -> None:
-        """The next attempt of a subtask knows what its log says, and nothing of what the one before was told. It is
-        deployed like a first one, with the plan of now; what the subtask is to do is said again when it runs."""
+        """Deploy the next attempt of a subtask like a first one, with the current plan.
+
+        The attempt knows what its log contains, but no command that the previous attempt got. Those commands are sent
+        again when it runs.
+        """
         parts, subtask = self._parts, message.subtask
         parts.subtasks.begin(subtask, message.attempt)
         parts.subtasks.set_status(subtask, SubtaskStatus.CREATED)
@@ -75,7 +78,10 @@ class SubtaskLifecycle:
             parts.cycle.want_for((subtask, None))
 
     def done(self, message: SubtaskDone, now: float) -> Completed | None:
-        """A checkpoint may complete with the end of a subtask. Raises CutViolatedError."""
+        """Record that a subtask has closed. A checkpoint may complete with it.
+
+        Raises CutViolatedError.
+        """
         parts, subtask = self._parts, message.subtask
         parts.subtasks.set_status(subtask, SubtaskStatus.FINISHED)
         self.go_on(parts.pauses.over(subtask, now))
@@ -108,14 +114,14 @@ class SubtaskLifecycle:
         self.go_on(self._parts.pauses.stood_still(message.subtask, message.batch_id, now))
 
     def go_on(self, on: GoOn) -> None:
-        """Have those who stood still go on, once what they stood still for is in the journal."""
+        """Journal the events of a pause and then resume its subtasks."""
         parts = self._parts
         parts.out.extend(map(Append, on.events))
         for subtask in on.subtasks:
             if not (parts.reconfiguring.waits_to_begin_anew(subtask) or parts.renewing.waits_to_begin_anew(subtask)):
                 parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))
 
-    # -- what they are told
+    # -- commands
 
     def deploy(self) -> None:
         parts = self._parts
@@ -124,7 +130,7 @@ class SubtaskLifecycle:
             parts.send(DeploySubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))
 
     def assign_splits(self, now: float) -> None:
-        """What a subtask is to read is in the journal before it is told (R14)."""
+        """Assign splits. The journal has each assignment before the subtask gets it (R14)."""
         parts = self._parts
         if not len(parts.splits):
             return
@@ -150,8 +156,10 @@ class SubtaskLifecycle:
                 self._parts.send(DrainSubtask(*self._parts.task_id(subtask), requests.drains_at_once))
 
     def pause_if_quiet(self) -> None:
-        """Have the next round of subtasks stand still, if no checkpoint is pending and no other does (R20). A drain
-        leaves out nothing any more; a change of the graph that is in the journal goes on."""
+        """Begin the next round of pauses, if no checkpoint is pending and no other round is in progress (R20).
+
+        During a drain no source is left out any longer. A change of the graph that is in the journal continues.
+        """
         pauses, requests, rescaling = self._parts.pauses, self._parts.requests, self._parts.rescaling
         busy = self._parts.cycle.pending is not None or bool(pauses.current)
         if busy or requests.stop is not None or (requests.draining and rescaling.current is None):

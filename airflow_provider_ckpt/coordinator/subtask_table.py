@@ -1,4 +1,4 @@
-"""What the coordinator knows of its subtasks, and what it is told about the epochs before its own."""
+"""The coordinator's table of subtasks, and the state that it restores from earlier epochs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class SubtaskStatus(Enum):
     CREATED = "created"
     """Not deployed yet: in BATCH mode its inputs are not complete, or there is no slot."""
     STARTING = "starting"
-    """Deployed; not heard of yet."""
+    """Deployed, but no report has come yet."""
     RUNNING = "running"
     PAUSED = "paused"
-    """Stands still for a change of the plan, or was told to (R20)."""
+    """Paused for a change of the plan, or told to pause (R20)."""
     RESTARTING = "restarting"
-    """Its next attempt has not begun: the one before failed, or there was none yet."""
+    """The next attempt has not begun. The previous one failed, or there was none."""
     AT_END_OF_DATA = "at end of data"
     """Waits for its final checkpoint; takes barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
-    """Was told to close; may still take a barrier."""
+    """Told to close. It may still take a barrier."""
     FINISHED = "finished"
 
 
@@ -39,15 +39,26 @@ _ENDED = (SubtaskStatus.AT_END_OF_DATA, SubtaskStatus.FINISHING, SubtaskStatus.F
 
 @dataclass(frozen=True)
 class RestoredState:
-    """What the replay of the journal, and the tails of the logs, say about the epochs before.
+    """The state of earlier epochs, from the journal and the tails of the logs.
 
-    ``ended`` and ``dropped``: vertex -> uids of sources (or input edges). ``unreleased``: the completed
-    checkpoints above ``last_released``, ascending; ``sinks_released``: by sink, the last one that it has, where that is
-    above it, too.
-    ``snapshots``: those of ``last_completed``. ``draining``: an earlier epoch took a drain; it goes on. ``splits``: of
-    the sources with splits that are not over. ``settings``: what reconfigurations have changed, of which
-    ``reconfigured`` was the last one, decided at ``reconfigured_at``. ``hosts``, ``waiting``: see
-    :class:`PlanRecorded`.
+    Attributes:
+        last_triggered: the last triggered checkpoint.
+        last_completed: the last completed checkpoint.
+        last_released: the last checkpoint that every sink has released.
+        unreleased: completed checkpoints above ``last_released``, ascending.
+        sinks_released: sink -> the last checkpoint that it has released, if that is above ``last_released``.
+        ended: vertex -> uids of its sources (or input edges) that have ended.
+        dropped: vertex -> uids of its sources (or input edges) that were left out.
+        end_of_data: subtasks at their end of data.
+        finished: finished subtasks.
+        snapshots: the snapshots of ``last_completed``.
+        draining: an earlier epoch accepted a drain, which continues.
+        splits: source -> its splits, for sources with splits that have not ended.
+        settings: all settings that reconfigurations have changed.
+        reconfigured: number of the last reconfiguration.
+        reconfigured_at: when it was decided.
+        hosts: see :class:`PlanRecorded`.
+        waiting: see :class:`PlanRecorded`.
     """
 
     last_triggered: int = 0
@@ -70,10 +81,14 @@ class RestoredState:
 
 
 class SubtaskTable:
-    """Status and attempt of every subtask. Questions about all of them cost nothing per subtask.
+    """The status and the attempt of every subtask. Questions about all subtasks are answered without a loop over them.
 
-    ``attempts``: by subtask, of those that are not finished; the only ones that may speak for them (R22).
-    ``is_awaiting``: they are yet to begin: those that are given are followed by somebody's."""
+    Args:
+        graph: the job's graph.
+        restored: the state of earlier epochs.
+        attempts: unfinished subtask -> its attempt, the only one whose reports count (R22).
+        is_awaiting: True if the attempts have not begun. Workers begin the attempts that follow the given ones.
+    """
 
     def __init__(
         self,
@@ -101,7 +116,7 @@ class SubtaskTable:
         return len(self._status)
 
     def add(self, subtask: SubtaskId, before: AttemptId) -> None:
-        """One that the graph has got; its first attempt, which follows ``before``, is to begin."""
+        """Add a subtask that is new in the graph. Its first attempt follows ``before`` and has not begun."""
         self._status[subtask], self._attempt[subtask] = SubtaskStatus.RESTARTING, before
         self._count[SubtaskStatus.RESTARTING] += 1
         self._size[subtask.vertex] += 1
@@ -127,42 +142,45 @@ class SubtaskTable:
 
     @property
     def epoch(self) -> int:
-        """Of the attempts: that of the deployment, which is older than the coordinator's if workers run them."""
+        """Return the epoch of the attempts. It is older than the coordinator's if workers run the subtasks."""
         return next(iter(self._attempt.values())).epoch
 
     def attempt(self, subtask: SubtaskId) -> AttemptId:
-        """Of a subtask that is not finished. Raises KeyError for any other."""
+        """Return the current attempt of an unfinished subtask.
+
+        Raises KeyError for any other subtask.
+        """
         return self._attempt[subtask]
 
     def admits(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
-        """Whether ``attempt`` is the current one (R22)."""
+        """Return whether ``attempt`` is the current one (R22)."""
         return self._attempt.get(subtask) == attempt
 
     def may_begin(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
-        """Whether ``attempt`` can follow the current one: a later one of the same epoch."""
+        """Return whether ``attempt`` can follow the current one, as a later attempt of the same epoch."""
         current = self._attempt.get(subtask)
         return current is not None and current < attempt and current.epoch == attempt.epoch
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId) -> None:
-        """``attempt`` takes the place of the one before, which never speaks for the subtask again."""
+        """Replace the current attempt by ``attempt``. Reports of the previous attempt no longer count."""
         self._attempt[subtask] = attempt
 
     def has_ended(self, subtask: SubtaskId) -> bool:
-        """It has said under this JobMaster that it is at its end of data, or was finished before."""
+        """Return whether the subtask has reported its end of data to this JobMaster, or was finished before."""
         return self._status[subtask] in _ENDED
 
     def vertex_has_ended(self, vertex: str) -> bool:
-        """Every subtask of it is at its end of data."""
+        """Return whether every subtask of the vertex is at its end of data."""
         return self._ended[vertex] == self._size[vertex]
 
     @property
     def blocked(self) -> bool:
-        """Some subtask that must acknowledge is not RUNNING."""
+        """Return whether a subtask that must acknowledge is not running."""
         return any(self._count[status] for status in _BLOCKING)
 
     @property
     def waited_for(self) -> list[SubtaskId]:
-        """The subtasks because of which :attr:`blocked` is true."""
+        """Return the subtasks that make :attr:`blocked` true."""
         return list(self.in_status(*_BLOCKING))
 
     @property

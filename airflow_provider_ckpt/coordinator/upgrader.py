@@ -1,16 +1,16 @@
-"""Carries out what somebody asks: that the running job goes on as another version of it, in the same driver.
+"""The execution of an upgrade: the running job resumes as another version, in the same driver.
 
-What a change of one query cannot do: operators come and go, and the whole job stands still for it. In this order
+An upgrade can add and remove operators, which a change of one query cannot, and the whole job pauses for it. The steps
 (R21):
 
-1. *try*: the version is loaded, planned, compared with what the journal has of the job, and its queries are started on
-   copies, while the job runs. Whatever speaks against it is said now, and nothing has happened.
-2. *stop*: a savepoint, which is released. If it is not to be had, the job goes on as it was.
-3. The JobMaster leaves, and tells no end: whoever runs it claims the next epoch for the new version, which goes on as
-   any later run of the job does, and answers the request when it is RUNNING.
+1. *try*: the version is loaded, planned and compared with the job in the journal, and its queries are started on
+   copies, while the job runs. If anything is wrong, the request fails now and nothing has changed.
+2. *stop*: a savepoint is taken and released. If that fails, the job continues unchanged.
+3. The JobMaster leaves without writing a final status. Its caller claims the next epoch for the new version. The new
+   version resumes like any later run of the job, and answers the request when it is RUNNING.
 
-In Flink the same is a stop with a savepoint and a submission of the new program (the Kubernetes operator's upgrade mode
-``savepoint``).
+In Flink the equivalent is a stop with a savepoint and a submission of the new program (the Kubernetes operator's
+upgrade mode ``savepoint``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Upgrader:
     def __init__(self, parts: Parts, job: JobLifecycle) -> None:
         self._parts, self._job = parts, job
         self._deadline = 0.0
-        """Of the trial."""
+        """When the trial must be over."""
 
     def requested(self, message: UpgradeRequested, now: float) -> None:
         requests, timeout = self._parts.requests, self._parts.options.timeout
@@ -69,13 +69,13 @@ class Upgrader:
         stop = requests.stop
         late = stop is not None and stop.upgrade is not None and now >= stop.deadline
         if stop is not None and late and not self._job.is_ending:
-            # no checkpoint is taken meanwhile, and a job that goes on needs them
+            # no checkpoint is taken during the stop, and a job that continues needs them
             self._job.fail_stop(f"savepoint {stop.savepoint} is not released within {timeout:g} s", now)
 
-    # -- small things
+    # -- helpers
 
     def _refusal(self) -> str | None:
-        """Why it cannot be done now; the job goes on as it is."""
+        """Return why the upgrade is refused now, or None. The job continues unchanged after a refusal."""
         parts, requests = self._parts, self._parts.requests
         if parts.options.is_batch:
             return "a job in batch mode takes no savepoint before its end"

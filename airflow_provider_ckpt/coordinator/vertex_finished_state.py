@@ -1,4 +1,4 @@
-"""Which graph changes a restore allows once operators are finished (``VertexFinishedStateChecker``)."""
+"""The graph changes that a restore allows once operators are finished (Flink: ``VertexFinishedStateChecker``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class VertexFinishedState(Enum):
 
 
 def operator_state(uid: str, operators: Mapping[str, str]) -> VertexFinishedState:
-    """State of one operator by a checkpoint's ``operators``; one that is new to it is running."""
+    """Return the state of an operator in a checkpoint's ``operators``.
+
+    An operator that is not in the checkpoint is running.
+    """
     return VertexFinishedState(operators.get(uid, RUNNING))
 
 
@@ -35,22 +38,30 @@ def check_restore(
     *,
     allow_non_restored_state: bool = False,
 ) -> None:
-    """Whether ``graph`` may go on from a checkpoint with the operator states ``operators`` and the snapshots
-    ``subtasks``. Call it before the job is started from a checkpoint of another graph; on an unchanged graph it passes.
+    """Check that ``graph`` may resume from a checkpoint.
 
-    1. All operators chained in one vertex have the same state, else MixedFinishedStateError. Not
-       counted are a vertex's bounded sources: an inline source ends, and is dropped, before its vertex.
+    Call it before the job starts from a checkpoint of another graph.
+
+    New operators may be added downstream of finished ones (they see the whole output) but not upstream of them, and the
+    parallelism may change. An unchanged graph always passes. The rules:
+
+    1. All operators that are chained in one vertex have the same state, else MixedFinishedStateError. The bounded
+       sources of a vertex are not counted, because an inline source ends and is dropped before its vertex.
     2. Every direct predecessor of a finished vertex is finished, else FinishedAfterRunningError.
-    3. Every predecessor of a partially finished vertex is finished if the exchange is all-to-all, and
-       at least partially finished if it is pointwise, else FinishedAfterRunningError. Of two edges from
-       one predecessor the all-to-all one counts.
-       A predecessor at its end of data counts as finished in 2 and 3: it produces nothing more. (In Flink it would be;
-       here it also waits for its sinks to be released, while a vertex without one behind it is finished already.)
+    3. Every predecessor of a partially finished vertex is finished if the exchange is all-to-all, and at least
+       partially finished if it is pointwise, else FinishedAfterRunningError. Of two edges from one predecessor the
+       all-to-all one counts.
     4. An operator with an entry in the checkpoint, finished or not, is still in the graph, unless
        ``allow_non_restored_state``; else NonRestoredStateError.
 
-    So new operators may be added behind finished ones (they see the whole output), not in front of
-    them, and parallelism may change.
+    In rules 2 and 3 a predecessor at its end of data counts as finished, because it produces nothing more. In Flink it
+    is finished. Here it also waits for the release of its sinks, while a consumer without sinks is finished already.
+
+    Args:
+        graph: the graph to resume.
+        operators: operator states in the checkpoint.
+        subtasks: snapshots in the checkpoint.
+        allow_non_restored_state: drop the state of operators that are no longer in the graph.
     """
     if not allow_non_restored_state:
         _check_nothing_lost(graph, operators)
@@ -87,7 +98,7 @@ def _vertex_state(vertex: JobVertex, operators: Mapping[str, str]) -> VertexFini
 
 
 def _at_their_ends(subtasks: Mapping[SubtaskId, Snapshot]) -> dict[str, VertexFinishedState]:
-    """Of the vertices of which a subtask is: all of them, or some."""
+    """Return the vertices of which all or some subtasks are at their end of data."""
     ended = {subtask.vertex for subtask, snapshot in subtasks.items() if snapshot.finished}
     going_on = {subtask.vertex for subtask, snapshot in subtasks.items() if not snapshot.finished}
     state = VertexFinishedState

@@ -1,7 +1,7 @@
-"""Reports and commands as readable JSON, and back: what a task and the JobMaster say to each other.
+"""The JSON form of reports and commands, which a task and the JobMaster exchange.
 
-In one process nobody writes it: they are handed over as they are. The tests run whole jobs with each of them taken
-through JSON, so that a gateway between processes has nothing to find out.
+In one process the objects are passed without JSON. Tests convert each of them to JSON and back in whole jobs, so that a
+gateway between processes meets no surprises.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ _MESSAGES: Tagged[TaskReport | Command] = Tagged((*typing.get_args(TaskReport), 
 
 
 def to_json(message: TaskReport | Command) -> dict[str, Any]:
-    """Each field by its name, beside the ``type``."""
+    """Return the fields of the message by name, together with its ``type``."""
     return _MESSAGES.to_json(message)
 
 
 def from_json(body: Mapping[str, Any]) -> TaskReport | Command:
-    """The report or command. Raises UnknownMessageError for a type, or for fields, that this version does not know."""
+    """Return the report or command.
+
+    Raises UnknownMessageError for a type, or for fields, that this version does not know.
+    """
     try:
         return _MESSAGES.from_json(body)
     except UnknownFormError as error:
