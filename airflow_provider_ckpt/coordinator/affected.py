@@ -24,7 +24,7 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
     for uid, change in changes.items():
         vertex = vertex_of(graph, uid)
         if change.is_declared:
-            raise ReconfigurationRefusedError(why=f"nothing is said of {uid}")
+            raise ReconfigurationRefusedError(why=f"no setting is given for {uid}")
         if (problem := problem_of_settings(change)) is not None:
             raise ReconfigurationRefusedError(why=f"{uid}: {problem}")
         _refuse_unfit(vertex, change)
@@ -50,7 +50,7 @@ def vertex_of(graph: JobGraph, uid: str) -> JobVertex:
             return vertex
     known = ", ".join(uid for vertex in graph.vertices for uid in vertex.operators)
     if not known:
-        raise ReconfigurationRefusedError(why="no run of the job has got as far as a plan: there is nothing to change")
+        raise ReconfigurationRefusedError(why="no run of the job has planned it: there is nothing to change")
     raise ReconfigurationRefusedError(why=f"{uid} is no operator of the job; there are: {known}")
 
 
@@ -59,7 +59,7 @@ def _refuse_unfit(vertex: JobVertex, change: VertexSettings) -> None:
         why = f"{vertex.uid} is read split by split: only its parallelism can be changed"
         raise ReconfigurationRefusedError(why=why)
     if not vertex.splits and change.parallelism is not None:
-        why = f"{vertex.uid} is no source with splits, and no other vertex has several subtasks that could be changed"
+        why = f"{vertex.uid} is no source with splits; only such a source can get another parallelism"
         raise ReconfigurationRefusedError(why=why)
 
 
@@ -68,8 +68,8 @@ def _refuse_contradiction(vertex: str, one: VertexSettings, other: VertexSetting
         values = {getattr(one, name), getattr(other, name)} - {None}
         if len(values) > 1:
             shown = " and ".join(sorted(map(str, values)))
-            raise ReconfigurationRefusedError(why=f"{name} of the query {vertex} is to be {shown}")
+            raise ReconfigurationRefusedError(why=f"{name} of the query {vertex} is given as {shown}")
     limits = {name for each in (one, other) for name in LIMITS if getattr(each, name) is not None}
     if len(limits) > 1:  # the second limit would silently replace the first
-        why = f"the query {vertex} is to have {' and '.join(sorted(limits))}: Spark takes one of the two"
+        why = f"the query {vertex} is given both {' and '.join(sorted(limits))}: Spark takes only one of them"
         raise ReconfigurationRefusedError(why=why)

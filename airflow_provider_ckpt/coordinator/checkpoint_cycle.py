@@ -90,7 +90,7 @@ class CheckpointCycle:
         self._published_at[subtask] = now
 
     def want_for(self, end: End) -> None:
-        """Request a checkpoint at once, because a subtask waits for one that begins after this end."""
+        """Request a checkpoint at once, because a subtask waits for a checkpoint that begins after this end."""
         self._uncovered.add(end)
 
     @property
@@ -206,7 +206,7 @@ class CheckpointCycle:
             pending, self._graph.now, self._snapshots, now, self._releases.under_way.values()
         )
         self._snapshots = snapshots
-        self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # in one entry with the next
+        self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # same entry as the next
         self._out.append(Append(event))
         self._out.append(NotifyCompleted(pending.checkpoint))
         self.last_completed = pending.checkpoint
@@ -240,7 +240,7 @@ class CheckpointCycle:
         self.pending, self._ended_at, self._aborted_at = None, now, now
         return pending
 
-    # -- small things
+    # -- helpers
 
     def _plan(self, finished: Iterable[SubtaskId]) -> CheckpointPlan:
         return plan(self._graph.now, set(finished), through_partitions=not self._options.is_batch)

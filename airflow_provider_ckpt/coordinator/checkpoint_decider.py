@@ -1,4 +1,4 @@
-"""The decisions about checkpoints: when the next one is triggered, and what a failed one means for the job."""
+"""The decisions about checkpoints: when the next one is triggered, and how a failure affects the job."""
 
 from __future__ import annotations
 

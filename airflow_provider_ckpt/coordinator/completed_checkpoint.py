@@ -61,7 +61,7 @@ def _operator_states(
     states: dict[str, OperatorState] = {}
     for vertex in graph.vertices:
         of_vertex = [snapshots[name] for name in vertex.subtasks]
-        # As in Flink, "ran to its end of data" is not "finished": only what a restore need not start is.
+        # As in Flink, a subtask at its end of data is not "finished": a restore must still start it.
         whole = _state(sum(snapshot.finished_on_restore for snapshot in of_vertex), vertex)
         states.update(dict.fromkeys((*vertex.operators, *vertex.sinks), whole))
         if whole != FINISHED:

@@ -30,7 +30,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 MOST_BATCHES = 1000
 """Most batches of a query that are kept from one poll to the next. The latest ones are kept."""
 LONGEST_REFUSED = 10
-"""The pause before a refused request may be repeated doubles at most this many times."""
+"""Most doublings of the pause before a refused request may be repeated."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Controlling:
         self._asked: tuple[_Watch, str, ReconfigurationInProgress] | None = None
         """The controller whose change is in progress, its request as text, and the change.
 
-        The text is of the controller's own answer, because the controller returns the same settings when it asks again.
+        The text shows the settings that the controller returned, because it returns the same ones when it asks again.
         """
         self._seen = self._changes()
 
@@ -147,7 +147,7 @@ class Controlling:
             wanted = _answered(controller, controller.on_metrics(now, metrics))
         except (Exception, SystemExit) as error:  # the job does not depend on the policy
             watch.next_look = None
-            what = f"{_name(controller)} failed, and is switched off for this run; the job goes on: {_told(error)}"
+            what = f"{_name(controller)} failed, and is switched off for this run; the job continues: {_told(error)}"
             self._parts.out.append(Notice(what, is_warning=True, traceback=traceback.format_exc()))
             return
         if wanted is not None and wanted.changes:
@@ -214,15 +214,15 @@ def _answered(controller: Controller, answer: object) -> ReconfigureRequested | 
         raise TypeError(f"on_metrics returned {answer!r}, which is no Reconfiguration")
     name, why = controller.name, answer.why
     if not isinstance(name, str):
-        raise TypeError(f"its name is {name!r}, and no text")
+        raise TypeError(f"its name is {name!r}, not a string")
     if not isinstance(why, str | None):
-        raise TypeError(f"why of its Reconfiguration is {why!r}, and no text")
+        raise TypeError(f"why of its Reconfiguration is {why!r}, not a string")
     if answer.taken_back:
         raise TypeError("a controller takes no setting back: only the next run of a job does")
     try:
         changes = from_json(dict[str, VertexSettings], to_json(dict(answer.changes)))
     except UnknownFormError as error:
-        raise TypeError(f"its changes are no VertexSettings by uid: {error.data['what']}") from error
+        raise TypeError(f"its changes are not VertexSettings by uid: {error.data['what']}") from error
     return ReconfigureRequested(changes, None, name, why)
 
 

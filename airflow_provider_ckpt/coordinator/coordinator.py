@@ -134,7 +134,7 @@ class Coordinator:
         self._admission = Admission(epoch, self._parts)
         self._dropped: Counter[str] = Counter()
 
-    # -- the three entry points, and the clock
+    # -- the entry points
 
     def start(self, now: float) -> list[Effect]:
         """Release completed checkpoints and deploy the unfinished subtasks."""
@@ -351,7 +351,7 @@ class Coordinator:
         self._upgrader.advance(now)
         self._renewer.advance(now)
         if self._parts.requests.stop is None or self._job.work_is_done:
-            self._lifecycle.finish_released()  # else: the next run finishes what can finish
+            self._lifecycle.finish_released()  # during a stop, finishing is left to the next run
         self._job.end_if_done(now)
         if not self._job.is_ending:
             self._lifecycle.deploy()

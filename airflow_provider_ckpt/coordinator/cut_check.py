@@ -13,7 +13,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class CutCheck:
-    """The comparison of what consumers have read with what producers had published at their barrier (R19).
+    """The comparison of each consumer's input positions with its producers' positions at their barriers (R19).
 
     ``Snapshot.inputs`` is keyed as :class:`Channel` describes. The cost is one look-up per entry of a snapshot.
     """

@@ -22,7 +22,7 @@ class Append:
 
 @dataclass(frozen=True)
 class NotifyCompleted:
-    """Effect: delete what only older checkpoints need, because the checkpoint is complete in the journal.
+    """Effect: delete data that only older checkpoints need, because the journal has the completion of this one.
 
     Tasks are not notified. They hold nothing back for the checkpoint, and releases have effects of their own.
     """

@@ -30,7 +30,7 @@ class FinishedAfterRunningError(IllegalGraphChangeError):
     template = (
         "operator {consumer} is {consumer_state} in the checkpoint, but {producer}, from which it reads "
         "({exchange}), is {producer_state}: what {producer} still produces would be lost; add "
-        "{producer} behind finished operators only, or give {consumer} a new uid so that it runs again"
+        "{producer} downstream of finished operators only, or give {consumer} a new uid so that it runs again"
     )
 
 
@@ -42,7 +42,7 @@ class NonRestoredStateError(IllegalGraphChangeError):
 
     template = (
         "the checkpoint has state of operators that the job no longer has: {operators}; keep their uids, "
-        "or run with allow_non_restored_state to give that state up"
+        "or run with allow_non_restored_state to drop that state"
     )
 
 

@@ -16,14 +16,14 @@ class CheckpointFailureReason(Enum):
 
     NOT_ALL_REQUIRED_TASKS_RUNNING = ("not all subtasks that must acknowledge are running", False)
     TOO_MANY_CHECKPOINT_REQUESTS = ("another checkpoint is pending", False)
-    PLANNED_RESTART = ("a subtask stands still for a change of its plan", False)
+    PLANNED_RESTART = ("a subtask is paused for a change of its plan", False)
 
     IO_EXCEPTION = ("the barrier could not be written", True)
     CHECKPOINT_EXPIRED = ("not every subtask acknowledged within the checkpoint timeout", True)
     FINALIZE_CHECKPOINT_FAILURE = ("the acknowledged checkpoint could not be completed", True)
 
     ALL_TASKS_FINISHED = ("every subtask finished before its barrier", False)
-    JOB_FAILOVER_REGION = ("a subtask goes on under its next attempt", False)
+    JOB_FAILOVER_REGION = ("a subtask restarts with its next attempt", False)
     JOB_FAILURE = ("a subtask failed", False)
     JOB_STOPPED = ("the job was ended", False)
 

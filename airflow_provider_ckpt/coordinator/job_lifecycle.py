@@ -74,10 +74,13 @@ class JobLifecycle:
             parts.out.append(Append(StatusChanged(JobStatus.RUNNING, now)))
             parts.cycle.start_interval(now)
 
-    # -- how it ends
+    # -- the end
 
     def end(self, status: RunEnd, cause: str | None, at_once: bool = False) -> None:
-        """Decide how the job ends. The first decision holds. Only one ``at_once`` overrides one that waits."""
+        """Decide how the job ends.
+
+        The first decision holds, unless a later one has ``at_once`` and the first has not.
+        """
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
@@ -93,7 +96,7 @@ class JobLifecycle:
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)
             return
-        why = f"{self._told(cause)}; the job goes on"
+        why = f"{self._told(cause)}; the job continues"
         requests.stop = None
         self._answer("stop", RequestOutcome.failed(why), now)
         self._answer(UPGRADE, RequestOutcome.failed(why), now)
@@ -146,7 +149,7 @@ class JobLifecycle:
             f"{counted(count, 'split')} of {uid}" for uid, count in self._parts.splits.all_unread.items()
         )
         if unread:
-            cause = f"every subtask has ended, and nobody has read {unread}: an error of this package, please report it"
+            cause = f"every subtask has ended, but none has read {unread}: an error of this package, please report it"
             self.end(JobStatus.FAILED, cause)
         else:
             self.end(JobStatus.FINISHED, None)
@@ -174,11 +177,13 @@ class JobLifecycle:
     def _answer_all(self, ending: _Ending, now: float) -> None:
         """Answer every open request before the final status is written, because no answer can follow it."""
         stop = self._parts.requests.stop
-        self._answer("rescale", RequestOutcome.failed(f"the job is {ending.status} first; later runs go by it"), now)
+        self._answer(
+            "rescale", RequestOutcome.failed(f"the job became {ending.status} first; later runs apply it"), now
+        )
         changed = self._parts.reconfiguring.current
-        held = "later runs go by it" if changed is not None and changed.decided is not None else "it did not take place"
-        self._answer("reconfigure", RequestOutcome.failed(f"the job is {ending.status} first; {held}"), now)
-        self._answer(UPGRADE, RequestOutcome.failed(f"the job is {ending.status} first"), now)
+        held = "later runs apply it" if changed is not None and changed.decided is not None else "it did not take place"
+        self._answer("reconfigure", RequestOutcome.failed(f"the job became {ending.status} first; {held}"), now)
+        self._answer(UPGRADE, RequestOutcome.failed(f"the job became {ending.status} first"), now)
         if ending.status is JobStatus.FINISHED:
             self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
             self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)
@@ -189,12 +194,12 @@ class JobLifecycle:
             self._answer("drain", RequestOutcome.failed("the job was stopped before it was drained"), now)
         else:
             self._answer("stop", RequestOutcome.failed(f"{ending.cause}"), now)
-            goes_on = "; the next run goes on draining" if ending.status is JobStatus.RESTARTING else ""
+            goes_on = "; the next run continues the drain" if ending.status is JobStatus.RESTARTING else ""
             self._answer("drain", RequestOutcome.failed(f"{ending.cause}{goes_on}"), now)
 
     def _but(self) -> str:
         held = self._parts.releases.closed_gates
-        return f", but for what the gates of {', '.join(held)} hold: that stays staged for a later run" if held else ""
+        return f"; output that the gates of {', '.join(held)} hold stays staged for a later run" if held else ""
 
     def _answer(self, mode: str, outcome: RequestOutcome, now: float) -> None:
         for request, kind in self._parts.requests.close(mode):

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 @dataclass(frozen=True)
 class ReleaseDone:
-    """Message: the release in ``sink`` succeeded. ``counts`` counts what became visible."""
+    """Message: the release in ``sink`` succeeded. ``counts`` has the counts of its visible output."""
 
     epoch: int
     checkpoint: int
@@ -37,7 +37,7 @@ class ReleaseHeld:
     checkpoint: int
     sink: str
     gate_of: str
-    """The sink that has the gate: ``sink`` itself, or one that shares its transaction."""
+    """The sink with the closed gate: ``sink`` itself, or another sink of its transaction."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class RescaleRequested:
     uid: str
     parallelism: int
     request: str | None = None
-    """As in :class:`StopRequested`."""
+    """The name of the request, as in :class:`StopRequested`."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class ReconfigureRequested:
 
     changes: Mapping[str, VertexSettings]
     request: str | None = None
-    """As in :class:`StopRequested`."""
+    """The name of the request, as in :class:`StopRequested`."""
     by: str | None = None
     """The controller that requests the change. ``why`` is its reason."""
     why: str | None = None

@@ -36,13 +36,13 @@ class PlanChanges(ABC, Generic[R]):
 
     @abstractmethod
     def begun(self, pause: Pause[R]) -> None:
-        """Record that the subtask was told to pause, so that the pause is no longer wanted."""
+        """Record that the pause was requested from the subtask, so that it is no longer wanted."""
 
     @abstractmethod
     def begin_again(self, subtask: SubtaskId, unheard: Pause[R] | None) -> None:
         """Record that the next attempt of the subtask begins, with all changes so far.
 
-        ``unheard`` is the pause that the previous attempt was told to make and did not reach, or None.
+        ``unheard`` is the pause that was requested from the previous attempt and that it did not reach, or None.
         """
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Pauses:
 
     @property
     def current(self) -> tuple[Pause[Any], ...]:
-        """Return the pauses of subtasks that are paused, were told to pause, or have not reported yet that they
+        """Return the pauses that have not ended: the subtask has not paused yet, is paused, or has not reported that it
         resumed.
         """
         return () if self._round is None else tuple(self._round.told.values())
@@ -118,7 +118,7 @@ class Pauses:
         return GoOn((), (subtask,)) if self._round.is_decided else self._decide_if_all(now)
 
     def give_up(self, by: PlanChanges[Any]) -> GoOn:
-        """Abandon the change of the round, if it is one of ``by``.
+        """Abandon the change of the round, if it belongs to ``by``.
 
         Paused subtasks resume without the change, and so does every subtask that pauses later.
         """

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 End = tuple[SubtaskId, str | None]
-"""(subtask, None): its end of data. (subtask, uid): the end of one of its sources."""
+"""An end: (subtask, None) for its end of data, (subtask, uid) for the end of one of its sources."""
 
 NOTHING = Snapshot(position=0, batch_id=None)
 """The snapshot of a subtask that no checkpoint knows."""
@@ -37,7 +37,7 @@ class PendingCheckpoint:
         self.kind = kind
         self.triggered_at = now
         self.covers = covers
-        """Ends of data and of sources that were known before the trigger. Their barrier follows them."""
+        """Ends of data and of sources that were known before the trigger, so that the barrier follows them."""
         self.ended = ended
         """(vertex, uid) of the sources whose end was known before the trigger."""
         self._acknowledged: dict[SubtaskId, Snapshot] = {}

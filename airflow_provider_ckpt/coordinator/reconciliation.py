@@ -55,7 +55,7 @@ def lost_results(
     for vertex in reversed(graph.vertices):
         for subtask in vertex.subtasks:
             if not vertex.splits and subtask in run:
-                continue  # all that it has published is void (R23)
+                continue  # everything that it has published is void (R23)
             kept = subtask if vertex.persist else None
             wanted = next((consumer for consumer, _ in readers(graph, subtask) if consumer in run), kept)
             positions = () if wanted is None else tuple(sorted(gone(subtask)))

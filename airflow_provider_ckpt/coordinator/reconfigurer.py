@@ -104,7 +104,7 @@ class Reconfigurer:
             if (why := self._what_came_between(current, now)) is not None:
                 self._give_up(current, why, now)
             elif self._parts.reconfiguring.changes_nothing:
-                same = f"{AS_IT_IS}: what is read of {', '.join(current.change)} is what runs"
+                same = f"{AS_IT_IS}: the code read for {', '.join(current.change)} already runs"
                 self._leave(current, RequestOutcome.completed(same), now)
             return
         for subtask in current.affected:
@@ -131,14 +131,14 @@ class Reconfigurer:
     def _affected(self, change: Settings) -> tuple[SubtaskId, ...]:
         """Return the subtasks of the queries that the change affects.
 
-        Raises ReconfigurationRefusedError if one of them has ended or does not run.
+        Raises ReconfigurationRefusedError if such a query has ended or does not run.
         """
         parts = self._parts
         self._refuse_ended_sources(change)
         found = [one for uid in change for one in parts.graph.now.vertex(uid).subtasks]
         for subtask in found:
             if parts.subtasks.has_ended(subtask):
-                raise ReconfigurationRefusedError(why=f"{subtask.vertex} has come to its end")
+                raise ReconfigurationRefusedError(why=f"{subtask.vertex} has ended")
             if parts.subtasks.status(subtask) not in (SubtaskStatus.RUNNING, SubtaskStatus.PAUSED):
                 why = f"{subtask} does not run now, it is {parts.subtasks.status(subtask).value}; ask again"
                 raise ReconfigurationRefusedError(why=why)
@@ -159,7 +159,7 @@ class Reconfigurer:
         for vertex, one in change.items():
             given = {uid for uid, reference in one.logic.items() if reference}
             for uid in sorted(uid for uid in given if (vertex, uid) in self._parts.sources.all_ended):
-                raise ReconfigurationRefusedError(why=f"{uid} has come to its end, and its function is called no more")
+                raise ReconfigurationRefusedError(why=f"{uid} has ended, and its function is no longer called")
 
     def _refuse_rescales(self, scales: Mapping[str, int]) -> None:
         for uid, parallelism in scales.items():
@@ -180,19 +180,19 @@ class Reconfigurer:
             if status not in (SubtaskStatus.RUNNING, SubtaskStatus.PAUSED):
                 return f"{subtask} failed meanwhile"
         if (torn := parts.reconfiguring.torn) is not None:
-            return f"{torn} is not the same for all who read it: it was edited meanwhile, or workers have other files"
+            return f"{torn} was not the same for all readers: it was edited meanwhile, or workers have other files"
         return f"{self._waited_for(current)} within {parts.options.timeout:g} s" if now >= current.deadline else None
 
     def _waited_for(self, current: ReconfigurationInProgress) -> str:
-        """Return what had not happened by the deadline."""
+        """Return the step that had not happened by the deadline."""
         late = [str(one) for one in current.affected if one not in current.prepared]
         if late:
-            return f"{', '.join(late)} had not made its new query"
+            return f"{', '.join(late)} had not prepared its new query"
         late = [str(one) for one in current.affected if one not in current.stood]
-        return f"{', '.join(late)} did not stand still" if current.is_told else "there was no moment for it"
+        return f"{', '.join(late)} did not pause" if current.is_told else "the pause could not begin"
 
     def _give_up(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
-        told = why if self._is_ending else f"{why}; the job goes on as it was"
+        told = why if self._is_ending else f"{why}; the job continues unchanged"
         self._leave(current, RequestOutcome.failed(told), now)
 
     def _leave(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
@@ -215,10 +215,10 @@ class Reconfigurer:
 
     def _complete(self, current: ReconfigurationInProgress, now: float) -> None:
         took = current.times()
-        told = [f"{uid} stood still for {one.update + one.resume:.1f} s" for uid, one in took.items()]
+        told = [f"{uid} was paused for {one.update + one.resume:.1f} s" for uid, one in took.items()]
         told += [f"{uid} is read by {wanted}" for uid, wanted in current.rescales.items()]
         paused = ", ".join(told)
-        self._end(current, current.number, RequestOutcome.completed(paused or "nobody had to stand still"), now)
+        self._end(current, current.number, RequestOutcome.completed(paused or "no query had to pause"), now)
 
     def _end(self, current: ReconfigurationInProgress, number: int, outcome: RequestOutcome, now: float) -> None:
         parts = self._parts
@@ -239,7 +239,7 @@ class Reconfigurer:
         return self._job.is_ending or requests.stop is not None or requests.draining
 
     def _runs(self, subtask: SubtaskId) -> bool:
-        """Return whether the subtask runs again or has ended. It is PAUSED from the moment it is told to pause."""
+        """Return whether the subtask runs again or has ended. It is PAUSED as soon as the pause is requested."""
         subtasks = self._parts.subtasks
         return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING
 

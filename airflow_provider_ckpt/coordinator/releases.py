@@ -56,7 +56,7 @@ class Releases:
 
     @property
     def backlog(self) -> int:
-        """Return how many completed checkpoints are missing in every sink.
+        """Return how many completed checkpoints no sink has released.
 
         A sink that a gate holds does not count, nor does a sink whose last release was empty.
         """
@@ -64,7 +64,7 @@ class Releases:
         return min((sum(number > queue.released for number in self._completed) for queue in going), default=0)
 
     def waits(self, *, for_failing: bool) -> bool:
-        """Return whether a release is outstanding, apart from what gates hold.
+        """Return whether a release is outstanding, apart from releases that a gate holds.
 
         A release in progress counts, because its gate may have opened.
 

@@ -74,9 +74,9 @@ class Releasing:
             return False
         if before != message.gate_of:
             its = message.gate_of == message.sink
-            held = "its releases" if its else f"those of {message.sink!r}, which shares its transaction"
+            held = "its releases" if its else f"the releases of {message.sink!r}, which shares its transaction"
             text = f"the gate of {message.gate_of!r} holds {held}, from checkpoint {message.checkpoint} on"
-            self._parts.out.append(Notice(f"{text}; checkpoints go on, and what they cover stays staged", True))
+            self._parts.out.append(Notice(f"{text}; checkpoints continue, and what they cover stays staged", True))
         return True
 
     def _tell(self, now: float, upon: ReleaseDone | None = None) -> bool:

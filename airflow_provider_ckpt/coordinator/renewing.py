@@ -27,7 +27,7 @@ class Renewing(PlanChanges[BeginAnew]):
         self._reconfiguring, self._rescaling = reconfiguring, rescaling
         self._wanted: dict[SubtaskId, None] = {}
         self._standing: dict[SubtaskId, None] = {}
-        """Paused subtasks whose next attempts are not requested yet."""
+        """Paused subtasks whose next attempts are not requested."""
 
     def want(self, subtask: SubtaskId) -> None:
         self._wanted[subtask] = None

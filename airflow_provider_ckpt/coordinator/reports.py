@@ -21,7 +21,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 @dataclass(frozen=True)
 class SubtaskOpened:
-    """Report that ``attempt``, the next one of the subtask in this epoch, has opened its log.
+    """Report that ``attempt``, the subtask's next attempt in this epoch, has opened its log.
 
     The previous attempt is fenced, so its later reports do not count. The answer is DeploySubtask. The first attempts
     of an epoch do not send this report, because the coordinator knows them.

@@ -93,7 +93,7 @@ class Requests:
             return self._take_stop(message, deadline)
         if message.at_once and not self.drains_at_once:
             self.drains_at_once = True
-            self._drained.clear()  # subtasks that still read are told to end at once
+            self._drained.clear()  # subtasks that still read get the command again
         if self.draining:
             return RequestOutcome(RequestResult.ALREADY_DRAINING)
         self.draining = True
@@ -133,7 +133,7 @@ class Requests:
         return closed
 
     def begin_again(self, subtask: SubtaskId) -> None:
-        """Note that the next attempt of the subtask was not told to drain."""
+        """Note that the next attempt of the subtask has no drain command yet."""
         self._drained.discard(subtask)
 
     def drain_once(self, subtask: SubtaskId) -> bool:

@@ -133,13 +133,13 @@ class Rescaler:
         if (problem := problem_of("parallelism", parallelism)) is not None:
             return problem
         if any(edge.exchange == "pointwise" for edge in parts.graph.now.outputs(uid)):
-            return f"what reads {uid} reads it pointwise"
+            return f"the consumers of {uid} read it pointwise"
         if not parts.splits.is_open(uid):
-            return f"all splits of {uid} are handed out"
+            return f"all splits of {uid} are assigned"
         if parallelism > (unread := parts.splits.unread(uid)):
             return f"{uid} has {counted(unread, 'split')} left to read, and cannot be read by {parallelism} subtasks"
         if not parts.rescaling.is_settled(uid):
-            return f"the job was taken over just now, and not all that read {uid} have said where they are; ask again"
+            return f"the job was just taken over, and not all consumers of {uid} have reported; ask again"
         return None
 
     # -- steps

@@ -31,7 +31,7 @@ class SplitSources:
     def __init__(self, restored: Mapping[str, RestoredSplits]) -> None:
         self._sources = {uid: _SplitSource(uid, one) for uid, one in restored.items()}
         self._opened: set[SubtaskId] = set()
-        """Subtasks whose new attempt has not reported yet what the previous one had published."""
+        """Subtasks whose new attempt has not reported yet which splits the previous one had published."""
 
     def __len__(self) -> int:
         return len(self._sources)

@@ -44,7 +44,7 @@ class Upgrader:
     def tried(self, message: UpgradeTried, now: float) -> None:
         requests = self._parts.requests
         if message.problem is not None:
-            self._leave(RequestOutcome.failed(f"{message.problem}; the job goes on as it was"), now)
+            self._leave(RequestOutcome.failed(f"{message.problem}; the job continues unchanged"), now)
         elif (why := self._what_came_between()) is not None:
             self._leave(RequestOutcome.failed(why), now)
         else:
@@ -62,7 +62,7 @@ class Upgrader:
         if requests.trying is not None:
             why = self._what_came_between()
             if why is None and now >= self._deadline:
-                why = f"it was not loaded and tried within {timeout:g} s; the job goes on as it was"
+                why = f"it was not loaded and tried within {timeout:g} s; the job continues unchanged"
             if why is not None:
                 self._leave(RequestOutcome.failed(why), now)
             return
@@ -87,7 +87,7 @@ class Upgrader:
             if change is not None:
                 return str(change)
         if self._job.work_is_done:
-            return "the job is at its end, and no version of it has anything left to do"
+            return "the job is at its end, so no version of it has work left"
         return None if self._job.status is JobStatus.RUNNING else "the job does not run yet; ask again"
 
     def _what_came_between(self) -> str | None:

@@ -1,4 +1,4 @@
-"""What a task has to do next, as the machine says it. Whoever runs the task carries it out and says that it is done."""
+"""The actions that the machine requests from its task. The task's runner carries them out and reports each as done."""
 
 from __future__ import annotations
 
@@ -11,43 +11,51 @@ from airflow_provider_ckpt.partitions.records import EndMode
 
 @dataclass(frozen=True)
 class BuildQuery:
-    """Build the query of ``plan``; then call ``planned``."""
+    """Action: build the query of ``plan``, then call ``planned``."""
 
     plan: VertexPlan
 
 
 @dataclass(frozen=True)
 class RunQuery:
-    """Start the query that was built; then call ``started``."""
+    """Action: start the built query, then call ``started``."""
 
 
 @dataclass(frozen=True)
 class StandStill:
-    """Bring the query to a boundary between two micro-batches (R2); then call ``stood_still``."""
+    """Action: stop the query at a boundary between two micro-batches (R2), then call ``stood_still``."""
 
 
 @dataclass(frozen=True)
 class ReadWhatIsThere:
-    """Come to a boundary, and start the query again so that it reads what its sources have by now, and ends by itself;
-    then call ``ran_out``."""
+    """Action: stop the query at a boundary and start it again, so that it reads what its sources have now and ends by
+    itself.
+
+    Then call ``ran_out``.
+    """
 
 
 @dataclass(frozen=True)
 class EndData:
-    """Come to a boundary, fire what is left, put the end of data into the log (R11, R12); then call ``data_ended``."""
+    """Action: stop the query at a boundary, fire the remaining windows and append the end of data (R11, R12).
+
+    Then call ``data_ended``.
+    """
 
     mode: EndMode
 
 
 @dataclass(frozen=True)
 class EndPartition:
-    """Put end of partition into the log; then call ``partition_ended``."""
+    """Action: append the end of partition to the log, then call ``partition_ended``."""
 
 
 @dataclass(frozen=True)
 class AnnounceEnd:
-    """Tell the coordinator that published batches up to ``batch_id`` cover the whole of ``uid`` (SourceAtEnd); whether
-    it can be left out is for whoever knows the query to say."""
+    """Action: report that published batches up to ``batch_id`` cover all of ``uid`` (SourceAtEnd).
+
+    The runner knows the query, and decides whether the source can be left out.
+    """
 
     uid: str
     batch_id: int
@@ -55,7 +63,7 @@ class AnnounceEnd:
 
 @dataclass(frozen=True)
 class Tell:
-    """Post ``report``."""
+    """Action: post ``report``."""
 
     report: Report
 

@@ -1,4 +1,4 @@
-"""What a subtask of a source with splits has been handed out, and has still to read. No threads, no clock."""
+"""The splits that a subtask was assigned and has not read. The module has no threads and no clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_ckpt.partitions.records import Batch, Open
 
 
 class AssignedSplits:
-    """A command that is repeated changes nothing."""
+    """The queue of assigned splits. A repeated command has no effect."""
 
     def __init__(self) -> None:
         self._queue: deque[str] = deque()
@@ -26,17 +26,17 @@ class AssignedSplits:
         self._is_last = self._is_last or is_last
 
     def next(self, most: int = 1) -> tuple[str, ...]:
-        """The splits to read now, ``most`` at the most; they stay the next ones until they are done."""
+        """Return the splits to read now, at most ``most``. They remain the next ones until they are done."""
         return tuple(itertools.islice(self._queue, most))
 
     def done(self, splits: Iterable[str]) -> None:
-        """Their entry is in the log."""
+        """Remove splits whose entry is in the log."""
         for split in splits:
             if self._queue and self._queue[0] == split:
                 self._queue.popleft()
 
     def give_back(self, keep: int) -> tuple[str, ...]:
-        """Those behind the first ``keep`` are forgotten: they may be assigned once more."""
+        """Forget all splits after the first ``keep`` and return them. They may be assigned again."""
         given = tuple(itertools.islice(self._queue, keep, None))
         for split in given:
             self._queue.pop()
@@ -45,13 +45,15 @@ class AssignedSplits:
 
     @property
     def is_exhausted(self) -> bool:
-        """Nothing is left, and nothing will come."""
+        """Return whether no split is left and no further one will come."""
         return self._is_last and not self._queue
 
 
 def published_in(log: LogReader, epoch: int) -> Iterator[tuple[tuple[str, ...], int]]:
-    """(splits, position) of what attempts of the epoch have published: what those of earlier ones did was known when it
-    began."""
+    """Yield (splits, position) for each entry that attempts of this epoch have published.
+
+    The entries of earlier epochs were known when this epoch began.
+    """
     is_ours = False
     for position, record in log.records():
         if isinstance(record, Open):

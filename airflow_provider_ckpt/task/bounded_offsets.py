@@ -1,4 +1,4 @@
-"""A bounded Kafka source that is read by a query: how far it is still to go (R2)."""
+"""The remaining part of a bounded Kafka source that a query reads (R2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from airflow_provider_ckpt.task.lookout import Lookout
 
 @dataclass
 class BoundedOffsets:
-    """``remaining``: the frozen ends, by topic and partition, that no published batch has come to."""
+    """A bounded Kafka source.
+
+    ``remaining`` holds the frozen ends, by topic and partition, that no published batch has reached.
+    """
 
     uid: str
     remaining: Mapping[tuple[str, int], int]
@@ -22,8 +25,10 @@ class BoundedOffsets:
     _found: tuple[str | None, str | None] = (None, None)
 
     def read(self, offset: str | None) -> None:
-        """A batch that ends at ``offset`` (the source's own JSON) was committed. It may end behind the frozen end: the
-        rows from there on are left out by the query."""
+        """Record that a batch up to ``offset`` (the source's own JSON) was committed.
+
+        The offset may lie beyond the frozen end. The query leaves out the rows from there on.
+        """
         self._offset = offset
         body = offset_object(offset)
         if offset is None or body is None:
@@ -39,12 +44,18 @@ class BoundedOffsets:
         return not self.remaining
 
     def is_stuck(self, now: float) -> bool:
-        """Whether to see if the topics still hold rows up to the frozen ends; asked all the time."""
+        """Return whether to check that the topics still hold the rows up to the frozen ends.
+
+        This may be called at any rate.
+        """
         return self._lookout.is_due(self.remaining and (self.remaining, self._offset), now)
 
     def is_hopeless(self, why: str | None) -> bool:
-        """``why``: what a look has found of rows that will never come. Only if the look before has found the same, and
-        nothing was read since: a broker that has just begun may know nothing of a topic that is there."""
+        """Return whether the remaining rows will never come.
+
+        ``why`` is the result of a check, or None if the rows may come. The previous check must have had the same
+        result, with nothing read since, because a broker that has just started may not know an existing topic.
+        """
         found = (why, self._offset)
         is_again, self._found = found == self._found, found
         return why is not None and is_again

@@ -1,6 +1,6 @@
-"""A task that reads what there is and ends: what it does beside reading.
+"""The course of a task that reads its whole input and ends, apart from the reading itself.
 
-No threads and no Spark here: the batch task, the task of a source with splits and the simulation run this one.
+The module has no threads and no Spark. The batch task, the task of a source with splits and the simulation use it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ _NOTHING = Seen(frozenset(), inputs_ended=True, batch_id=-1)
 
 
 class BoundedReading:
-    """The machine of one attempt beside its publication, under the publication's lock. The lock is not held between
-    two calls, that is, while something is read and staged. ``reads``: its sources and edges, all of them bounded.
+    """The machine and the publication of one attempt, both under the publication's lock.
 
-    In this order: :meth:`deploy`, :meth:`begin`, any number of batches, :meth:`end`; :meth:`finish` when it is told to.
+    The lock is free between two calls, while the task reads and stages. ``reads`` are the task's sources and edges, all
+    of them bounded.
+
+    The order of calls is :meth:`deploy`, :meth:`begin`, any number of batches, :meth:`end`, and :meth:`finish` on
+    command.
     """
 
     def __init__(self, reads: Collection[str], publication: Publication) -> None:
@@ -28,21 +31,23 @@ class BoundedReading:
         self.machine = TaskMachine(publication.task_id, self._reads)
 
     def deploy(self, plan: VertexPlan) -> bool:
-        """Returns whether something is to be read: then call :meth:`begin`. Else the end is in the log already, and is
-        told (R11)."""
+        """Start with ``plan``. Return whether there is something to read, so that :meth:`begin` must follow.
+
+        If the log already has the end, it is reported instead (R11).
+        """
         with self.publication.lock:
             actions = self.machine.deploy(plan, self.publication.log.state.end_of_data)
             self._carry_out(actions)
             return any(isinstance(action, BuildQuery) for action in actions)
 
     def begin(self) -> None:
-        """What is to be read is at hand: say that it runs."""
+        """Report that the task runs, because its input is ready."""
         with self.publication.lock:
             self._carry_out(self.machine.planned(self._reads, runs_out=False, seen=_NOTHING))
             self._carry_out(self.machine.started(_NOTHING))
 
     def end(self) -> None:
-        """All of it is published: put the end of data into the log, and say so."""
+        """Append the end of data to the log and report it, because all batches are published."""
         with self.publication.lock:
             self._carry_out(self.machine.advance(Seen(self._reads, True, self.publication.last_batch())))
 
@@ -54,7 +59,7 @@ class BoundedReading:
         for action in actions:
             match action:
                 case BuildQuery() | RunQuery():
-                    """What is read next is for whoever calls: see the order above."""
+                    """The caller reads: see the order of calls in the class."""
                 case EndData(mode):
                     self.publication.end_of_data(mode)
                     self._carry_out(self.machine.data_ended())

@@ -1,4 +1,4 @@
-"""What a task fails with, whatever runs it."""
+"""Errors of tasks of any kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from airflow_provider_ckpt.errors import TerminalError
 
 
 class SourceFilesGoneError(TerminalError):
-    """Files of a bounded source's frozen list vanished before they were read: the source could never end."""
+    """Error for files of a frozen list that vanished before they were read, so that the bounded source could
+    never end.
+    """
 
     template = (
         "files that bounded source {uid!r} still has to read are gone: {count} in all, {path} among them. Put them "

@@ -1,6 +1,6 @@
-"""The publication of a streaming query: beside the gate of its inputs.
+"""The publication of a streaming query, together with the gate of its inputs.
 
-What lies behind a barrier of an input is published after the barrier is in the task's own log (R19).
+Data after a barrier of an input is published after the barrier is in the task's own log (R19).
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from airflow_provider_ckpt.task.publication import Publication
 
 
 class GatedPublication(Publication):
-    """``inputs``: what the query reads, under the same lock; ``plan``: what it runs, and so what it leaves out."""
+    """The publication of a streaming query.
+
+    ``inputs`` are the query's inputs, guarded by the same lock. ``plan`` is the plan that the query runs, which names
+    the sources that it leaves out.
+    """
 
     def __init__(
         self,
@@ -40,7 +44,7 @@ class GatedPublication(Publication):
         self.inputs, self.plan = inputs, plan
         self._clock = clock
         self._failed: BaseException | None = None
-        """What acting on the inputs ended with."""
+        """The error that ended the handling of the inputs."""
 
     def trigger(self, checkpoint: int) -> bool:
         with self.lock:
@@ -50,10 +54,10 @@ class GatedPublication(Publication):
             return is_there
 
     def act_on_inputs(self) -> None:
-        """Snapshot where a barrier is due, feed what may be read. The caller holds the lock.
+        """Take the snapshots that are due and feed the data that may be read. The caller holds the lock.
 
-        Raises what that fails with, and the same again ever after: what the gate has handed out is not handed out once
-        more, and a feed that went on behind it would have a hole. The next attempt goes on from the end of the feed.
+        An error is raised again at every later call. The gate returns each action only once, so a feed that continued
+        after a lost action would have a gap. The next attempt resumes from the end of the feed.
         """
         if self._failed is not None:
             raise self._failed
@@ -71,11 +75,11 @@ class GatedPublication(Publication):
             self.inputs.carry_out(action)
 
     def goes_on(self, plan: VertexPlan) -> None:
-        """From the next batch on the query runs ``plan``. The caller holds the lock, and no query runs."""
+        """Note that the query runs ``plan`` from the next batch on. The caller holds the lock, and no query runs."""
         self.plan = plan
 
     def resume(self) -> None:
-        """Catch up with what the log says that was read, and of which barriers: before anything else."""
+        """Restore from the log which data was read and which barriers were taken. Call it before anything else."""
         barriers = [checkpoint for epoch, checkpoint in self.log.state.barriers if epoch == self.task_id.epoch]
         self.inputs.gate.snapshotted(max(barriers, default=0))
         last = self.log.state.last_batch
@@ -97,14 +101,26 @@ class GatedPublication(Publication):
         malformed: Mapping[str, int] | None = None,
         follows: int | None = None,
     ) -> None:
-        """Publish a micro-batch as far as ``offsets``, and act on the inputs before and after it. ``late_rows``: how
-        many rows of it the query has dropped as late. ``times``: what its rows have shown of event time. ``malformed``:
-        by source, the rows that do not fit its schema. ``follows``: the number of the batch that it comes behind, where
-        that is not the number before: the state was cut anew in between (R21). The caller holds the lock. Raises
-        BatchGapError."""
+        """Publish a micro-batch, and act on the inputs before and after it. The caller holds the lock.
+
+        Args:
+            batch_id: number of the batch.
+            offsets: the end offsets of its sources.
+            files: files of the result partition.
+            handles: sink -> handle of the staged output.
+            watermark: the watermark of the query.
+            rows: number of rows.
+            late_rows: rows that the query dropped as late.
+            times: event times of its rows, by input.
+            malformed: source -> rows that do not fit its schema.
+            follows: number of the previous batch, if that is not ``batch_id - 1`` because the state was repartitioned
+                in between (R21).
+
+        Raises BatchGapError if an entry between this batch and the last published one is missing.
+        """
         self._refuse_gap(batch_id, batch_id - 1 if follows is None else follows)
         self.inputs.advance(offsets)
-        self.act_on_inputs()  # unaligned, a barrier that has arrived is put now, and not behind this batch
+        self.act_on_inputs()  # if unaligned, an arrived barrier goes before this batch
         self.publish(
             Batch(
                 batch_id=batch_id,
@@ -121,7 +137,7 @@ class GatedPublication(Publication):
             )
         )
         self.inputs.published()
-        self.act_on_inputs()  # aligned, the batch may have been all that the snapshot waited for
+        self.act_on_inputs()  # if aligned, the snapshot may have waited for this batch
 
     def _late_rows(self) -> int:
         last = self.log.state.last_batch
@@ -129,18 +145,20 @@ class GatedPublication(Publication):
 
     @property
     def times(self) -> TimesByInput:
-        """Input -> what its rows have shown of event time, as far as they are published."""
+        """Return the event times of the published rows, by input."""
         last = self.log.state.last_batch
         return {} if last is None else last.times
 
     def _refuse_gap(self, batch_id: int, follows: int) -> None:
-        """Spark numbers the batches of a folder one after the other: one that is missing was in an entry that is
-        gone."""
+        """Refuse a batch if an earlier one has no entry, because Spark numbers the batches of a folder without gaps."""
         last = self.log.state.last_batch
         if follows > (-1 if last is None else last.batch_id):
             raise BatchGapError(batch_id=batch_id, log=self.log.path, last="none" if last is None else last.batch_id)
 
     def _positions(self) -> dict[str, int]:
-        """Edges that were dropped stay where they ended: what lies before is no longer needed."""
+        """Return the positions of all edges.
+
+        Dropped edges keep their last position, because nothing before it is needed.
+        """
         last = self.log.state.last_batch
         return {**(last.inputs if last is not None else {}), **self.inputs.positions()}

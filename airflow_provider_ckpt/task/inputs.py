@@ -1,4 +1,4 @@
-"""The inputs of one running vertex: what it has read, and which of them have ended."""
+"""The inputs of one running vertex: how far each was read, and which of them have ended."""
 
 from __future__ import annotations
 
@@ -17,39 +17,45 @@ from airflow_provider_ckpt.task.lookout import Lookout
 
 @dataclass
 class EdgeInput:
-    """An input edge: the producer's log, the feed our query reads, and how far each is."""
+    """An input edge: the producer's log, the feed that the query reads, and the positions in both."""
 
     edge: JobEdge
     log: LogReader
     feed: ChannelFeed
     offered: int = 0
-    """Next position of the producer's log to offer to the gate."""
+    """Next position of the producer's log that the gate has not seen."""
     read: int = 0
-    """Position up to which (exclusive) published batches have touched entries."""
+    """Position up to which (exclusive) published batches have read entries, completely or in part."""
     passed: int = 0
     ended: bool = False
     source: str | None = None
-    """The source of the query that reads it, beside other channels of the edge; None: one of its own, by its key."""
+    """The source of the query that reads this channel together with other channels of the edge.
+
+    None if it has its own source, named by its key.
+    """
 
     def at_end(self) -> bool:
         return self.ended and not self.feed.has_unread()
 
     def position(self) -> int:
-        """The input position of a snapshot: nothing unread means that all that was passed was read."""
+        """Return the input position for a snapshot.
+
+        If nothing is unread, all entries that the gate passed were read.
+        """
         return self.read if self.feed.has_unread() else max(self.read, self.passed)
 
 
 @dataclass
 class BoundedInput:
-    """An inline bounded file source: what is left of its frozen list."""
+    """An inline bounded file source, with the files of its frozen list that are not read."""
 
     uid: str
     remaining: set[str]
     frozen: frozenset[str]
     late: set[str] = field(default_factory=set)
-    """Files it read though they are not in the frozen list."""
+    """Files that the source read although they are not in the frozen list."""
     shown: Mapping[str, str] = field(default_factory=dict)
-    """Normal path -> the path for a person."""
+    """Normal path -> path in the form that users know."""
     _lookout: Lookout = field(default_factory=Lookout)
 
     def read(self, paths: set[str]) -> None:
@@ -60,19 +66,24 @@ class BoundedInput:
         return not self.remaining
 
     def is_stuck(self, now: float) -> bool:
-        """Whether to see if the remaining files still exist; asked all the time."""
+        """Return whether to check that the remaining files still exist. This may be called at any rate."""
         return self._lookout.is_due(len(self.remaining), now)
 
     def refuse_missing(self, existing: Iterable[str]) -> None:
-        """Raises SourceFilesGoneError if a remaining file is not among the normal paths given."""
+        """Check that every remaining file is among the ``existing`` normal paths.
+
+        Raises SourceFilesGoneError if one is not.
+        """
         gone = sorted(self.remaining - set(existing))
         if gone:
             raise SourceFilesGoneError(uid=self.uid, count=len(gone), path=self.shown.get(gone[0], gone[0]))
 
 
 class Inputs:
-    """Tracks a vertex's edges (by channel) and bounded sources by what Spark keeps of them in its folder: the logs of
-    file sources, and the offsets of batches."""
+    """The edges (by channel) and bounded sources of a vertex.
+
+    Progress is read from Spark's folder of the query: the logs of its file sources, and the offsets of its batches.
+    """
 
     def __init__(
         self,
@@ -92,11 +103,13 @@ class Inputs:
             self._channels.setdefault(edge.source or key, []).append(key)
         self._seen = {uid: seen(uid) for uid in self.names}
         self._publishing: set[str] = set()
-        """Channels that the batch which is committed but not yet published has read."""
+        """Channels that were read by a batch which is committed but not published."""
 
     def read_also(self, edges: Mapping[str, EdgeInput]) -> None:
-        """More channels, of sources that the query has. Those that are read already go on as they are. The caller holds
-        the lock, and no query runs."""
+        """Add channels to the sources of the query.
+
+        Existing channels are unaffected. The caller holds the lock, and no query runs.
+        """
         for key, edge in edges.items():
             if key not in self.edges:
                 self.edges[key] = edge
@@ -105,17 +118,20 @@ class Inputs:
 
     @property
     def edge_sources(self) -> frozenset[str]:
-        """The sources of the query that read edges."""
+        """Return the sources of the query that read edges."""
         return frozenset(self._channels)
 
     @property
     def names(self) -> frozenset[str]:
-        """The sources of the query whose end shows in what is published."""
+        """Return the sources of the query whose ends show in published batches."""
         return frozenset({*self._channels, *self.bounded})
 
     def advance(self, offsets: Mapping[str, str]) -> None:
-        """A batch with these source offsets was committed: take note of the files it read. Until
-        :meth:`published` is called they count as unread for an aligned barrier: a snapshot would leave them out."""
+        """Record the files that a committed batch with these offsets has read.
+
+        Until :meth:`published` is called, they count as unread for an aligned barrier, because a snapshot would not
+        include them.
+        """
         for uid, keys in self._channels.items():
             paths = self._seen[uid].advance(log_offset(offsets.get(uid)))
             for key in keys:
@@ -129,24 +145,32 @@ class Inputs:
             else:
                 source.read(self._seen[uid].advance(log_offset(offsets.get(uid))))
         for uid in offsets.keys() - self.names:
-            self._log_of(uid).skip_to(log_offset(offsets[uid]))  # of a live source only the next batch matters
+            self._log_of(uid).skip_to(log_offset(offsets[uid]))  # a live source needs only its next batch
 
     def planned(self, offsets: Mapping[str, str]) -> dict[str, list[str]]:
-        """Source or edge -> URIs of the files that a batch with these end offsets takes beyond the last one given to
-        :meth:`advance`. Those that are no files are left out."""
+        """Return the files that a batch with these end offsets reads beyond the last :meth:`advance`, by source or
+        edge.
+
+        Sources that do not read files are left out.
+        """
         planned = {uid: self._log_of(uid).planned(log_offset(offset)) for uid, offset in offsets.items()}
         return {uid: paths for uid, paths in planned.items() if paths}
 
     def refuse_damaged(self, planned: Mapping[str, list[str]]) -> None:
-        """``planned``: source or edge -> normal paths. Raises PartitionFilesDamagedError for those of edges."""
+        """Check the planned files of edges. ``planned`` maps a source or edge to normal paths.
+
+        Raises PartitionFilesDamagedError if such a file is damaged.
+        """
         for uid, paths in planned.items():
             for key in self._channels.get(uid, ()):
                 self.edges[key].feed.refuse_damaged(paths)
 
     def has_grown(self) -> bool:
-        """Whether Spark's log of an edge is to be shortened, which the next attempt does; see
-        :meth:`SeenFiles.has_grown`. That of a source names files of a user's, which may be there for ever."""
-        grown = [uid for uid in self._channels if self._seen[uid].has_grown()]  # each is asked: it says so once
+        """Return whether the next attempt should shorten Spark's log of an edge; see :meth:`SeenFiles.has_grown`.
+
+        Logs of sources are never shortened, because the users' files that they name may remain for ever.
+        """
+        grown = [uid for uid in self._channels if self._seen[uid].has_grown()]  # asks each: True only once
         return bool(grown)
 
     def _log_of(self, uid: str) -> SeenFiles:
@@ -155,11 +179,11 @@ class Inputs:
         return self._seen[uid]
 
     def published(self) -> None:
-        """The batch given to :meth:`advance` is in the log."""
+        """Record that the batch of the last :meth:`advance` is in the log."""
         self._publishing.clear()
 
     def pull(self, now: float) -> list[GateAction]:
-        """Offer what the producers appended to the gate; returns the actions that are due, in order."""
+        """Offer new entries of the producers' logs to the gate. Return the actions that are due, in order."""
         for uid, edge in self.edges.items():
             for number, record in edge.log.records(edge.offered):
                 self.gate.offer(uid, number, record)
@@ -178,10 +202,10 @@ class Inputs:
         return {uid: edge.position() for uid, edge in self.edges.items()}
 
     def behind(self) -> int:
-        """Entries of the producers' logs that were found and not read."""
+        """Return the number of known entries in the producers' logs that are not read."""
         return sum(edge.offered - edge.position() for edge in self.edges.values())
 
     def ended(self) -> frozenset[str]:
-        """Sources and edges that published batches have read to their end."""
+        """Return the sources and edges that published batches have read to their end."""
         edges = {uid for uid, keys in self._channels.items() if all(self.edges[key].at_end() for key in keys)}
         return frozenset(edges | {uid for uid, source in self.bounded.items() if source.at_end()})

@@ -1,4 +1,4 @@
-"""The tasks of a job in this process."""
+"""The gateway to the tasks that run in this process."""
 
 from __future__ import annotations
 
@@ -31,16 +31,23 @@ from airflow_provider_ckpt.task.task import Task
 log = logging.getLogger(__name__)
 
 LAST_BATCH = 5.0
-"""Seconds that the running batches get to end by themselves once a job is STOPPED: what they did need not be done
-again, and nothing is interrupted."""
+"""Seconds that running batches get to end by themselves when a job is STOPPED.
+
+Their work need not be repeated then, and nothing is interrupted.
+"""
 
 
 class LocalGateway:
-    """The local form of the JobMaster's gateway. ``tasks``: by subtask, the unfinished ones. ``on_crash``: told what a
-    task has raised; any thread. ``restarts``: makes the next attempts of those that failed. A command for another
-    epoch, or for another attempt of its subtask, is not carried out (R22).
+    """The local form of the JobMaster's gateway.
 
-    Barriers are put side by side: each costs a sync of the disk, or a request, and the checkpoint waits for all.
+    A command for another epoch, or for another attempt of its subtask, is ignored (R22). Barriers are appended in
+    parallel, because each costs a sync of the disk or a request, and the checkpoint waits for all of them.
+
+    Args:
+        epoch: the epoch of the driver.
+        tasks: unfinished subtask -> its task.
+        on_crash: is called with a task and its error, from any thread.
+        restarts: creates the next attempts of failed tasks.
     """
 
     def __init__(
@@ -55,10 +62,10 @@ class LocalGateway:
         self._replaced: list[Task] = []
         self._side_by_side = SideBySide("ckpt-barriers")
         self._crashed: list[Task] = []
-        """Those whose failure was told from here: once, however long the run takes to come to its end."""
+        """Tasks whose failure was reported from here. Each is reported once, even if the run takes long to end."""
 
     def start(self) -> None:
-        """Nothing: tasks start when they are deployed."""
+        """Do nothing, because tasks start when they are deployed."""
 
     def send(self, *commands: Command) -> None:
         for are_barriers, group in itertools.groupby(commands, lambda one: isinstance(one, TriggerBarrier)):
@@ -75,11 +82,11 @@ class LocalGateway:
             return
         task = self._tasks.get(command.subtask)
         if task is None or not self._is_meant(task, command):
-            return  # it finished meanwhile: its SubtaskDone is in the inbox, and leads to a new plan
+            return  # it finished meanwhile, and its SubtaskDone in the inbox leads to a new plan
         self._guard(task, lambda: self._carry_out(task, command))
 
     def _restart(self, command: RestartSubtask) -> None:
-        """The task is gone already if it is its next attempt that came to nothing."""
+        """Begin the next attempt. The task is already gone if a previous next attempt failed to begin."""
         before = self._tasks.get(command.subtask)
         if command.epoch != self._epoch or (before is not None and before.attempt != command.attempt):
             return
@@ -93,9 +100,13 @@ class LocalGateway:
             del self._tasks[command.subtask]
 
     def _guard(self, task: Task, work: Callable[[], None]) -> None:
-        """What a task fails with is the coordinator's to judge, in the loop as in any other thread. That it finds
-        itself fenced by the next attempt of this epoch is passed over: word of that one is in the JobMaster's inbox.
-        Raises OvertakenError of a later driver."""
+        """Do the work of a task, and report its error so that the coordinator can judge it.
+
+        A task that is fenced by the next attempt of this epoch is ignored, because the JobMaster's inbox has the report
+        of that attempt.
+
+        Raises OvertakenError if a later driver owns the job.
+        """
         if any(one is task for one in self._crashed):
             return
         try:
@@ -116,7 +127,11 @@ class LocalGateway:
         return command.epoch == self._epoch and command.attempt == task.attempt
 
     def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
-        """The one before is told to stop, and not waited for until the end of the run: it may hang, and is fenced."""
+        """Replace the subtask's task by that of its next attempt.
+
+        The previous task is stopped. The gateway waits for its end only when the run ends, because it may hang and is
+        fenced.
+        """
         task = self._restarts.made(subtask, attempt)
         if task is None:
             return
@@ -133,7 +148,7 @@ class LocalGateway:
         self._side_by_side.run([functools.partial(self._guard, task, task.pull_inputs) for task in tasks])
 
     def look_around(self) -> None:
-        """Read on in the logs, and see to it that every task is well."""
+        """Read new entries of the logs, and check every task."""
         tasks = list(self._tasks.values())
         self._pull_inputs(tasks)
         for task in tasks:
@@ -142,7 +157,7 @@ class LocalGateway:
     def _check(self, task: Task) -> None:
         try:
             task.check()
-        except BaseException as error:  # also what is no Exception, as a user's function may raise it in Spark's thread
+        except BaseException as error:  # a user's function in Spark's thread may raise any BaseException
             self._crash(task, error)
 
     def stop(self, *, after_batch: bool) -> None:
@@ -163,7 +178,7 @@ class LocalGateway:
         for task in self._tasks.values():
             try:
                 task.wait_for_batch(until)
-            except CkptError as error:  # the job is STOPPED, and its savepoint released, whatever becomes of it
+            except CkptError as error:  # the job is STOPPED and its savepoint released in any case
                 log.warning("the last batch of %s is left to the next run: %s", task.subtask, error)
 
 

@@ -1,4 +1,4 @@
-"""When to see whether what a bounded source has still to read is there at all."""
+"""The times at which to check that the remaining input of a bounded source still exists."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ from dataclasses import dataclass
 
 FIRST_LOOK = 30.0
 LONGEST_PAUSE = 600.0
-"""Seconds between looks at whether what a source reads, which reads nothing, still exists."""
+"""Longest pause in seconds between two checks of a source that has input left but reads nothing."""
 
 
 @dataclass
 class Lookout:
-    """Of one source."""
+    """The check times of one source."""
 
     _left: object = None
     _pause: float = 0.0
     _look_at: float = 0.0
 
     def is_due(self, left: object, now: float) -> bool:
-        """``left``: what is still to be read, false if that is nothing; asked all the time. True after ``FIRST_LOOK``
-        seconds in which it stayed so, then after pauses that double up to ``LONGEST_PAUSE``."""
+        """Return whether to check now. This may be called at any rate.
+
+        The first check is due after ``FIRST_LOOK`` seconds without progress. The next pauses double, up to
+        ``LONGEST_PAUSE``.
+
+        Args:
+            left: the input that is not read, or a false value if there is none.
+            now: current time.
+        """
         if left != self._left:
             self._left, self._pause, self._look_at = left, FIRST_LOOK, now + FIRST_LOOK
         if not left or now < self._look_at:

@@ -1,6 +1,6 @@
-"""What a task does next: it follows from its phase, the tail of its log, its inputs and its commands.
+"""The decision what a task does next, from its phase, the tail of its log, its inputs and its commands.
 
-No threads, no clock, no Spark: the streaming task, the batch task and the simulation run this one.
+The module has no threads, no clock and no Spark. The streaming task, the batch task and the simulation use it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,13 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 
 @dataclass(frozen=True)
 class Seen:
-    """What published batches cover. ``ended``: sources and input edges that were read to their end; ``inputs_ended``:
-    every edge has shown its end, whether that is read or not; ``batch_id``: of the last one, -1 if there is none."""
+    """The progress of published batches.
+
+    Attributes:
+        ended: sources and input edges that were read to their end.
+        inputs_ended: every edge has shown its end, even if it is not read to there.
+        batch_id: the last batch, -1 if there is none.
+    """
 
     ended: frozenset[str]
     inputs_ended: bool
@@ -38,15 +43,20 @@ class Seen:
 
 
 class TaskMachine:
-    """Of one attempt of one subtask. Not thread-safe: whoever runs the task calls it under one lock.
+    """The machine of one attempt of one subtask. It is not thread-safe, so its task calls it under one lock.
 
-    A method is a command, or a fact; it returns what is to be done for it, in order. One that does not fit the phase
-    asks for nothing: a command that comes too late is answered by what the task has said already (R22).
+    A method takes a command or a fact, and returns the actions for it, in order. A call that does not fit the phase
+    returns no action: a late command has already been answered by an earlier report (R22).
     """
 
     def __init__(self, task_id: TaskId, ends: Collection[str]) -> None:
-        """``task_id``: whose machine it is. ``ends``: the sources and edges whose end shows in what is published; any
-        other reads on until it is drained, or until its query ends by itself."""
+        """Create a machine in phase CREATED.
+
+        Args:
+            task_id: the id of the task.
+            ends: sources and edges whose end shows in published batches. Any other source is read until a drain, or
+                until its query ends by itself.
+        """
         self.task_id = task_id
         self.phase = TaskPhase.CREATED
         self.plan = VertexPlan(0, ())
@@ -56,15 +66,23 @@ class TaskMachine:
         self._pause: PauseReason | None = None
         self._draining = self._at_once = self._runs_out = False
         self.reads_what_is_there = False
-        """The query reads what is there when it starts, and ends by itself, because the job is drained."""
+        """Because the job is drained, the query reads only what its sources have when it starts, and then ends by
+        itself.
+        """
 
     # -- commands
 
     def deploy(
         self, plan: VertexPlan, end_of_data: EndMode | None, *, final_batch_planned: bool = False
     ) -> list[Action]:
-        """``end_of_data``: of the log's tail, which decides (R11): nothing is read any more. ``final_batch_planned``:
-        the batch at the maximal watermark was planned by an attempt before: only the end is left (R12)."""
+        """Start with ``plan``.
+
+        Args:
+            plan: the plan to run.
+            end_of_data: the end of data in the tail of the log, which decides that nothing more is read (R11).
+            final_batch_planned: an earlier attempt has planned the batch at the maximal watermark, so only the end is
+                left (R12).
+        """
         if self.phase is not TaskPhase.CREATED:
             return []
         self.plan = plan
@@ -75,7 +93,7 @@ class TaskMachine:
         return self._build()
 
     def pause(self, reason: PauseReason) -> list[Action]:
-        """Stand still for ``reason``. On the way to the end of data it is too late for that: the end is told."""
+        """Pause for ``reason``. A task that is already ending ignores this and reports its end."""
         if self.phase is TaskPhase.STARTING:
             self._pause = reason
             return []
@@ -84,31 +102,39 @@ class TaskMachine:
         return self._stand_still(reason)
 
     def resume(self, plan: VertexPlan) -> list[Action]:
-        """Go on with ``plan``."""
+        """Resume with ``plan``."""
         if self.phase is not TaskPhase.PAUSED:
             return []
         self.plan, self._pause = plan, None
         return self._build()
 
     def drain(self, seen: Seen, *, at_once: bool = False) -> list[Action]:
-        """Once the bounded sources and the edges are read to their end, read what the unbounded ones have by then, and
-        end them. A query that runs out does so by itself.
+        """Read the bounded sources and edges to their ends, then what the unbounded sources have, and end.
+
+        A query that ends by itself needs no further action.
 
         Args:
-            at_once: the unbounded sources end where they stand.
+            seen: the progress of published batches.
+            at_once: end the unbounded sources without further reading.
         """
         self._draining, self._at_once = True, self._at_once or at_once
         return self.advance(seen)
 
     def finish(self) -> list[Action]:
-        """The coordinator needs nothing more of it."""
+        """Close the task, because the coordinator no longer needs it."""
         return [EndPartition()] if self.phase is TaskPhase.AT_END_OF_DATA else []
 
     # -- facts
 
     def planned(self, reads: Collection[str], *, runs_out: bool, seen: Seen) -> list[Action]:
-        """The query is built. ``reads``: its sources and edges; ``runs_out``: it takes what is there when it starts,
-        and ends by itself, so that every edge has to have shown its end before."""
+        """Record that the query is built.
+
+        Args:
+            reads: its sources and edges.
+            runs_out: the query reads what its inputs have when it starts, and then ends by itself. Every edge must have
+                shown its end before.
+            seen: the progress of published batches.
+        """
         if self.phase is not TaskPhase.STARTING:
             return []
         self._reads = frozenset(reads) - frozenset(self.plan.dropped)
@@ -125,7 +151,7 @@ class TaskMachine:
         return [*ending, RunQuery()]
 
     def started(self, seen: Seen) -> list[Action]:
-        """The query runs."""
+        """Record that the query runs."""
         if self.phase is not TaskPhase.STARTING:
             return []
         if self._pause is not None:
@@ -134,7 +160,7 @@ class TaskMachine:
         return [self._running(), *self._look_for_end(seen)]
 
     def advance(self, seen: Seen) -> list[Action]:
-        """A batch was published, or more of the inputs was looked at."""
+        """Record progress: a published batch, or new entries of the inputs."""
         if self.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):
             return []
         if self.phase is TaskPhase.WAITING and seen.inputs_ended:
@@ -143,8 +169,8 @@ class TaskMachine:
         return self._look_for_end(seen)
 
     def ran_out(self) -> list[Action]:
-        """The query had read all there was, and ended."""
-        early = TaskPhase.STARTING  # it may have run out before it was said that it runs
+        """Record that the query has read all its input and ended."""
+        early = TaskPhase.STARTING  # it may end before it is reported as running
         mode: EndMode = "drain" if self.reads_what_is_there else "finish"
         return self._end(mode) if self.phase in (early, TaskPhase.RUNNING) else []
 
@@ -179,7 +205,7 @@ class TaskMachine:
         return [StandStill()]
 
     def _look_for_end(self, seen: Seen) -> list[Action]:
-        """The end after the last source; else word of those that ended."""
+        """Return the end of the task if its last source has ended, else reports of newly ended sources."""
         ends = self._reads & self._ends
         if self._reads <= ends & seen.ended:
             return self._end("finish")
@@ -192,7 +218,7 @@ class TaskMachine:
         return [AnnounceEnd(uid, seen.batch_id) for uid in news]
 
     def _read_what_is_there(self) -> list[Action]:
-        """A query that is still to be started is started so."""
+        """Restart the query if it runs. A query that has not started starts in this mode later."""
         is_new, self.reads_what_is_there = not self.reads_what_is_there, True
         return [ReadWhatIsThere()] if is_new and self.phase is TaskPhase.RUNNING else []
 

@@ -1,4 +1,4 @@
-"""What the logs that Spark keeps of a subtask's edges need not name any more, as an attempt begins (R7)."""
+"""The entries that Spark's logs of a subtask's edges no longer need when an attempt begins (R7)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from airflow_provider_ckpt.task.inputs import EdgeInput
 
 
 def past_inputs(edges: Iterable[EdgeInput], last: Batch | None) -> dict[str, PastFiles]:
-    """By source of the query. ``edges``: all of the subtask, when their feeds have begun and nothing more is fed;
-    ``last``: the last published batch that counts, None if there is none: then nothing is past."""
+    """Return the past files of each source of the query.
+
+    Args:
+        edges: all edges of the subtask, when their feeds have begun and nothing more is fed.
+        last: the last published batch that counts. Without one, nothing is past.
+    """
     if last is None:
         return {}
     channels: dict[str, list[EdgeInput]] = {}
@@ -33,5 +37,8 @@ def _named(channels: Iterable[EdgeInput]) -> frozenset[str]:
 
 
 def _is_read_on(edge: EdgeInput) -> bool:
-    """Else the log, as it was read here, lacks entries of which the query has read something."""
+    """Return whether the log was read as far as the query has read the edge.
+
+    A shorter log lacks entries that the query has read.
+    """
     return edge.log.position >= edge.read

@@ -1,6 +1,6 @@
-"""What of a task counts, and what is told of it, in one order: the entries of its log, and the reports about them.
+"""The published entries of a task's log and the reports about them, in one order.
 
-A barrier is appended at the last published entry, without waiting for what is being read (R19).
+A barrier is appended at the last published entry. It does not wait for the data that is being read (R19).
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 
 
 class Publication:
-    """Of one attempt of one subtask: whoever publishes, triggers or ends, in whatever thread, does it here.
+    """The publication of one attempt of one subtask. All threads publish, trigger and end through it.
 
-    ``lock`` guards the order of the log and of the reports together with what the task goes by beside them (its
-    machine, its inputs): whoever looks at both holds it. Nobody holds it while Spark works: a batch takes hours, and a
-    barrier passes meanwhile. ``task_id``: whose publication it is; its reports begin with it. ``tell`` posts a
-    report. ``notify``: the consumers have something to look at. Neither may block.
+    ``lock`` guards the order of log entries and reports, together with the state that must agree with them (the task's
+    machine and inputs). It is never held while Spark works, because a batch may take hours and a barrier must pass
+    meanwhile. Methods that append raise the errors of :class:`SubtaskLog`.
 
-    What appends raises what :class:`SubtaskLog` raises.
+    Args:
+        log: the subtask's log.
+        task_id: the id of the task, with which its reports begin.
+        tell: posts a report. It must not block.
+        notify: notifies the consumers of new entries. It must not block.
     """
 
     def __init__(
@@ -37,11 +40,12 @@ class Publication:
         self._notify = notify
 
     def trigger(self, checkpoint: int) -> bool:
-        """Append the barrier at the last published entry and acknowledge it, or decline it if the storage does not
-        take it now: whether the run survives that is the coordinator's to judge. Returns whether it is there.
+        """Append the barrier at the last published entry and acknowledge it. Return whether it is in the log.
 
-        Nothing is said for a log that an append before has broken: word of that is on its way, and the failure of the
-        task aborts the checkpoint, which is not held against the job."""
+        If the storage does not accept it now, it is declined, and the coordinator decides whether the run survives. If
+        an earlier append has broken the log, nothing is reported. The failure of the task is already on its way, and
+        aborts the checkpoint without counting it against the job.
+        """
         with self.lock:
             try:
                 snapshot = self.log.barrier(self.task_id.epoch, checkpoint)
@@ -55,7 +59,10 @@ class Publication:
             return True
 
     def publish(self, batch: Batch) -> int:
-        """Append the entry that makes the batch count; returns its position. ``batch.malformed``: rows of the batch."""
+        """Append the entry that publishes the batch.
+
+        Return its position. ``batch.malformed`` counts rows of this batch only.
+        """
         with self.lock:
             position = self.log.publish(self._with_malformed_before(batch))
             self._notify()
@@ -79,6 +86,6 @@ class Publication:
         return replace(batch, malformed=added(last.malformed, batch.malformed))
 
     def last_batch(self) -> int:
-        """-1 if none was published."""
+        """Return the number of the last published batch, -1 if there is none."""
         last = self.log.state.last_batch
         return -1 if last is None else last.batch_id

@@ -1,4 +1,4 @@
-"""The files that a query has read, as they were then: a producer may still write to them."""
+"""The files that a query has read, with their status at that time, because a producer may still write to them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from airflow_provider_ckpt.model.file_status import ChangedFile, FileStatus
 from airflow_provider_ckpt.sparkfiles.seen_files import shown_path, without_scheme
 
 YOUNG = 120.0
-"""Seconds: a file that changed less than that before it was read may still be written. Others are compared at the end
-only."""
+"""Seconds: a file that changed less than this before it was read may still be written.
+
+Older files are compared at the end only.
+"""
 FIRST_LOOK = 3.0
 """Seconds from reading a young file to the first comparison. The next pauses double, up to ``LAST_LOOK``."""
 LAST_LOOK = 60.0
 TOGETHER = 100
 """Files that are compared at a time while the query runs."""
 MOST_WATCHED = 1_000
-"""Young files of a source that wait for a comparison while the query runs. Others are compared at the end only."""
+"""Most young files of a source that wait for a comparison while the query runs. Others are compared at the end only."""
 KEPT = 100_000
-"""Files of a source whose sizes are remembered, the latest ones."""
+"""Number of files of a source whose sizes are remembered. The latest files are kept."""
 
 
 @dataclass
@@ -38,14 +40,17 @@ class _Source:
 
 
 class ReadFiles:
-    """Of one attempt. Not thread-safe: the caller holds the publisher's lock. ``now`` is of ``time.monotonic``."""
+    """The files that one attempt has read.
+
+    It is not thread-safe, so the caller holds the publisher's lock. ``now`` is a time of ``time.monotonic``.
+    """
 
     def __init__(self) -> None:
         self._sources: dict[str, _Source] = {}
         self._next_due = math.inf
 
     def add(self, uid: str, files: Iterable[FileStatus], now: float, wall: float) -> None:
-        """Remember files that a published batch has read. ``wall``: epoch seconds."""
+        """Remember files that a published batch has read. ``wall`` is the wall-clock time in epoch seconds."""
         source = self._sources.setdefault(uid, _Source())
         for file in files:
             key = key_of(file.path)
@@ -58,7 +63,7 @@ class ReadFiles:
             source.watched.pop(key, None)
 
     def is_due(self, now: float) -> bool:
-        """Asked all the time."""
+        """Return whether a comparison is due. This may be called at any rate."""
         return now >= self._next_due
 
     def due(self, now: float) -> dict[str, list[str]]:
@@ -87,11 +92,12 @@ class ReadFiles:
     def changed(
         self, uid: str, there: Iterable[FileStatus], planned: Mapping[str, int] | None = None
     ) -> list[ChangedFile]:
-        """Compare files with what was read of them, and return those that changed since they were reported last.
+        """Compare files with their status when they were read, and return those that changed since their last report.
 
         Args:
-            there: the files as they are now. Those that were not read are ignored.
-            planned: normal path -> modification time, of the files that earlier drivers have read, too.
+            uid: the source.
+            there: the current status of files. Files that were not read are ignored.
+            planned: normal path -> modification time, for files that earlier drivers have read.
         """
         source = self._sources.setdefault(uid, _Source())
         found = []

@@ -1,4 +1,4 @@
-"""The next attempts of failed subtasks, in the process in which the others go on."""
+"""The next attempts of failed subtasks, in the process in which the other subtasks continue."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ from airflow_provider_ckpt.task.task_factory import TaskFactory
 log = logging.getLogger(__name__)
 
 LAST_RESTART = 10.0
-"""Seconds that what is under way gets when the run is over: it may be what the run has ended for."""
+"""Seconds that a restart in progress gets when the run ends. It may be the reason for the end."""
 
 
 class Restarts:
-    """Each is in a thread of its own, and goes in this order: what is left of the attempt before is stopped, and has
-    ended; a pause; the log is opened, which fences it all the same; the JobMaster is told. Who waits for it meanwhile
-    has a deadline (``coordinator.failover``): Spark may take for ever to end a query.
+    """The restarts of subtasks, each in its own thread.
 
-    ``post``: the JobMaster's inbox. ``new_nonce``: of an attempt.
+    A restart has these steps: the previous attempt is stopped and waited for, a pause, the log is opened (which fences
+    the previous attempt in any case), and the JobMaster is notified. The coordinator limits the time until the next
+    attempt begins (``coordinator.failover``), because Spark may never end a query.
+
+    Args:
+        factory: creates tasks.
+        post: posts to the JobMaster's inbox.
+        new_nonce: returns the nonce of a new attempt.
     """
 
     def __init__(self, factory: TaskFactory, post: Callable[[Report], None], new_nonce: Callable[[], str]) -> None:
@@ -34,10 +39,10 @@ class Restarts:
         self._threads: list[threading.Thread] = []
         self._made: dict[SubtaskId, Task] = {}
         self._left: dict[SubtaskId, tuple[Task, ...]] = {}
-        """What could not be stopped: tried again before the next attempt."""
+        """Tasks that could not be stopped. The next restart tries again."""
 
     def begin(self, command: RestartSubtask, before: Iterable[Task]) -> None:
-        """``before``: what may run yet of the attempts before. Returns at once."""
+        """Begin a restart and return at once. ``before`` are tasks of earlier attempts that may still run."""
         name = f"ckpt-restart-{command.subtask}"
         thread = threading.Thread(
             target=self._run, args=(command, (*self._left.pop(command.subtask, ()), *before)), name=name, daemon=True
@@ -46,13 +51,15 @@ class Restarts:
         thread.start()
 
     def made(self, subtask: SubtaskId, attempt: AttemptId) -> Task | None:
-        """The task of ``attempt``, which has said that it opened the log. None if there is nothing left for it to do,
-        and for an attempt that was not made here."""
+        """Return the task of ``attempt``, which has reported that it opened the log.
+
+        None if the attempt was not created here, or has nothing left to do.
+        """
         task = self._made.get(subtask)
         return task if task is not None and task.attempt == attempt else None
 
     def close(self) -> list[Task]:
-        """Begin no more; returns those that were made: the JobMaster may not have heard of all of them."""
+        """Begin no further restart. Return all created tasks, because the JobMaster may not know all of them."""
         self._closing.set()
         until = time.monotonic() + LAST_RESTART
         for thread in self._threads:

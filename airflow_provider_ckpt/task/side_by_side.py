@@ -1,4 +1,4 @@
-"""Several short pieces of work of which each waits for the storage, done at the same time."""
+"""Short pieces of work that wait for the storage, done in parallel."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 MOST = 16
-"""Pieces at a time. Syncs of one disk that come together cost little more than one alone."""
+"""Most pieces at a time. Several syncs of one disk together cost little more than one."""
 
 
 class SideBySide:
-    """``name``: of its threads, which are there when there was something to do. One caller at a time."""
+    """A pool of threads for one caller at a time.
+
+    ``name`` is the prefix of its threads, which start when they are first needed.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._pool: ThreadPoolExecutor | None = None
 
     def run(self, pieces: Sequence[Callable[[], None]]) -> None:
-        """Returns when all are done. Raises what the first of them in this order has raised, when the others are done,
-        too: nothing of them goes on behind the caller."""
+        """Do all pieces and return when all are done, so that none continues after the call.
+
+        Raises the error of the first failed piece in the given order, after all others are done.
+        """
         if len(pieces) < 2:
             for piece in pieces:
                 piece()
@@ -31,7 +36,7 @@ class SideBySide:
             one.result()
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """End the threads. No piece is in progress."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None

@@ -1,4 +1,4 @@
-"""Waits while the target of a sink does not take rows for now: a lock, a standby, a server that restarts."""
+"""The waits for a sink's target that accepts no rows for now, because of a lock, a standby or a restarting server."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from airflow_provider_ckpt.errors import CkptError
 
 T = TypeVar("T")
 LONGEST_PAUSE = 10.0
-"""Seconds from one try to the next one, at most. The first pause is 1 s, and each next one is twice as long."""
+"""Longest pause in seconds between two tries. The first pause is 1 s, and each further one is twice as long."""
 _POLL = 0.1
 
 
 class SinkWait:
     """The waits of one sink for one batch.
 
-    An attempt may nest calls. When the inner one gives up, the outer one does, too.
+    Calls may be nested. When the inner call stops trying, the outer one does, too.
 
     Args:
-        timeout: Seconds after the first failure for which a call is tried again.
-        is_over: Return whether the run is over, so that nothing is tried again.
-        check_fenced: Raise if a later driver or attempt owns the job. Called before each further try (R8).
-        report: Take the seconds and the error, after 1, 2, 4, 8, ... failures.
+        timeout: seconds after the first failure for which a call is tried again.
+        is_over: returns whether the run is over, so that nothing is tried again.
+        check_fenced: raises if a later driver or attempt owns the job. It is called before each further try (R8).
+        report: takes the seconds and the error, after 1, 2, 4, 8, ... failures.
+        clock: returns a monotonic time in seconds.
+        sleep: waits for some seconds.
     """
 
     def __init__(
@@ -41,9 +43,9 @@ class SinkWait:
         self._has_given_up = False
 
     def call(self, act: Callable[[], T]) -> T:
-        """Return what ``act`` returns. Try again while it fails with an error that may pass.
+        """Return the result of ``act``. Try again while it fails with an error that may pass.
 
-        Raises what ``act`` fails with when the timeout is over, when the run is over, or when no further try helps.
+        Raises the error of ``act`` when the timeout or the run is over, or when no further try helps.
         """
         failures, since = 0, 0.0
         while True:
@@ -66,11 +68,11 @@ class SinkWait:
 
     @staticmethod
     def none(uid: str, is_over: Callable[[], bool]) -> SinkWait:
-        """Return the waits of a sink that is asked once."""
+        """Return waits with a single try."""
         return SinkWait(0.0, is_over=is_over, check_fenced=lambda: None, report=lambda seconds, error: None)
 
     def _pause(self, seconds: float) -> bool:
-        """Return False if the run is over meanwhile."""
+        """Wait. Return False if the run ends meanwhile."""
         until = self._clock() + seconds
         while self._clock() < until:
             if self._is_over():

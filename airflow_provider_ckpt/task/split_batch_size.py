@@ -1,34 +1,36 @@
-"""How many splits a subtask reads together: as many as take a few seconds, by what it has measured. No clock here.
+"""The number of splits that a subtask reads together: as many as take a few seconds, by its own measurements.
 
-A Spark job takes a while however little it reads, on a cluster or an object store a second and more. So how long one
-split takes does not say whether it is small: two are tried, and more if two together took not much longer than one.
+A Spark job has a fixed cost of a second and more on a cluster or an object store, however little it reads. The time of
+one split therefore does not show whether the split is small. So two splits are tried together, and then more if two
+took not much longer than one. The module has no clock.
 """
 
 from __future__ import annotations
 
 SMALL = 3.0
-"""Seconds. One that takes as long is always read alone."""
+"""Seconds: splits that take this long are always read alone."""
 SHORT = 3.0
-"""Seconds that those read together take, or half as long again as one alone."""
+"""Seconds that splits read together should take, or one and a half times as long as a single split."""
 _GAINS = 1.5
 _TOO_LONG = 2
 _FASTER = 4
-"""So many times as many would still take less than is wanted, if all of the time went into rows."""
+"""Factor by which the number may grow at once, if even that many splits would take less than the wanted time."""
 _GIVEN_UP = 3
 _WHILE = 4
 
 
 class SplitBatchSize:
-    """Of one attempt. ``most``: as many as the user lets it read together.
+    """The number of splits that one attempt reads together. ``most`` is the user's limit.
 
-    What is lost if the driver dies is what was being read: of small ones what takes a few seconds, or up to
-    :attr:`patience` of those that are not as the ones before."""
+    If the driver dies, the work since the last published entry is lost. For small splits that is a few seconds. If the
+    splits differ from earlier ones, it is up to :attr:`patience`.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._now = 1
         self._one = 0.0
-        """Seconds that one alone takes, the last ones above all."""
+        """Seconds for a single split, weighted towards the latest ones."""
         self._failures = 0
         self._still_alone = 0
 
@@ -38,7 +40,7 @@ class SplitBatchSize:
 
     @property
     def patience(self) -> float:
-        """Seconds. What is read together and takes longer is given up, and read one by one."""
+        """Return the seconds after which reading several splits together is aborted. They are then read one by one."""
         return _GIVEN_UP * self._wanted
 
     @property
@@ -46,19 +48,19 @@ class SplitBatchSize:
         return max(SHORT, _GAINS * self._one)
 
     def took(self, count: int, seconds: float) -> None:
-        """So many were read together, in that time."""
+        """Record that ``count`` splits read together took ``seconds``."""
         if count == 1:
             self._alone(seconds)
         elif count == 2 and seconds > _GAINS * self._one:
-            self._stay_alone(_WHILE)  # two jobs would have taken about as long; or the machine was busy just then
+            self._stay_alone(_WHILE)  # two single reads would take about as long, or the machine was busy
         elif seconds > _TOO_LONG * self._wanted:
             self._now = max(1, min(self._now, int(count * self._wanted / seconds)))
         elif count == self._now and seconds < self._wanted:
             self._now = min((_FASTER if seconds < self._wanted / _FASTER else 2) * count, self._most)
 
     def failed(self) -> None:
-        """Those that were read together failed, or were given up: they are read one by one, and some that follow."""
-        self._stay_alone(_WHILE * _WHILE << min(self._failures, 20))  # the next time for twice as many
+        """Record that splits read together failed or were aborted. They and some that follow are read one by one."""
+        self._stay_alone(_WHILE * _WHILE << min(self._failures, 20))  # twice as many after each failure
         self._failures += 1
 
     def _alone(self, seconds: float) -> None:

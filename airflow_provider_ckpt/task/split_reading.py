@@ -1,7 +1,7 @@
-"""A task that reads splits, one after the other or small ones together: which are next, and what makes them done.
+"""The course of a task that reads splits, one after the other or small ones together.
 
-A split is published by one entry of the subtask's log, which is its completion (R14). An entry may be that of several.
-Which splits, is the coordinator's to say.
+One entry of the subtask's log publishes a split and completes it (R14). An entry may complete several splits. The
+coordinator assigns the splits.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from airflow_provider_ckpt.task.publication import Publication
 
 
 class SplitReading(BoundedReading):
-    """``uid``: of the source."""
+    """A task that reads splits of source ``uid``."""
 
     def __init__(self, uid: str, publication: Publication) -> None:
         super().__init__([uid], publication)
         self._assigned = AssignedSplits()
 
     def deploy(self, plan: VertexPlan) -> bool:
-        """What attempts before of this epoch have published is told first: they may not have said so."""
+        """Start with ``plan``, and first report the splits that earlier attempts of this epoch have published.
+
+        Those attempts may not have reported them.
+        """
         publication = self.publication
         with publication.lock:
             for splits, position in published_in(publication.log, publication.task_id.epoch):
@@ -38,31 +41,40 @@ class SplitReading(BoundedReading):
             self._assigned.assign(splits, is_last=is_last)
 
     def next(self, most: int = 1) -> tuple[str, ...]:
-        """The splits to read now, ``most`` at the most; none: before :meth:`begin`, and while there is none."""
+        """Return the splits to read now, at most ``most``.
+
+        Return none before :meth:`begin`, and while none is assigned.
+        """
         with self.publication.lock:
             return self._assigned.next(most) if self.machine.phase is TaskPhase.RUNNING else ()
 
     @property
     def next_batch(self) -> int:
-        """The number of the batch that the next splits will be."""
+        """Return the number of the batch for the next splits."""
         return self.publication.last_batch() + 1
 
     def complete(self, batch: Batch, *, together: int = 1) -> None:
-        """Publish ``batch``, all of the splits that it completes, and say so before any barrier behind it is
-        acknowledged. ``together``: so many are going to be read together next, if they are there."""
+        """Publish ``batch``, which holds all rows of the splits that it completes, and report these splits.
+
+        The report precedes the acknowledgement of any later barrier. ``together`` is the number of splits to read
+        together next.
+        """
         with self.publication.lock:
             position = self.publication.publish(batch)
             self._assigned.done(batch.completes)
             self.publication.tell(SplitsCompleted(*self.publication.task_id, batch.completes, position, together))
 
     def reads_fewer(self, together: int) -> None:
-        """So many together from here on, fewer than before: what was handed out for more is for whoever has time."""
+        """Return surplus splits to the coordinator, because ``together`` is now lower.
+
+        Other subtasks may have time for them.
+        """
         with self.publication.lock:
             given = self._assigned.give_back(AHEAD * together)
             self.publication.tell(SplitsReturned(*self.publication.task_id, given, together))
 
     def end_if_exhausted(self) -> None:
-        """:meth:`end`, if nothing is left and nothing will come."""
+        """Call :meth:`end` if no split is left and no further one will come."""
         with self.publication.lock:
             if self._assigned.is_exhausted:
                 self.end()

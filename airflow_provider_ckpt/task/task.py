@@ -1,4 +1,4 @@
-"""What a task can be told, whatever runs it."""
+"""The interface through which the JobMaster controls a task of any kind."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class Task(Protocol):
-    """One attempt of one subtask. One method is called at a time, and the JobMaster waits for it: from its own thread,
-    ``trigger`` and ``pull_inputs`` also from others, side by side with those of other tasks. All return soon but for
-    :meth:`stop` and what follows it; what takes long the task does in a thread of its own. It answers by reports."""
+    """One attempt of one subtask. It answers with reports.
+
+    The JobMaster calls one method at a time, from its own thread, and waits for it. ``trigger`` and ``pull_inputs`` are
+    also called from other threads, in parallel with those of other tasks. All methods return soon, except :meth:`stop`
+    and :meth:`close`. The task does longer work in a thread of its own.
+    """
 
     @property
     def subtask(self) -> SubtaskId: ...
@@ -25,7 +28,7 @@ class Task(Protocol):
     # -- commands
 
     def deploy(self, plan: VertexPlan) -> None:
-        """Start with ``plan``, or go straight to the end if nothing is left to read."""
+        """Start with ``plan``, or go directly to the end if nothing is left to read."""
 
     def trigger(self, checkpoint: int) -> None:
         """Append the barrier, and acknowledge or decline it."""
@@ -35,31 +38,39 @@ class Task(Protocol):
     def resume(self, plan: VertexPlan) -> None: ...
 
     def prepare(self, trial: str, plan: VertexPlan) -> None:
-        """Of a reconfiguration: make and try the query of ``plan`` beside the one that runs, and say how it went."""
+        """Build and try the query of ``plan`` for a reconfiguration, while the current query runs.
+
+        Report the result.
+        """
 
     def drain(self, *, at_once: bool = False) -> None:
-        """Read what is there of the unbounded sources, and end them; ``at_once``: end them where they stand."""
+        """Read what the unbounded sources have now, and end them. ``at_once`` ends them without further reading."""
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
-        """Of a source with splits: read these, too, and publish each by one entry; ``is_last``: then come to the end of
-        data. No other task is sent it."""
+        """Read these splits, too, and publish each with one entry. After ``is_last`` the task goes to its end of data.
+
+        Only a task of a source with splits gets this command.
+        """
 
     def finish(self) -> None:
-        """Nobody needs it any more: end of partition, and give everything back. The last command."""
+        """Append the end of partition and free all resources. This is the last command."""
 
     # -- the rest
 
     def pull_inputs(self) -> None:
-        """Read on in the producers' logs. Called when one of them has advanced, and about once a second."""
+        """Read new entries of the producers' logs.
+
+        It is called when a producer has advanced, and about once a second.
+        """
 
     def check(self) -> None:
-        """Raise what ended it, if nobody here did. Called about once a second."""
+        """Raise the error that ended the task, if no other method has raised it. It is called about once a second."""
 
     def wait_for_batch(self, until: float) -> None:
-        """Return between two batches, or when it is ``until`` (of ``time.monotonic``)."""
+        """Return between two batches, or at the time ``until`` (of ``time.monotonic``)."""
 
     def stop(self) -> None:
-        """The run is over: stop where it stands. What was not published is done again by the next attempt."""
+        """Stop at once, because the run is over. The next attempt repeats the work that was not published."""
 
     def close(self) -> None:
-        """After :meth:`stop`: return when nothing of this attempt runs any more."""
+        """Return when nothing of this attempt runs any longer. It is called after :meth:`stop`."""

@@ -1,4 +1,4 @@
-"""Who makes tasks, whatever runs them."""
+"""The interface that creates tasks of any kind."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from airflow_provider_ckpt.task.task import Task
 
 
 class TaskFactory(Protocol):
-    """Makes the next attempts of subtasks. Any thread calls it, for several subtasks at a time."""
+    """The factory of subtasks' next attempts. It is called from any thread, for several subtasks at a time."""
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Task | None:
-        """Open the subtask's log for ``attempt``, and make its task; None if the log is closed: nothing is left to do.
-        Raises what opening and making raise."""
+        """Open the subtask's log for ``attempt`` and create its task.
+
+        Return None if the log is closed, because nothing is left to do.
+
+        Raises the errors of opening and creating.
+        """
 
     def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
-        """``attempt`` came to nothing: report it."""
+        """Report that ``attempt`` failed to begin."""

@@ -106,7 +106,7 @@ def test_a_drain_of_state_with_timers_fails_for_good_unless_it_may_be_discarded(
 
 def test_one_that_did_not_take_place_is_no_success_and_may_be_asked_again(root: Storage, journal: JobOf) -> None:
     job = start_driver(journal("orders"))
-    refused = RequestOutcome.failed("no savepoint within 60 s; the job goes on")
+    refused = RequestOutcome.failed("no savepoint within 60 s; the job continues")
     with (
         answering(job, root, refused, None),
         pytest.raises(AirflowException, match="stop failed: no savepoint") as told,
@@ -198,7 +198,7 @@ def test_it_waits_until_the_source_is_read_by_so_many(root: Storage, journal: Jo
 
 def test_a_rescale_that_the_driver_refuses_is_no_success(root: Storage, journal: JobOf) -> None:
     job = by_split(journal)
-    refused = RequestOutcome.refused("all splits of history are handed out")
+    refused = RequestOutcome.refused("all splits of history are assigned")
     with answering(job, root, refused, None), pytest.raises(AirflowException, match="rescale refused: all splits"):
         ask(rescale(root))
 
@@ -236,7 +236,7 @@ CHANGED = {"daily": VertexSettings(state_partitions=16, trigger_interval=2.0)}
 
 def test_it_waits_until_the_queries_run_so(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
-    with answering(job, root, RequestOutcome.completed("daily stood still for 1.2 s"), None):
+    with answering(job, root, RequestOutcome.completed("daily was paused for 1.2 s"), None):
         assert ask(reconfigure(root))["status"] == "RUNNING"
     (asked,) = pending_requests(root, "orders", 1, ())
     assert asked.changes == CHANGED
@@ -244,7 +244,7 @@ def test_it_waits_until_the_queries_run_so(root: Storage, journal: JobOf) -> Non
 
 def test_what_does_not_fit_is_no_success_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
-    failed = RequestOutcome.failed("daily: it has other columns; the job goes on as it was")
+    failed = RequestOutcome.failed("daily: it has other columns; the job continues unchanged")
     with answering(job, root, failed, None), pytest.raises(AirflowException, match="it has other columns") as told:
         ask(reconfigure(root, assign_execution_logic={"daily": "v2.py:job"}))
     assert not isinstance(told.value, AirflowFailException)
@@ -261,7 +261,7 @@ def test_a_file_of_the_same_name_is_asked_for_again(root: Storage, journal: JobO
     """The file may have changed, so only the driver can decide."""
     job = streaming(journal)
     job.write(Reconfigured(1, {"daily": VertexSettings(logic={"daily": "v2.py:job"}, digests={"daily": "d"})}, 6.0))
-    done = RequestOutcome.completed("nothing had to be changed: what is read of daily is what runs")
+    done = RequestOutcome.completed("nothing had to be changed: the code read for daily already runs")
     with answering(job, root, done, None):
         ask(reconfigure(root, assign_execution_logic={"daily": "v2.py:job"}))
     assert len(pending_requests(root, "orders", 1, ())) == 1
@@ -309,7 +309,7 @@ def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(
 
     def refuses(name: str) -> None:
         tell(name, RequestOutcome.refused(f"reconfiguration 1 (of daily, request {first.name}) is in progress"))
-        tell(first.name, RequestOutcome.completed("daily stood still"))
+        tell(first.name, RequestOutcome.completed("daily was paused"))
 
     tell(first.name, RequestOutcome(RequestResult.ACCEPTED))
     done = RequestOutcome.completed("nothing had to be changed")
@@ -329,7 +329,7 @@ def test_behind_what_a_controller_has_asked_for_it_asks_again(
         return lambda name: job.write(RequestAnswered(name, "reconfigure", outcome, 5.0))
 
     busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress")
-    done = RequestOutcome.completed("daily stood still for 1.2 s")
+    done = RequestOutcome.completed("daily was paused for 1.2 s")
     with answering_each(job, root, tells(busy), tells(busy), tells(done)) as came:
         assert ask(reconfigure(root))["status"] == "RUNNING"
     assert len(came) == 3
@@ -383,8 +383,8 @@ def test_the_hook_asks_when_the_block_ends(root: Storage, journal: JobOf) -> Non
 
 def test_the_hook_says_that_the_job_goes_on_as_it_was(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
-    refused = RequestOutcome.refused("daily has come to its end")
-    with answering(job, root, refused, None), pytest.raises(ReconfigurationFailedError, match="has come to its end"):
+    refused = RequestOutcome.refused("daily has ended")
+    with answering(job, root, refused, None), pytest.raises(ReconfigurationFailedError, match="has ended"):
         with CheckpointHook(None, root=root.uri).reconfigure("orders") as change:
             change.assign_resources("daily", pool_weight=2)
 
@@ -410,7 +410,7 @@ def test_it_waits_until_the_job_runs_as_the_other_version(root: Storage, journal
 
 def test_a_version_that_does_not_fit_is_no_success_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
-    failed = RequestOutcome.failed("SyntaxError; the job goes on as it was")
+    failed = RequestOutcome.failed("SyntaxError; the job continues unchanged")
     with answering(job, root, failed, None), pytest.raises(AirflowException, match="SyntaxError") as told:
         ask(upgrade(root))
     assert not isinstance(told.value, AirflowFailException)
@@ -419,7 +419,7 @@ def test_a_version_that_does_not_fit_is_no_success_and_may_be_tried_again(root: 
 def test_the_hook_upgrades_and_says_why_it_did_not(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     hook = CheckpointHook(None, root=root.uri)
-    failed = RequestOutcome.failed("SyntaxError; the job goes on as it was")
+    failed = RequestOutcome.failed("SyntaxError; the job continues unchanged")
     with answering(job, root, failed, None), pytest.raises(ReconfigurationFailedError, match="SyntaxError"):
         hook.upgrade("orders", "v2.py:job")
     name = hook.upgrade("orders", "v2.py:job", timeout=None)

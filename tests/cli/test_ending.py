@@ -93,7 +93,7 @@ def test_a_job_that_has_ended_as_asked_needs_no_request(
         ("stop", "RESTARTING", "failed: the stop did not take place: v/0: boom", 1),
         ("drain", "FINISHED", "completed: the job has FINISHED", 0),
         ("drain", "STOPPED", "failed: the job was stopped before it was drained", 1),
-        ("drain", "RESTARTING", "failed: v/0: boom; the next run goes on draining", 1),
+        ("drain", "RESTARTING", "failed: v/0: boom; the next run continues the drain", 1),
     ],
 )
 def test_the_exit_code_says_whether_it_took_place(

@@ -103,17 +103,17 @@ def test_show_says_what_became_of_a_stop_that_failed(
     write_events(
         running,
         RequestAnswered("r1", "stop", told("accepted"), NOON + 801),
-        RequestAnswered("r1", "stop", told("failed: the savepoint expired; the job goes on"), NOON + 900),
+        RequestAnswered("r1", "stop", told("failed: the savepoint expired; the job continues"), NOON + 900),
         RequestAnswered("r2", "stop", told("accepted"), NOON + 901),
         RequestAnswered("r2", "stop", told("completed: savepoint 5"), NOON + 902),
     )
     assert main(["show", "orders", "--root", empty_root]) == 0
     shown = capsys.readouterr().out
-    assert "request r1 failed: the savepoint expired; the job goes on" in shown
+    assert "request r1 failed: the savepoint expired; the job continues" in shown
     assert "r2" not in shown
     main(["show", "orders", "--root", empty_root, "--json"])
     assert json.loads(capsys.readouterr().out)["requests"] == [
-        {"request": "r1", "outcome": "failed: the savepoint expired; the job goes on"},
+        {"request": "r1", "outcome": "failed: the savepoint expired; the job continues"},
         {"request": "r2", "outcome": "completed: savepoint 5"},
     ]
 

@@ -55,7 +55,7 @@ def test_a_reconfiguration_reaches_the_driver(
         (["daily.pool_weight=2", "daily.pool_weight=3"], "daily: pool_weight is given twice"),
         (["daily.logic=a.py:job", "daily.logic=b.py:job"], "daily: logic is given twice"),
         (["daily.max_files_per_batch=2", "daily.max_bytes_per_batch=1m"], "daily: a limit of a micro-batch is given"),
-        (["live.max_files_per_batch=2", "daily.max_bytes_per_batch=1m"], "Spark takes one of the two"),
+        (["live.max_files_per_batch=2", "daily.max_bytes_per_batch=1m"], "Spark takes only one of them"),
     ],
 )
 def test_one_of_two_that_contradict_each_other_is_not_chosen_without_a_word(
@@ -134,7 +134,7 @@ def test_what_is_changed_is_shown(running: Journal, empty_root: str, capsys: pyt
     streaming(running)
     settings = VertexSettings(state_partitions=16, trigger_interval=2.0, logic={"daily": "v2.py:job"})
     took = {"daily": PhaseTimes(1.0, 0.5, 0.0, 1.5)}
-    done = RequestOutcome.completed("daily stood still for 1.5 s")
+    done = RequestOutcome.completed("daily was paused for 1.5 s")
     write_events(running, Reconfigured(1, {"daily": settings}, NOON), ReconfigurationEnded(1, "r", done, took, NOON))
     running.flush()
     assert main(["show", "orders", "--root", empty_root]) == 0
@@ -196,12 +196,12 @@ def test_show_tells_who_changed_the_job_last_and_why(
     streaming(running)
     settings = {"daily": VertexSettings(max_files_per_batch=4)}
     write_events(running, Reconfigured(1, settings, NOON, by="KeepUp(daily)"))
-    done = RequestOutcome.completed("daily stood still for 0.4 s")
+    done = RequestOutcome.completed("daily was paused for 0.4 s")
     why = "each micro-batch is as large as it may be"
     write_events(running, ReconfigurationEnded(1, None, done, {}, NOON, "KeepUp(daily)", why))
     assert main(["show", "orders", "--root", empty_root]) == 0
     shown = capsys.readouterr().out
-    assert "by KeepUp(daily), because each micro-batch is as large as it may be: completed: daily stood still" in shown
+    assert "by KeepUp(daily), because each micro-batch is as large as it may be: completed: daily was paused" in shown
     assert main(["show", "orders", "--json", "--root", empty_root]) == 0
     (found,) = json.loads(capsys.readouterr().out)["reconfigurations"]
     assert (found["by"], found["why"], found["request"]) == ("KeepUp(daily)", why, None)

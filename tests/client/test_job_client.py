@@ -292,7 +292,7 @@ def test_the_answer_is_waited_for_until_the_job_has_ended(world: World) -> None:
     assert (answer.outcome, answer.is_served) == (told("completed: savepoint 3 is released"), True)
 
 
-@pytest.mark.parametrize("outcome", ["failed: no savepoint within 60 s; the job goes on", "refused: batch"])
+@pytest.mark.parametrize("outcome", ["failed: no savepoint within 60 s; the job continues", "refused: batch"])
 def test_the_answer_may_be_that_the_job_goes_on(world: World, outcome: str) -> None:
     driver = world.driver()
     write_events(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))

@@ -137,7 +137,7 @@ def test_a_preview_of_what_nobody_would_do_is_refused(driver: Journal, tmp_path:
 @pytest.mark.parametrize(
     ("outcome", "served"),
     [
-        ("completed: daily stood still for 1.5 s", True),
+        ("completed: daily was paused for 1.5 s", True),
         ("failed: it has other columns", False),
     ],
 )
@@ -185,7 +185,7 @@ def test_of_a_driver_that_was_lost_it_is_not_known_what_it_had_read_of_a_file(dr
 
 def test_a_job_that_was_never_planned_has_nothing_to_change(tmp_path: Path) -> None:
     Journal(open_root(open_storage(str(tmp_path))), "orders").claim("t", identify(), 1.0)
-    with pytest.raises(NotReconfigurableError, match="no run of the job has got as far as a plan"):
+    with pytest.raises(NotReconfigurableError, match="no run of the job has planned it"):
         client(tmp_path).preview(sixteen())
 
 

@@ -57,7 +57,7 @@ def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("outcome", "served"),
-    [("completed: history is read by 8", True), ("refused: all splits of history are handed out", False)],
+    [("completed: history is read by 8", True), ("refused: all splits of history are assigned", False)],
 )
 def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
     one = client(tmp_path)

@@ -94,7 +94,7 @@ def test_another_driver_is_no_version_of_this_one(client: JobClient, driver: Jou
 
 def test_what_comes_to_nothing_is_no_success(client: JobClient, driver: Journal) -> None:
     asked = client.upgrade("v2.py:job")
-    answer(driver, asked.name, RequestOutcome.failed("SyntaxError; the job goes on as it was"))
+    answer(driver, asked.name, RequestOutcome.failed("SyntaxError; the job continues unchanged"))
     told = client.answer(asked, 0.0)
     assert not told.is_served
     asked = client.upgrade("v2.py:job")

@@ -95,7 +95,7 @@ def test_r21_who_stood_still_for_the_change_does_not_do_so_again_and_the_other_r
     effects = begins(harness, NEW)
     (ended,) = events(ReconfigurationEnded, effects)
     assert (ended.number, list(ended.took)) == (1, ["v"])
-    assert outcomes(effects) == ["completed: v stood still for 0.0 s, parts is read by 3"]
+    assert outcomes(effects) == ["completed: v was paused for 0.0 s, parts is read by 3"]
     assert {one.subtask for one in only(PauseSubtask, harness.effects)} == {V0, W0}
 
 
@@ -124,7 +124,7 @@ def test_with_fewer_subtasks_nobody_but_the_query_stands_still() -> None:
     harness.prepared("v/0")
     harness.paused("v/0", Reconfigure(1))
     effects = harness.running(V0)
-    assert outcomes(effects) == ["completed: v stood still for 0.0 s, parts is read by 1"]
+    assert outcomes(effects) == ["completed: v was paused for 0.0 s, parts is read by 1"]
     assert paused(harness.effects) == [(V0, Reconfigure(1))]
 
 
@@ -169,7 +169,7 @@ def test_the_source_does_not_end_while_it_is_decided_whether_it_gets_more_subtas
     effects = harness.handle(
         ReconfigurationUnfit(**harness.world("v/0"), trial=harness.trial(), cause="it has other columns")
     )
-    assert outcomes(effects) == ["failed: v: it has other columns; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: v: it has other columns; the job continues unchanged"]
     assert {one.subtask for one in lasts(effects)} == {"parts/0", "parts/1"}
     assert events(Reconfigured, harness.effects) == []
     assert harness.c.next_deadline(0.0) != 0.0

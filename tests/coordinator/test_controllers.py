@@ -263,7 +263,7 @@ def test_one_that_fails_is_told_and_switched_off_and_the_others_and_the_job_go_o
     assert (bad.looks, len(good.looks)) == ([10.0], 6)
     (notice,) = only(Notice, effects)
     assert notice.is_warning
-    assert notice.message.startswith(f"Policy failed, and is switched off for this run; the job goes on: {why}")
+    assert notice.message.startswith(f"Policy failed, and is switched off for this run; the job continues: {why}")
     assert "on_metrics" in str(notice.traceback)
     assert not harness.c.is_over
 
@@ -378,9 +378,9 @@ def reasoned(why: object) -> Reconfiguration:
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        (lambda: Policy(lambda look: reasoned(6.985)), "why of its Reconfiguration is 6.985, and no text"),
-        (lambda: Policy(lambda look: reasoned(["slow"])), "no text"),
-        (lambda: Numbered(lambda look: weight(2)), "its name is 7, and no text"),
+        (lambda: Policy(lambda look: reasoned(6.985)), "why of its Reconfiguration is 6.985, not a string"),
+        (lambda: Policy(lambda look: reasoned(["slow"])), "not a string"),
+        (lambda: Numbered(lambda look: weight(2)), "its name is 7, not a string"),
         (lambda: Unnamed(lambda look: weight(2)), "no name yet"),
         (lambda: Policy(lambda look: Unfinished("x")), "no changes yet"),
         (lambda: Policy(lambda look: Reconfiguration.__new__(Reconfiguration)), "why"),
@@ -401,7 +401,7 @@ def test_r21_whatever_comes_of_its_code_fails_it_and_not_the_job(policy: Callabl
     effects = lasting(harness, 100.0)
     (notice,) = only(Notice, effects)
     name = "7" if isinstance(controller, Numbered) else type(controller).__name__
-    assert f"{name} failed, and is switched off for this run; the job goes on" in notice.message
+    assert f"{name} failed, and is switched off for this run; the job continues" in notice.message
     assert told in notice.message
     assert not events(Reconfigured, effects)
     assert len(controller.seen) == 1

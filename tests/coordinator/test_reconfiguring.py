@@ -78,7 +78,7 @@ def test_only_the_query_that_is_changed_is_told_anything() -> None:
     (resume,) = only(ResumeSubtask, effects)
     assert (resume.subtask, resume.plan.settings, resume.plan.number) == (B0, WEIGHT, 1)
     effects = harness.running(B0)
-    assert outcomes(effects) == ["completed: b stood still for 0.0 s"]
+    assert outcomes(effects) == ["completed: b was paused for 0.0 s"]
     told = {one.subtask for one in harness.effects if isinstance(one, (PauseSubtask, ResumeSubtask, RestartSubtask))}
     assert told == {B0}
 
@@ -136,7 +136,7 @@ def test_state_that_is_cut_anew_is_so_in_the_next_attempt() -> None:
     assert (again.subtask, again.delay, again.plan.settings) == (B0, 0.0, CUT)
     (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
     assert (deploy.plan.settings, deploy.plan.number) == (CUT, 1)
-    assert outcomes(harness.running(B0, plan=1)) == ["completed: b stood still for 0.0 s"]
+    assert outcomes(harness.running(B0, plan=1)) == ["completed: b was paused for 0.0 s"]
 
 
 # ---- failures before the decision, after which the job continues unchanged
@@ -149,7 +149,7 @@ def test_a_query_that_does_not_fit_leaves_everything_as_it_is() -> None:
     effects = harness.handle(
         ReconfigurationUnfit(**harness.world("c/0"), trial=harness.trial(), cause="it has other columns")
     )
-    assert outcomes(effects) == ["failed: c: it has other columns; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: c: it has other columns; the job continues unchanged"]
     assert [one.number for one in events(ReconfigurationEnded, effects)] == [0]
     assert only(PauseSubtask, harness.effects) == []
     assert outcomes(ask(harness, "again")) == ["accepted"], "another one may come"
@@ -167,7 +167,7 @@ def test_r21_a_failure_before_the_decision_leaves_all_of_it_undone(moment: str) 
     if moment == "while the other stands":
         stands_still(harness, "c/0")
     effects = harness.fail(B0)
-    assert outcomes(effects) == ["failed: b/0 failed meanwhile; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: b/0 failed meanwhile; the job continues unchanged"]
     if moment == "while the other stands":
         assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(C0, None)]
     if moment == "while it is told to stand still":  # it pauses and then resumes
@@ -186,7 +186,7 @@ def test_a_failure_behind_the_decision_changes_nothing_of_it() -> None:
     assert outcomes(harness.fail(B0)) == []
     (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
     assert deploy.plan.settings == WEIGHT
-    assert outcomes(harness.running(B0)) == ["completed: b stood still for 0.0 s"]
+    assert outcomes(harness.running(B0)) == ["completed: b was paused for 0.0 s"]
 
 
 def test_a_stop_that_comes_before_the_decision_comes_first() -> None:
@@ -204,7 +204,7 @@ def test_whoever_asked_is_told_that_later_runs_go_by_it() -> None:
     stands_still(harness, "b/0")
     effects = harness.fail(B0, terminal=True)
     assert [one.status for one in events(StatusChanged, effects)] == ["FAILED"]
-    assert harness.answers("r") == ["accepted", "failed: the job is FAILED first; later runs go by it"]
+    assert harness.answers("r") == ["accepted", "failed: the job became FAILED first; later runs apply it"]
 
 
 def test_what_is_not_made_in_time_is_given_up() -> None:
@@ -212,7 +212,7 @@ def test_what_is_not_made_in_time_is_given_up() -> None:
     ask(harness)
     assert outcomes(harness.at(59.0)) == []
     assert outcomes(harness.at(60.0)) == [
-        "failed: b/0 had not made its new query within 60 s; the job goes on as it was"
+        "failed: b/0 had not prepared its new query within 60 s; the job continues unchanged"
     ]
 
 
@@ -220,7 +220,7 @@ def test_a_query_that_comes_to_its_end_meanwhile_is_not_changed_any_more() -> No
     job = graph(vertex("h", sources="h", bounded="h"), vertex("v", sources="live", sinks="s"), edges="h>v")
     harness = Harness(job)
     ask(harness, h=WEIGHT)
-    assert outcomes(harness.end_of_data("h/0")) == ["failed: h came to its end meanwhile; the job goes on as it was"]
+    assert outcomes(harness.end_of_data("h/0")) == ["failed: h came to its end meanwhile; the job continues unchanged"]
 
 
 @pytest.mark.parametrize("changes", [{"b": WEIGHT, "c": WEIGHT}, {"b": WEIGHT, "c": CUT}], ids=["limits", "state"])
@@ -241,7 +241,7 @@ def test_r21_one_that_ends_while_the_others_stand_still_takes_the_change_with_it
     stands_still(harness, "b/0")
     stands_still(harness, "c/0")
     effects = harness.end_of_data("h/0")
-    assert outcomes(effects) == ["failed: h came to its end meanwhile; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: h came to its end meanwhile; the job continues unchanged"]
     assert events(Reconfigured, effects) == []
     assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(B0, None), (C0, None)]
     assert only(RestartSubtask, effects) == []
@@ -263,7 +263,7 @@ def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(ha
     effects = harness.next_attempt("a/0")
     if has_stood:
         effects = effects + stands_still(harness, "b/0")
-    assert outcomes(effects) == ["failed: a/0 failed meanwhile; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: a/0 failed meanwhile; the job continues unchanged"]
     assert events(Reconfigured, effects) == []
     assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(B0, None)]
 
@@ -284,11 +284,11 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
     [
         ({"x": WEIGHT}, "x is no operator of the job; there are: live, a, other, b, third, c"),
         ({"out_b": WEIGHT}, "out_b is a sink, and has no query of its own: name b"),
-        ({"b": VertexSettings()}, "nothing is said of b"),
-        ({"other": WEIGHT, "b": VertexSettings(pool_weight=4)}, "pool_weight of the query b is to be 3 and 4"),
+        ({"b": VertexSettings()}, "no setting is given for b"),
+        ({"other": WEIGHT, "b": VertexSettings(pool_weight=4)}, "pool_weight of the query b is given as 3 and 4"),
         (
             {"other": VertexSettings(max_files_per_batch=4), "b": VertexSettings(max_bytes_per_batch=100)},
-            "the query b is to have max_bytes_per_batch and max_files_per_batch: Spark takes one of the two",
+            "the query b is given both max_bytes_per_batch and max_files_per_batch: Spark takes only one of them",
         ),
         ({"b": VertexSettings(logic={"c": "v2.py:job"})}, "the logic of c is no setting of b"),
         ({"b": VertexSettings(pool_weight=0)}, "b: pool_weight is a whole number above 0, not 0"),
@@ -317,7 +317,7 @@ def test_a_finished_query_is_refused() -> None:
     job = graph(vertex("h", sources="h", bounded="h"), vertex("v", sources="live", sinks="s"), edges="h>v")
     harness = Harness(job)
     harness.end_of_data("h/0")
-    assert outcomes(ask(harness, h=WEIGHT)) == ["refused: h has come to its end"]
+    assert outcomes(ask(harness, h=WEIGHT)) == ["refused: h has ended"]
 
 
 def test_a_query_that_does_not_run_now_is_refused() -> None:
@@ -452,8 +452,8 @@ def test_r21_a_file_that_two_queries_have_read_differently_is_given_to_neither()
     harness = three()
     effects = of_both(harness, {"b": "d1", "c": "d2"})
     assert outcomes(effects)[1:] == [
-        "failed: v2.py:job is not the same for all who read it: it was edited meanwhile, or workers have other files; "
-        "the job goes on as it was"
+        "failed: v2.py:job was not the same for all readers: it was edited meanwhile, or workers have other files; "
+        "the job continues unchanged"
     ]
     assert only(PauseSubtask, effects) == []
 
@@ -469,7 +469,9 @@ def test_a_file_that_is_assigned_again_is_read_again() -> None:
     harness = Harness(THREE, restored=RestoredState(settings={"b": logic("d1")}, reconfigured=4), timeout=60.0)
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic()))
     assert prepare.plan.settings == logic(), "nothing says what is in it"
-    assert outcomes(read(harness, "d1", 5)) == ["completed: nothing had to be changed: what is read of b is what runs"]
+    assert outcomes(read(harness, "d1", 5)) == [
+        "completed: nothing had to be changed: the code read for b already runs"
+    ]
     ask(harness, "again", b=logic())
     read(harness, "d2", 6)
     (change,) = events(Reconfigured, stands_still(harness, "b/0", 6))
@@ -505,7 +507,7 @@ def test_a_query_whose_batch_does_not_end_holds_the_others_for_the_checkpoint_ti
     assert harness.c.next_deadline(harness.now) == 100.0
     assert outcomes(harness.at(99.0)) == []
     effects = harness.at(100.0)
-    assert outcomes(effects) == ["failed: b/0 did not stand still within 60 s; the job goes on as it was"]
+    assert outcomes(effects) == ["failed: b/0 did not pause within 60 s; the job continues unchanged"]
     assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(C0, None)]
     (resume,) = only(ResumeSubtask, stands_still(harness, "b/0"))
     assert (resume.subtask, resume.plan.settings) == (B0, None), "it goes on when it comes to it"
@@ -518,7 +520,7 @@ def test_what_is_decided_has_no_deadline() -> None:
     harness.prepared("b/0")
     stands_still(harness, "b/0")
     assert outcomes(harness.at(500.0)) == []
-    assert outcomes(harness.running(B0)) == ["completed: b stood still for 500.0 s"]
+    assert outcomes(harness.running(B0)) == ["completed: b was paused for 500.0 s"]
 
 
 def test_a_source_that_is_over_is_given_no_function_in_a_query_that_goes_on() -> None:
@@ -526,7 +528,7 @@ def test_a_source_that_is_over_is_given_no_function_in_a_query_that_goes_on() ->
     v2 = VertexSettings(logic={"history": "v2.py:job"})
     harness.handle(SourceAtEnd(**harness.world("b/0"), uid="history", batch_id=3, droppable=True))
     told = outcomes(ask(harness, "r1", history=v2))
-    assert told == ["refused: history has come to its end, and its function is called no more"]
+    assert told == ["refused: history has ended, and its function is no longer called"]
     assert outcomes(ask(harness, "r2", live=VertexSettings(logic={"live": "v2.py:job"})))[0] == "accepted"
 
 

@@ -143,14 +143,14 @@ def test_the_notice_names_the_sink_whose_gate_it_is_also_if_another_one_was_aske
     complete(h)
     told = [only(Notice, h.held(sink, gate_of="b")) for sink in ("a", "b")]
     assert [one.message.partition(", from")[0] for [one] in told] == [
-        "the gate of 'b' holds those of 'a', which shares its transaction",
+        "the gate of 'b' holds the releases of 'a', which shares its transaction",
         "the gate of 'b' holds its releases",
     ]
     h.at(h.now + GATE_PAUSE)
     assert [only(Notice, h.held(sink, gate_of="b")) for sink in ("a", "b")] == [[], []]
     h.at(h.now + GATE_PAUSE)
     [told_of] = only(Notice, h.held("b", gate_of="a"))
-    assert "the gate of 'a' holds those of 'b'" in told_of.message, "it is another one now"
+    assert "the gate of 'a' holds the releases of 'b'" in told_of.message, "it is another one now"
 
 
 def test_a_gate_is_asked_again_after_a_while() -> None:

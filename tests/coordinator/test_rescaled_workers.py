@@ -160,7 +160,7 @@ def test_nothing_is_rescaled_before_that() -> None:
     harness = workers(3, {P2: P0})
     come(harness, P0, P1, P2)
     assert outcomes(rescale(harness, 4)) == [
-        "refused: the job was taken over just now, and not all that read parts have said where they are; ask again"
+        "refused: the job was just taken over, and not all consumers of parts have reported; ask again"
     ]
     come(harness, V)
     assert outcomes(rescale(harness, 4, "s")) == ["accepted"]

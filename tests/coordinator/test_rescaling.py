@@ -262,11 +262,11 @@ def test_r14_a_job_with_splits_that_nobody_has_read_does_not_finish() -> None:
     harness.done("parts/0")
     (ended,) = events(StatusChanged, harness.effects)[-1:]
     assert str(ended.status) == "FAILED"
-    assert "every subtask has ended, and nobody has read 2 splits of parts" in str(ended.cause)
+    assert "every subtask has ended, but none has read 2 splits of parts" in str(ended.cause)
 
 
 def test_when_all_splits_are_handed_out_more_subtasks_are_refused() -> None:
-    assert outcomes(rescale(parts_and_consumer(["a", "b"]), 3)) == ["refused: all splits of parts are handed out"]
+    assert outcomes(rescale(parts_and_consumer(["a", "b"]), 3)) == ["refused: all splits of parts are assigned"]
 
 
 @pytest.mark.parametrize("mode", ["stop", "drain"])
@@ -288,7 +288,7 @@ def test_a_stop_comes_first_and_is_not_held_up_and_the_next_run_goes_by_the_chan
     assert only(RestartSubtask, harness.effects) == []
     assert [str(one.status) for one in events(StatusChanged, harness.effects)][-1] == "STOPPED"
     assert harness.answers("s")[-1].startswith("completed")
-    assert harness.answers("r")[-1] == "failed: the job is STOPPED first; later runs go by it"
+    assert harness.answers("r")[-1] == "failed: the job became STOPPED first; later runs apply it"
 
 
 def test_a_drain_meanwhile_does_not_keep_it_from_its_end() -> None:
@@ -310,7 +310,7 @@ def test_a_new_one_that_cannot_begin_ends_the_run_as_any_that_fails() -> None:
     harness.handle(SubtaskFailed(1, NEW, first, cause="the storage does not answer"))
     (ended,) = [one for one in events(StatusChanged, harness.effects) if one.status == "RESTARTING"]
     assert "parts/2: the storage does not answer" in str(ended.cause)
-    assert harness.answers("r")[-1].startswith("failed: the job is RESTARTING first")
+    assert harness.answers("r")[-1].startswith("failed: the job became RESTARTING first")
 
 
 def test_a_new_one_that_does_not_begin_in_time_ends_the_run() -> None:

@@ -41,7 +41,7 @@ def test_a_stop_without_a_savepoint_in_time_is_withdrawn_and_the_job_goes_on() -
     assert names(effects)[:2] == ["CheckpointAborted", "RequestAnswered"]
     assert h.answers("r1") == [
         "accepted",
-        "failed: the stop did not take place: no savepoint within 60 s; last completed checkpoint: 1; the job goes on",
+        "failed: the stop did not take place: no savepoint within 60 s; last completed checkpoint: 1; the job continues",
     ]
     assert not h.c.stopping
     assert h.c.status == "RUNNING"
@@ -230,7 +230,7 @@ def test_a_final_checkpoint_that_is_given_up_with_the_stop_does_not_count_agains
     assert [one.kind for one in events(CheckpointTriggered, h.end_of_data())] == ["final"]
     effects = h.at(65.0)
     assert names(effects)[:2] == ["CheckpointAborted", "RequestAnswered"]
-    assert h.answers("r1")[1].endswith("; the job goes on")
+    assert h.answers("r1")[1].endswith("; the job continues")
     assert h.c.failures_in_a_row == 0
     h.fail()
     assert not only(EndJob, h.effects)
@@ -310,7 +310,7 @@ def test_a_drain_that_fails_is_no_finish_and_goes_on_in_the_next_run() -> None:
     h.request("drain", "r1")
     status, cause = _end(h.fail())
     assert status == "RESTARTING"
-    assert h.answers("r1") == ["accepted", f"failed: {cause}; the next run goes on draining"]
+    assert h.answers("r1") == ["accepted", f"failed: {cause}; the next run continues the drain"]
     assert [e.status for e in events(StatusChanged, h.effects)] == ["RUNNING", "RESTARTING"]
 
 

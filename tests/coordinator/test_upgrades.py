@@ -49,7 +49,7 @@ def test_r21_it_leaves_behind_a_savepoint_that_is_released_and_tells_no_end() ->
 def test_what_speaks_against_it_is_the_answer_and_the_job_goes_on() -> None:
     h, _ = asked()
     effects = tried(h, "no such column")
-    assert h.answers("u") == ["accepted", "failed: no such column; the job goes on as it was"]
+    assert h.answers("u") == ["accepted", "failed: no such column; the job continues unchanged"]
     assert (h.c.upgrading, h.c.stopping, h.c.status) == (None, False, "RUNNING")
     assert not events(CheckpointTriggered, effects)
     h.handle(UpgradeTried("u", None))
@@ -63,7 +63,7 @@ def test_one_that_is_not_tried_in_time_is_given_up_and_what_comes_then_is_not_he
     h.at(59.9)
     assert h.c.upgrading == "u"
     h.at(60.0)
-    assert h.answers("u")[1] == "failed: it was not loaded and tried within 60 s; the job goes on as it was"
+    assert h.answers("u")[1] == "failed: it was not loaded and tried within 60 s; the job continues unchanged"
     tried(h)
     assert not h.c.stopping
 
@@ -73,7 +73,7 @@ def test_without_a_savepoint_in_time_the_job_goes_on() -> None:
     tried(h)
     h.at(60.0)
     answer = "failed: the upgrade did not take place: no savepoint within 60 s; last completed checkpoint: none"
-    assert h.answers("u")[1] == f"{answer}; the job goes on"
+    assert h.answers("u")[1] == f"{answer}; the job continues"
     assert (h.c.upgrading, h.c.stopping, h.c.status) == (None, False, "RUNNING")
     assert not only(EndJob, h.effects)
 
@@ -106,7 +106,7 @@ def test_who_stops_the_job_meanwhile_has_it_stopped() -> None:
     h.request("stop", "s")
     h.ack()
     h.released()
-    assert h.answers("u") == ["accepted", "failed: the job is STOPPED first"]
+    assert h.answers("u") == ["accepted", "failed: the job became STOPPED first"]
     assert h.answers("s") == ["already stopping", "completed: savepoint 1 is released"]
     assert [one.status for one in only(EndJob, h.effects)] == ["STOPPED"]
     assert [one.upgrade for one in only(EndJob, h.effects)] == [None]
@@ -170,4 +170,4 @@ def test_a_job_that_finishes_first_says_so() -> None:
         else:
             h.done()
     assert [one.status for one in only(EndJob, h.effects)] == ["FINISHED"]
-    assert h.answers("u")[1] == "failed: the job is FINISHED first"
+    assert h.answers("u")[1] == "failed: the job became FINISHED first"

@@ -58,7 +58,7 @@ _RUNS = ("running", "checkpoint", "released")
 REFUSALS = (
     r"the job is being ended",
     r".* is being rescaled to .*",
-    r"all splits of .* are handed out",
+    r"all splits of .* are assigned",
     r".* has \d+ splits? left to read, and cannot be read by \d+ subtasks",
 )
 

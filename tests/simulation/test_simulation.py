@@ -199,7 +199,7 @@ def _of_composed(simulation: Simulation) -> set[str]:
                 seen |= {"completed" if event.number in numbers else "left before it ended"}
                 width = after
             settings = event.settings
-    return seen | ({"given up"} if "the job goes on as it was" in told else set())
+    return seen | ({"given up"} if "the job continues unchanged" in told else set())
 
 
 @pytest.mark.slow
@@ -305,7 +305,7 @@ def _of_rescaling(simulation: Simulation) -> set[str]:
     texts = {
         "being rescaled": "while another runs",
         "being ended": "while it ends",
-        "are handed out": "all handed out",
+        "are assigned": "all handed out",
     }
     seen.update(meaning for text, meaning in texts.items() if text in told)
     graphs: dict[int, JobGraph] = {}

@@ -106,7 +106,7 @@ def test_a_controller_sees_what_the_queries_do_and_one_that_raises_costs_the_job
     assert run.status == "STOPPED", run.cause
     check_counting(world, 40)
     (warning,) = run.of("warning")
-    assert "Watcher failed, and is switched off for this run; the job goes on: seen enough" in warning["message"]
+    assert "Watcher failed, and is switched off for this run; the job continues: seen enough" in warning["message"]
     assert "LookupError" in warning["traceback"]
     of_live = [one for metrics in watcher.seen for one in metrics.queries["live"].batches]
     assert of_live

@@ -119,7 +119,7 @@ def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, version: dict[s
     assert outcome.result.value == "failed"
     assert why in outcome.detail
     assert "while the job ran" not in outcome.detail, "nobody was given it"
-    assert outcome.detail.endswith("the job goes on as it was")
+    assert outcome.detail.endswith("the job continues unchanged")
     check_counting(world, 30)
     assert world.state().settings == {}
     assert not list(world.root.rglob("trial/*")), "nothing is left of what was tried"

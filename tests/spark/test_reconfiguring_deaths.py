@@ -239,7 +239,7 @@ def test_a_function_that_never_returns_keeps_the_job_from_nothing(
         run = world.run(counting(world), checkpoint_timeout=3)
         ended.touch()
     assert run.status == "STOPPED", run.cause
-    assert "had not made its new query within 3 s" in told[0].detail
+    assert "had not prepared its new query within 3 s" in told[0].detail
     check_counting(world, 30)
 
 
@@ -268,6 +268,6 @@ def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
     with UserScript(world, work):
         run = world.run(counting(world), checkpoint_timeout=3)
     assert run.status == "STOPPED", run.cause
-    assert "had not made its new query within 3 s" in told[0].detail
+    assert "had not prepared its new query within 3 s" in told[0].detail
     assert "what was tried before has not returned yet" in told[1].detail
     check_counting(world, 30)

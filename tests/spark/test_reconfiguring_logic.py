@@ -83,7 +83,7 @@ def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_ag
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     assert [one.result.value for one in told] == ["completed"] * 4, told
-    assert "nothing had to be changed: what is read of marked is what runs" in told[-1].detail
+    assert "nothing had to be changed: the code read for marked already runs" in told[-1].detail
     check_counting(world, 60)
     assert by(world) == ["one", "one", "first", "second", "second", "mended"]
     assert "marks_of_this_test" not in sys.modules
@@ -325,7 +325,7 @@ def test_a_batch_that_does_not_end_holds_a_change_for_the_checkpoint_timeout(wor
         run = world.run(counting(world), checkpoint_timeout=8)
     assert run.status == "STOPPED", run.cause
     assert [one.result.value for one in told] == ["completed", "failed", "completed"], told
-    assert "marked/0 did not stand still within 8 s" in told[1].detail, told[1]
+    assert "marked/0 did not pause within 8 s" in told[1].detail, told[1]
     check_counting(world, 40)
 
 

@@ -133,7 +133,7 @@ def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(
     run = world.run(query_of_splits(world, given, SplitReader(then=asked), parallelism=1), storage=storage)
     assert run.status == "RESTARTING"
     assert "parts/" in str(run.cause)
-    assert str(asked.answer).startswith("failed: the job is RESTARTING first; later runs go by it")
+    assert str(asked.answer).startswith("failed: the job became RESTARTING first; later runs apply it")
     assert len(graph_changes(world)) == 1
     assert world.run(query_of_splits(world, given, parallelism=1), world.drain_at(42)).status == "FINISHED"
     assert world.released_ids() == ids_of(given)
@@ -156,7 +156,7 @@ def test_r21_a_job_that_begins_anew_goes_by_the_change_too(world: World) -> None
         only_splits(world, given, SplitReader(then=asked), parallelism=1), storage=HookedStorage(world.storage, hook)
     )
     assert died.status == "RESTARTING"
-    assert str(asked.answer).startswith("failed: the job is RESTARTING first; later runs go by it")
+    assert str(asked.answer).startswith("failed: the job became RESTARTING first; later runs apply it")
     run = world.run(only_splits(world, given, parallelism=1), batch_recovery=False)
     assert (run.status, len(run.of("anew"))) == ("FINISHED", 1)
     assert world.released_ids() == world.released_ids("raw") == ids_of(given)

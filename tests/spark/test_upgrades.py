@@ -242,7 +242,7 @@ def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, given: dict[str
     assert told[0].result.value == "failed", told
     assert why in told[0].detail
     assert _spaces() == spaces, "its modules are of no use"
-    assert told[0].detail.endswith("the job goes on as it was")
+    assert told[0].detail.endswith("the job continues unchanged")
     check_counting(world, 30)
     assert {row["by"] for row in world.released()} == {"one"}
     assert world.state().epoch == 1
