@@ -1,4 +1,4 @@
-"""Files that changed after they were read, in words."""
+"""Texts about files that changed after they were read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAY_OUT = "The producer should write under a hidden name (.name or _name), and r
 
 
 def changed_files(event: SourceFilesChanged) -> str:
-    """Return the files of one report, with what happened to each."""
+    """Return the changed files of one report as text, with the kind of each change."""
     named = [str(one) for one in event.files[:NAMED]]
     more = event.count - len(named)
     return "; ".join([*named, _more(more)] if more > 0 else named)
@@ -33,7 +33,7 @@ def not_read_whole(state: JobState) -> list[str]:
 
 
 def changed_lines(state: JobState) -> Iterator[str]:
-    """Yield the last reports, one line for a file."""
+    """Yield one line for each file of the last reports."""
     for event in state.changed_files:
         for one in event.files:
             yield f"{event.uid}: {one}"

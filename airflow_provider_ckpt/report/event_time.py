@@ -1,4 +1,6 @@
-"""Event time of a job's queries, in words: how far it is, which source holds it, and rows that it does not fit."""
+"""Texts about the event time of a job's queries: its progress, the source that holds it, and rows that do not
+fit it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from airflow_provider_ckpt.model.words import counted
 CLOCKS_DIFFER = 60.0
 """Seconds that a watermark may be ahead of the clock without a warning."""
 IS_QUIET = 60.0
-"""Seconds without a row after which a source is named that holds windows."""
+"""Seconds without a row after which a source that holds windows is named."""
 _REASONS = (
     ("without", "without an event time"),
     ("before_1970", "before 1970"),
@@ -27,7 +29,7 @@ Unfit = Mapping[tuple[str, str, str], int]
 
 
 def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str, str, str], int]:
-    """Return the rows whose event time their query cannot go by; a count of zero is left out."""
+    """Return the numbers of rows with an event time that their query cannot use. Zeros are left out."""
     return {
         (reason, source, vertex): rows
         for name, reason in _REASONS
@@ -38,7 +40,7 @@ def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str
 
 
 def new_unfit_rows(before: Unfit, now: Unfit) -> str:
-    """Return what a line about a release adds for rows that came since the line before."""
+    """Return the addition to a release line about unfit rows that came since the previous line."""
     more = {key: rows - before.get(key, 0) for key, rows in now.items()}
     texts = []
     for _, reason in _REASONS:
@@ -59,7 +61,10 @@ def _of(reason: str, rows: Unfit) -> str:
 
 @dataclass(frozen=True)
 class HeldWindows:
-    """A query whose windows wait for rows of one source. ``last_row_at``: epoch seconds; None: it has had no row."""
+    """A query whose windows wait for rows of one source.
+
+    ``last_row_at`` is when that source had its last row, in epoch seconds, or None if it had none.
+    """
 
     vertex: str
     source: str
@@ -93,9 +98,9 @@ def held_windows(state: JobState, now: float) -> list[HeldWindows]:
 
 
 def _live_inputs(state: JobState, vertex: str) -> list[str]:
-    """Return sources and producers of the vertex.
+    """Return the sources and producers of the vertex.
 
-    None while one of them has an end that is not reached, and if the vertex is no part of the job now.
+    The list is empty while one of them has an end that is not reached, and if the vertex is no longer part of the job.
     """
     graph, left_out = state.graph(), state.dropped.get(vertex, ())
     of_vertex = next((one for one in graph.vertices if one.uid == vertex), None)
@@ -109,7 +114,10 @@ def _live_inputs(state: JobState, vertex: str) -> list[str]:
 
 
 def _has_watermark(state: JobState, uid: str) -> bool:
-    """Whether the plan says that a source has event time. Of another query's rows only these rows tell."""
+    """Return whether the plan declares event time for a source.
+
+    For another query's rows only the rows themselves show it.
+    """
     recorded = None if state.plan is None else state.plan.definition
     source = None if recorded is None else recorded.sources.get(uid)
     return source is not None and source.watermark is not None
@@ -120,7 +128,10 @@ def _mark(times: SourceTimes | None) -> int:
 
 
 def ahead_of_clock(state: JobState, now: float) -> dict[str, int]:
-    """Return the watermarks of queries with state that are ahead of the clock, by vertex. That of a drain is not."""
+    """Return the watermarks of queries with state that are ahead of the clock, by vertex.
+
+    The watermark of a drain is left out.
+    """
     marks = {uid: mark for uid, mark in state.watermarks().items() if mark < MAX_WATERMARK}
     return {uid: marks[uid] for uid in state.times() if marks.get(uid, 0) / 1000 > now + CLOCKS_DIFFER}
 
@@ -133,7 +144,7 @@ def shown_ahead(vertex: str, watermark: int) -> str:
 
 
 def shown_times(state: JobState) -> Iterator[str]:
-    """Yield, for each query with state and event time, its watermark and what each source has shown."""
+    """Yield, for each query with state and event time, its watermark and the event time of each source."""
     marks = state.watermarks()
     for vertex, times in state.times().items():
         at = shown_time(marks[vertex]) if vertex in marks else "the start"

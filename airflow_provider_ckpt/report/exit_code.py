@@ -1,4 +1,4 @@
-"""How the process of a driver, or of ``ckpt``, ends: given by the one side, read by the other."""
+"""The exit codes of a driver and of ``ckpt``. Driver processes set them, and supervisors read them."""
 
 from __future__ import annotations
 
@@ -11,31 +11,34 @@ from airflow_provider_ckpt.storage.errors import ForeignRootError, NoRootError
 
 
 class ExitCode(IntEnum):
-    """Of a driver. ``ckpt`` has the first three (:attr:`coarse`), and 130 when it was interrupted."""
+    """The exit code of a driver.
+
+    ``ckpt`` itself ends with one of the first three (:attr:`coarse`), or with 130 when it was interrupted.
+    """
 
     FINISHED = 0
-    """Finished or stopped. Of another command: the answer was printed."""
+    """The job is finished or stopped. For another command: the answer was printed."""
     FAILED = 1
-    """Trying again may help."""
+    """A retry may help."""
     REFUSED = 2
     """The input was refused, and nothing was written."""
     TERMINAL = 3
-    """Trying again gives the same answer."""
+    """A retry would fail again."""
     FENCED = 4
-    """A later driver has the job."""
+    """A later driver owns the job."""
     INTERRUPTED = 130
-    """As a shell has it for SIGINT."""
+    """The code that a shell uses for SIGINT."""
 
     @classmethod
     def of_run(cls, status: JobStatus) -> ExitCode:
-        """Of a run that ended with this status of the job."""
+        """Return the code of a run that ended with this status of the job."""
         if status.ended_well:
             return cls.FINISHED
         return cls.TERMINAL if status.is_terminal else cls.FAILED
 
     @classmethod
     def of_error(cls, error: Exception) -> ExitCode:
-        """Of a run that an error ended. An error that is not this package's may go away."""
+        """Return the code of a run that an error ended. An error from outside this package may be temporary."""
         if isinstance(error, OvertakenError):
             return cls.FENCED
         if isinstance(error, _REFUSALS):
@@ -44,12 +47,12 @@ class ExitCode(IntEnum):
 
     @property
     def told_as(self) -> LineKind:
-        """The kind of the status line that goes with a run that did not end well."""
+        """Return the kind of the last status line of a failed run."""
         return _TOLD.get(self, LineKind.FAILED)
 
     @property
     def coarse(self) -> ExitCode:
-        """As ``ckpt run`` ends: the finer codes are for the Airflow operator."""
+        """Return the code with which ``ckpt run`` ends. The finer codes are for the Airflow operator."""
         return self if self in (ExitCode.FINISHED, ExitCode.REFUSED) else ExitCode.FAILED
 
 
@@ -63,7 +66,13 @@ _FOR_GOOD = {
 
 
 def is_for_good(code: int | None, told: str) -> bool:
-    """Whether another try of a driver would end the same way. ``code``: of its process; ``told``: the kind of its last
-    status line. Both have to say so: a JVM that ends itself because it is out of memory exits with 3 as well, and that
-    is worth another try."""
+    """Return whether a retry of the driver would fail in the same way.
+
+    The exit code and the last status line must agree, because a JVM without memory ends itself with code 3, too, and is
+    worth a retry.
+
+    Args:
+        code: exit code of the driver's process.
+        told: kind of its last status line.
+    """
     return any(code == known and told in kinds for known, kinds in _FOR_GOOD.items())

@@ -1,4 +1,4 @@
-"""Windows that hold rows back, and what a run without a released row says about the reason."""
+"""Windows that hold rows back, and the reasons why a run has released no row."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from airflow_provider_ckpt.report.event_time import HeldWindows, shown_time
 class OpenWindows:
     """A query whose newest rows lie in windows that are not closed.
 
-    ``watermark`` and ``newest``: event time of the query, and of its newest row, in epoch milliseconds. ``unread``: the
-    inputs whose end the windows wait for.
+    Attributes:
+        vertex: the query.
+        watermark: its watermark in epoch milliseconds.
+        newest: event time of its newest row in epoch milliseconds.
+        unread: inputs whose end the windows wait for.
     """
 
     vertex: str
@@ -48,13 +51,13 @@ def open_windows(state: JobState, held: Iterable[HeldWindows] = ()) -> list[Open
 
 
 def _going(state: JobState) -> set[str]:
-    """Return the vertices that have a subtask that is not at its end."""
+    """Return the vertices with a subtask that is not at its end."""
     done = state.checkpoints.get(state.last_completed)
     return set() if done is None else {name.vertex for name, shot in done.subtasks.items() if not shot.finished}
 
 
 def _has_windows(state: JobState, vertex: str) -> bool:
-    """Return whether the query gives each group once, when event time has passed it."""
+    """Return whether the query outputs each group once, when event time has passed it."""
     recorded = None if state.plan is None else state.plan.definition
     query = None if recorded is None else recorded.vertices.get(vertex)
     if query is None or query.output_mode != "append" or not query.event_time:
@@ -63,7 +66,7 @@ def _has_windows(state: JobState, vertex: str) -> bool:
 
 
 def _unread(state: JobState, vertex: str) -> tuple[str, ...]:
-    """Return the bounded sources that hold the watermark of the query at its start."""
+    """Return the bounded sources that keep the watermark of the query at its start."""
     graph, recorded = state.graph(), None if state.plan is None else state.plan.definition
     in_order = {uid for uid, source in recorded.sources.items() if source.in_order} if recorded else set()
     of_vertex = next((one for one in graph.vertices if one.uid == vertex), None)
@@ -96,5 +99,5 @@ def why_no_row(state: JobState, before: Mapping[str, int], completed: int) -> st
     if windows:
         return windows
     if batches(state) == before:
-        return "no micro-batch ended: nothing new was there to read, or the run was too short"
+        return "no micro-batch ended: there was nothing new to read, or the run was too short"
     return "no query gave a row"

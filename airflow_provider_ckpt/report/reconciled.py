@@ -1,4 +1,6 @@
-"""What was kept of a job in batch mode, and what is run again, and why: for a person."""
+"""Texts about a resumed job in batch mode: the results that were kept, and the subtasks that run again, with the
+reasons.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,16 @@ _LINES = 50
 
 
 def told_of(event: JobReconciled) -> str:
-    """In one sentence."""
+    """Return the recovery in one sentence."""
     kept = ", ".join(_kept(event)) or "nothing"
     again = [f"{one.subtask} ({_why(one)})" for one in event.reset[:_SHOWN]]
     if len(event.reset) > _SHOWN:
         again.append(f"and {len(event.reset) - _SHOWN} more")
-    return f"kept of the runs before: {kept}; run again: {'; '.join(again) or 'nothing of it'}"
+    return f"kept from earlier runs: {kept}; run again: {'; '.join(again) or 'nothing'}"
 
 
 def table(event: JobReconciled) -> Iterator[str]:
-    """A line for each subtask, the kept ones of a vertex in one."""
+    """Yield a line for each subtask. The kept subtasks of a vertex share one line."""
     yield f"recovery in epoch {event.epoch}:"
     for what in _kept(event):
         yield f"  kept       {what}"
@@ -31,7 +33,7 @@ def table(event: JobReconciled) -> Iterator[str]:
 
 
 def short_table(event: JobReconciled) -> Iterator[str]:
-    """As :func:`table`, for a place that has no room for thousands of lines."""
+    """Yield the lines of :func:`table`, but only the first ones if there are many."""
     lines = list(table(event))
     yield from lines[:_LINES]
     if len(lines) > _LINES:
@@ -50,7 +52,7 @@ def _kept(event: JobReconciled) -> Iterator[str]:
 
 def _why(reset: Reset) -> str:
     if not reset.positions:
-        return "the journal has it at its end, and its log has not"
+        return "its end is in the journal but not in its log"
     what, numbers = ("batch", reset.positions) if reset.splits is None else ("split", reset.splits)
-    for_what = "are to be kept" if reset.consumer == reset.subtask else f"{reset.consumer} is to read"
+    for_what = "must be kept" if reset.consumer == reset.subtask else f"{reset.consumer} must read"
     return f"files of {counted(size(numbers), what)} are gone that {for_what}"

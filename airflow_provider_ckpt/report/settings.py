@@ -1,4 +1,4 @@
-"""What is changed of a query, in words."""
+"""The text form of a query's changed settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 
 def shown(settings: VertexSettings) -> str:
-    """``state_partitions=8, logic of daily from v2.py:job``."""
+    """Return the settings as text, like ``state_partitions=8, logic of daily from v2.py:job``."""
     named = dict(settings.named())
     named.pop("logic", None)
     named.pop("digests", None)

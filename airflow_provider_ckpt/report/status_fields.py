@@ -1,4 +1,4 @@
-"""Types of the data of status lines. A reader takes a line only if each field that it knows has its type."""
+"""The types of the data of status lines. A reader accepts a line only if each known field has its type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LARGEST = 2**63
 
 
 def wrong_field(data: Mapping[str, Any]) -> str | None:
-    """Return which field has a value of another type, as "checkpoint (str)"; None if there is none."""
+    """Return the field that has a value of another type, as "checkpoint (str)". Return None if there is none."""
     for name, fits in _FIELDS.items():
         if name in data and data[name] is not None and not fits(data[name]):
             return f"{name} ({type(data[name]).__name__})"

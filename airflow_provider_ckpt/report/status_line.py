@@ -1,10 +1,10 @@
-"""A driver's status lines: ``CKPT <token> {json}`` on its standard output, one line each. Written and read here only.
+"""The status lines of a driver: ``CKPT <token> {json}`` on its standard output. Only this module writes and reads them.
 
-A driver's output also holds rows that Spark quotes in an error, and whatever the user's code prints. So the hook that
-submits a driver gives it a random token in its environment, and believes only lines with that token. The token protects
-from data and from programs that do not know it. It does not protect from the job's own code: that runs in the driver's
-process, and can write everything that the driver can write. A driver that nobody supervises has no token, and its lines
-are ``CKPT {json}``.
+A driver's output also holds rows that Spark quotes in an error, and output of the user's code. The hook that submits a
+driver therefore gives it a random token in its environment, and accepts only lines with that token. The token protects
+against data and against programs that do not know it. It does not protect against the job's own code, which runs in the
+driver's process and can write everything that the driver can write. A driver without a supervisor has no token, and its
+lines are ``CKPT {json}``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ TOKEN_VARIABLE = "CKPT_STATUS_TOKEN"
 """Environment variable of a driver. Spark hides settings with such a name in its UI and its event log."""
 _LOOKS_LIKE_ONE = re.compile(r"(?:^|\s)CKPT (?:\S+ )?\{")
 _IDENTITIES = frozenset({"job_id", "application_id", "status", "driver_before", "finished_operators", "subtasks"})
-"""Data that name something. They hold no secret, even if a secret is the same word."""
+"""Fields with names. They hold no secret, even if a secret is the same word."""
 
 
 class LineKind(str, Enum):
-    """What this version tells of. A driver of a later one may know more kinds."""
+    """The kinds of status lines that this version knows. Drivers of later versions may use further kinds."""
 
     STARTED = "started"
     RESUMED = "resumed"
@@ -60,19 +60,24 @@ class LineKind(str, Enum):
 
 
 NO_MASTER = "no_master"
-"""Key of what :attr:`StatusLine.lacks_master` tells."""
+"""Key of the field that :attr:`StatusLine.lacks_master` reads."""
 RUN_OVER = "run_over"
-"""Key of what :attr:`StatusLine.run_is_over` tells."""
+"""Key of the field that :attr:`StatusLine.run_is_over` reads."""
 TRACES = "traces"
-"""Key of what :attr:`StatusLine.traces` returns."""
+"""Key of the field that :attr:`StatusLine.traces` reads."""
 _WENT_WRONG = (LineKind.FAILED, LineKind.REFUSED, LineKind.FENCED)
 _FREQUENT = (LineKind.CHECKPOINT, LineKind.RELEASED, LineKind.ABORTED)
 
 
 @dataclass(frozen=True)
 class StatusLine:
-    """``kind``: a :class:`LineKind`, or what a later version calls something. ``message``: one sentence for a person.
-    ``data``: whatever else the line says, by name."""
+    """One status line.
+
+    Attributes:
+        kind: a :class:`LineKind`, or a kind of a later version.
+        message: one sentence for users.
+        data: all other fields, by name.
+    """
 
     kind: str
     message: str
@@ -80,44 +85,54 @@ class StatusLine:
 
     @property
     def is_quiet(self) -> bool:
-        """For programs only: no person is shown it."""
+        """Return whether the line is for programs only and not shown to users."""
         return self.data.get("quiet") is True
 
     @property
     def is_frequent(self) -> bool:
-        """Comes with every checkpoint, for as long as the job runs."""
+        """Return whether such a line comes with every checkpoint."""
         return self.kind in _FREQUENT
 
     @property
     def went_wrong(self) -> bool:
-        """The last line of a run that did not end as it was meant to, which says why."""
+        """Return whether this is the last line of a failed run. It has the cause."""
         return self.kind in _WENT_WRONG
 
     @property
     def lacks_master(self) -> bool:
-        """The last line of a worker that leaves because no JobMaster gives a sign of life (W7)."""
+        """Return whether this is the last line of a worker that leaves because no JobMaster gives a sign of
+        life (W7).
+        """
         return self.data.get(NO_MASTER) is True
 
     @property
     def run_is_over(self) -> bool:
-        """The last line of a worker with nothing to blame on it: the run has failed as a whole, and the next one goes
-        on."""
+        """Return whether this is the last line of a worker that did not fail itself.
+
+        The run has failed, and the next run resumes.
+        """
         return self.data.get(RUN_OVER) is True
 
     @property
     def traceback(self) -> str | None:
-        """Of the user's own code, if it was that."""
+        """Return the traceback of the user's own code, or None if other code failed."""
         found = self.data.get("traceback")
         return found if isinstance(found, str) and found else None
 
     @property
     def frames(self) -> str:
-        """The frames of the user's own files in the traceback, with line breaks. The message names the exception."""
+        """Return the frames of the user's own files in the traceback, with line breaks.
+
+        The message names the exception.
+        """
         return users_frames(self.traceback or "")
 
     @property
     def traces(self) -> str | None:
-        """Path of the file with whole stack traces, on the driver's host. The last line of a failed run has it."""
+        """Return the path of the file with full stack traces, on the driver's host.
+
+        The last line of a failed run has it.
+        """
         found = self.data.get(TRACES)
         return found if isinstance(found, str) and found else None
 
@@ -125,7 +140,7 @@ class StatusLine:
         return {"kind": str(self.kind), "message": self.message, **self.data}
 
     def dumps(self) -> str:
-        """As JSON text without a line break, in ASCII: whatever it holds, and whatever encoding the output has."""
+        """Return the line as ASCII JSON without a line break, so that every encoding of the output can hold it."""
         return json.dumps(self.to_json(), default=str)
 
     def redacted(self, redact: Callable[[str], str]) -> StatusLine:
@@ -144,12 +159,12 @@ def format_line(line: StatusLine, token: str = "") -> str:
 
 
 def print_line(line: StatusLine, token: str = "") -> None:
-    """Print the line at once and in one piece: a worker that stands by also prints from another thread."""
+    """Print the line at once and in one piece, because a worker on standby also prints from another thread."""
     print(f"{format_line(line, token)}\n", end="", flush=True)
 
 
 def parse_line(text: str, token: str = "") -> StatusLine | None:
-    """Return the status line that a driver with this token printed. None: the text is something else."""
+    """Return the status line that a driver with this token printed, or None if the text is something else."""
     return _parsed(text, token)[0]
 
 
@@ -157,9 +172,9 @@ class StatusReader:
     """Reader of a driver's output.
 
     Args:
-        token: what the driver was given.
-        warn: gets one warning about lines that look like a status line and are none.
-        redact: hides secrets in what is read.
+        token: the token that the driver was given.
+        warn: gets one warning about lines that look like status lines but are not.
+        redact: hides secrets in each line.
     """
 
     def __init__(self, token: str, warn: Callable[[str], object], redact: Callable[[str], str] = str) -> None:
@@ -167,7 +182,7 @@ class StatusReader:
         self._has_warned = False
 
     def read(self, text: str) -> StatusLine | None:
-        """Return a status line of the driver. None: the text is something else, and only to be shown."""
+        """Return a status line of the driver, or None if the text is other output."""
         line, problem = _parsed(text, self._token)
         if line is not None:
             try:
@@ -187,7 +202,7 @@ def _mark(token: str) -> str:
 
 
 def _parsed(text: str, token: str) -> tuple[StatusLine | None, str | None]:
-    """Return the line, and else what is wrong with it; None and None if it does not have the mark."""
+    """Return the status line, or else the problem with it. Return None for both if the text has no mark."""
     mark = f"{_mark(token)}{{"
     problem = None
     start = text.find(mark)

@@ -1,7 +1,7 @@
-"""Status lines of a run: what a person watching it, or the Airflow operator, is told.
+"""The reporter that writes the status lines of a run for users and for the Airflow operator.
 
-Every event that changes the progress is a line. One with ``quiet`` is for programs only (the pointer in Airflow): a
-person reads one line for each checkpoint that released something, and a sign of life every ten minutes.
+Every event that changes the progress is a line. A line with ``quiet`` is for programs only (the pointer in Airflow).
+Users see one line for each checkpoint that released something, and a sign of life every ten minutes.
 """
 
 from __future__ import annotations
@@ -48,12 +48,15 @@ from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
 
 OnStatus = Callable[[StatusLine], None]
 IDLE_SECONDS = 600.0
-"""From one line about checkpoints to the next, if none of them releases anything."""
+"""Seconds between two lines about checkpoints if none of them releases anything."""
 
 
 class StatusReporter:
-    """Each line's data are ``job_id``, ``application_id``, ``epoch`` and what the kind adds; ``quiet`` is true or
-    absent."""
+    """The writer of status lines.
+
+    The data of each line are ``job_id``, ``application_id``, ``epoch`` and further fields for the kind. ``quiet`` is
+    true or absent.
+    """
 
     def __init__(self, on_status: OnStatus, job_id: str, application_id: str | None) -> None:
         self._on_status = on_status
@@ -61,26 +64,26 @@ class StatusReporter:
         self._application_id = application_id
         self._shown_at: float | None = None
         self._late_rows = 0
-        """Dropped since the job began, as far as a line has said it."""
+        """Rows dropped as late since the job began, as far as a line has reported them."""
         self._unfit: Unfit = {}
         """Rows with an unfit event time, as far as a line has reported them."""
         self._ahead: set[str] = set()
         """Vertices whose watermark was reported to be ahead of the clock."""
         self._malformed_rows = 0
-        """Rows since the job began that do not fit the schema of their source, as far as a line has said it."""
+        """Rows since the job began that do not fit the schema of their source, as far as a line has reported them."""
         self._rows: int | None = 0
-        """Released in this run. None: some sink does not count rows."""
+        """Rows released in this run, or None if a sink does not count rows."""
         self._batches: Mapping[str, int] = {}
-        """Subtask -> its last micro-batch at the checkpoint that this run began with."""
+        """Subtask -> its last micro-batch at the checkpoint from which this run started."""
         self._completed = 0
-        """The checkpoint that this run began with."""
+        """The checkpoint from which this run started."""
         self._open: set[tuple[str, bool]] = set()
-        """Vertices whose open windows a line has reported; true: windows that wait for the end of an input."""
+        """Vertices whose open windows a line has reported. True marks windows that wait for the end of an input."""
 
     def say(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
         shown = cause_first(message)
         if "\n" in message.strip():
-            more.setdefault("traceback", message)  # the whole of it, behind the cause
+            more.setdefault("traceback", message)  # the full text, in addition to the cause
         data: dict[str, Any] = {"job_id": self._job_id, "application_id": self._application_id}
         if state is not None:
             data["epoch"] = state.epoch
@@ -94,7 +97,10 @@ class StatusReporter:
         self._on_status(StatusLine(kind, shown, {**data, **more}))
 
     def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
-        """``places``: where to look, for programs: ``spark_ui``, a URL, and ``outputs``, sink -> URI of its folder."""
+        """Report that the run has started.
+
+        ``places`` are for programs: ``spark_ui`` is a URL, and ``outputs`` maps each sink to the URI of its folder.
+        """
         self._late_rows = sum(state.late_rows().values())
         self._unfit = unfit_rows(state)
         self._malformed_rows = sum(state.malformed_rows().values())
@@ -113,7 +119,7 @@ class StatusReporter:
         self.say(LineKind.RUNNING, f"job {self._job_id} is RUNNING", state)
 
     def ended(self, state: JobState, status: JobStatus, cause: str | None) -> None:
-        """How the run ended, after everything else."""
+        """Report how the run ended. This is its last line."""
         kind = _ENDED.get(status, LineKind.FAILED)
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
@@ -130,12 +136,12 @@ class StatusReporter:
         self.say(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
 
     def _left(self, state: JobState, status: JobStatus) -> str:
-        """Return what a run that ended well has not read, or not released."""
+        """Return the input that a successful run has not read, and the output that it has not released."""
         if not status.ended_well:
             return ""
         bounded = {uid for vertex in state.graph().vertices for uid in vertex.bounded_sources}
         unread = sorted(bounded - set(state.finished_operators())) if status is JobStatus.STOPPED else []
-        left = [f"not read to the end: {', '.join(unread)}; the next run reads on"] if unread else []
+        left = [f"not read to the end: {', '.join(unread)}; the next run reads the rest"] if unread else []
         if state.has_unreleased:
             left.append(f"checkpoint {state.last_completed} is not released in every sink")
         if self._rows == 0 and not state.driver_since:
@@ -188,32 +194,34 @@ class StatusReporter:
             self.say(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
 
     def _is_due(self, event: CheckpointReleased, windows: Sequence[OpenWindows]) -> bool:
-        """Return whether a person is shown a checkpoint that released nothing: once for open windows, then as a sign
-        of life."""
+        """Return whether users are shown a checkpoint that released nothing.
+
+        They are shown one for newly open windows, and then one as a sign of life.
+        """
         is_late = self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS
         return is_late or any((one.vertex, bool(one.unread)) not in self._open for one in windows)
 
     def _late_since(self, state: JobState, checkpoint: int) -> str:
-        """Return what the line about a release adds if rows were dropped as late since the line before."""
+        """Return the addition to a release line if rows were dropped as late since the previous line."""
         late = state.late_rows(checkpoint)
         new, self._late_rows = sum(late.values()) - self._late_rows, max(self._late_rows, sum(late.values()))
         return f"; dropped {counted(new, 'more late row')} (since the job began: {_counts(late)})" if new > 0 else ""
 
     def _unfit_since(self, state: JobState, checkpoint: int) -> str:
-        """Return what the line about a release adds for rows whose event time does not fit, since the line before."""
+        """Return the addition to a release line for rows with an unfit event time since the previous line."""
         before, now = self._unfit, unfit_rows(state, checkpoint)
         self._unfit = {**before, **now}
         return new_unfit_rows(before, now)
 
     def _warn_of_clock(self, state: JobState, now: float) -> None:
-        """Warn once of each query whose watermark is ahead of the clock."""
+        """Warn once about each query whose watermark is ahead of the clock."""
         for vertex, watermark in ahead_of_clock(state, now).items():
             if vertex not in self._ahead:
                 self._ahead.add(vertex)
                 self.say(LineKind.WARNING, shown_ahead(vertex, watermark), state)
 
     def _malformed_since(self, state: JobState, checkpoint: int) -> str:
-        """Return what the line about a release adds if malformed rows were read since the line before."""
+        """Return the addition to a release line if malformed rows were read since the previous line."""
         rows = state.malformed_rows(checkpoint)
         total = sum(rows.values())
         new, self._malformed_rows = total - self._malformed_rows, max(self._malformed_rows, total)
@@ -222,7 +230,7 @@ class StatusReporter:
         )
 
     def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
-        """Report a sink's release if another sink is behind. Otherwise the line about the checkpoint follows."""
+        """Report a sink's release if another sink lags. Otherwise the line about the checkpoint follows."""
         others, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
         text = f"{event.sink} released {counted(rows, 'row')}, up to checkpoint {event.checkpoint}"
         last = f"only up to checkpoint {state.last_released}" if state.last_released else "no checkpoint so far"
@@ -235,7 +243,7 @@ _BEFORE = {
     "upgraded": "this one, with another version of the job",
     "left": "TAKEN OVER FROM, it was running and has left",
     "killed": "TAKEN OVER FROM, it was running, did not leave, and was killed",
-    "unreachable": "out of reach from here (another host or boot, a triggerer), it can write no more",
+    "unreachable": "out of reach from here (another host or boot, a triggerer), it can no longer write",
 }
 
 
@@ -244,7 +252,7 @@ def _name(done: CheckpointCompleted) -> str:
 
 
 def _progress(state: JobState) -> str:
-    """Of the sources with splits that have some left."""
+    """Return the progress of the sources with splits that have some left."""
     return "".join(f"; {one.source}: {one.done} of {one.total} splits" for one in state.split_progress() if one.open)
 
 
@@ -261,12 +269,12 @@ def _took(done: CheckpointCompleted) -> str:
 
 
 def _counts_something(sink: Mapping[str, Any]) -> bool:
-    """A sink may count what it likes."""
+    """Return whether a count is positive. Sinks choose freely what they count."""
     return any(isinstance(count, int | float) and count > 0 for count in sink.values())
 
 
 def _read_by(event: GraphChanged) -> str:
-    return ", ".join(f"{uid} is going to be read by {count}" for uid, count in event.rescaled.items())
+    return ", ".join(f"{uid} will be read by {count}" for uid, count in event.rescaled.items())
 
 
 def _source_ended(event: SourceEnded, state: JobState) -> str:
@@ -278,7 +286,10 @@ def _source_ended(event: SourceEnded, state: JobState) -> str:
 
 
 def _producer(uid: str, state: JobState) -> str | None:
-    """Return the producer of an edge, which has a name of its own in Spark. None: ``uid`` is a source's."""
+    """Return the producer of an edge, because the edge's own name is only known in Spark.
+
+    None if ``uid`` is a source.
+    """
     return next((edge.producer for edge in state.graph().edges if edge.uid == uid), None)
 
 
@@ -288,9 +299,9 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, SubtaskFinished):
         return LineKind.OPERATOR_FINISHED, f"{event.subtask} FINISHED"
     if isinstance(event, SubtaskRestarting) and not event.number:
-        return LineKind.SUBTASK_RESTARTING, f"{event.subtask} waits for a worker, the others go on: {event.cause}"
+        return LineKind.SUBTASK_RESTARTING, f"{event.subtask} waits for a worker, the others continue: {event.cause}"
     if isinstance(event, SubtaskRestarting):
-        after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others go on"
+        after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others continue"
         return LineKind.SUBTASK_RESTARTING, f"{event.subtask} {after}: {event.cause}"
     if isinstance(event, GraphChanged):
         return LineKind.RESCALED, f"rescaled: {_read_by(event)} (plan {event.number})"

@@ -1,4 +1,4 @@
-"""The file of this process with whole stack traces: a terminal and a task's log get the first line of each."""
+"""The file of this process with full stack traces. A terminal and a task's log get only the first line of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ _FRAME = '  File "'
 
 @dataclass(frozen=True)
 class TraceFile:
-    """``path``: of a file that the first text creates. Only this user can read it. ``secrets``: kept out of it."""
+    """A file for stack traces that only its owner can read. The first text creates it.
+
+    Attributes:
+        path: path of the file.
+        secrets: texts that are removed from all output.
+    """
 
     path: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -36,12 +41,15 @@ class TraceFile:
         return redact(text, {*self.secrets, *given_secrets()})
 
     def append(self, text: str) -> None:
-        """Write a paragraph of its own. A file that cannot be written keeps no run from its end."""
+        """Append a paragraph. An error is ignored, because the run must continue without the file."""
         with suppress(OSError), open(self.path, "a", encoding="utf-8", opener=_private) as file:
             file.write(f"{printable(self.redact(text)).rstrip()}\n")
 
     def shortened(self, text: str) -> str:
-        """Return a text of one line. Append a longer one, and return its first line with the path of the file."""
+        """Return a text of one line unchanged.
+
+        Append a longer one to the file, and return its first line with the file's path.
+        """
         first, _, rest = self.redact(text).strip().partition("\n")
         first = one_line(first.rstrip())
         if not rest:
@@ -51,12 +59,15 @@ class TraceFile:
 
     @property
     def pointer(self) -> str:
-        """The end of a shortened line."""
+        """Return the end of a shortened line."""
         return f" [more in {self.path}]"
 
 
 def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
-    """Return ``on_status`` with whole tracebacks written to ``file``, which the last line of a failed run names."""
+    """Return ``on_status`` with a writer of full tracebacks to ``file``.
+
+    The last line of a failed run names the file.
+    """
 
     def tell(line: StatusLine) -> None:
         if line.traceback is not None and not _is_shown(line):
@@ -69,18 +80,18 @@ def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
 
 
 def _is_shown(line: StatusLine) -> bool:
-    """Return whether all frames of the traceback are the user's, so that a person is shown all of it."""
+    """Return whether all frames of the traceback are the user's. The shown line has all of them then."""
     return bool(line.frames) and (line.traceback or "").count(_FRAME) == line.frames.count(_FRAME)
 
 
 def trace_file() -> TraceFile:
-    """Return the file of this process, with the secrets that the process knows by now."""
+    """Return the file of this process, with the secrets that the process knows so far."""
     return TraceFile(_path(), tuple(sorted({*given_secrets(), *secrets_of_connections()})))
 
 
 @functools.cache
 def _path() -> str:
-    """Return a path that nobody can guess, because other users may write to the folder."""
+    """Return a path that cannot be guessed, because other users may write to the folder."""
     return os.path.join(tempfile.gettempdir(), f"ckpt-{secrets.token_hex(8)}.log")
 
 
@@ -88,8 +99,7 @@ def _path() -> str:
 def short_lines(on_status: OnStatus) -> Iterator[OnStatus]:
     """Keep stack traces in the file of this process while it runs a job.
 
-    Yields the ``on_status`` to use. It hides secrets, because Spark and the libraries of storages quote what they were
-    given.
+    Yield the ``on_status`` to use. It hides secrets, because Spark and the storage libraries quote their arguments.
     """
     file = trace_file()
 

@@ -73,7 +73,7 @@ def test_what_was_kept_of_a_batch_job_and_what_is_run_again_is_on_the_task() -> 
     lines = [
         "recovery in epoch 2:",
         "  kept       history",
-        "  run again  history/1: files of 1 batch are gone that clean/0 is to read",
+        "  run again  history/1: files of 1 batch are gone that clean/0 must read",
     ]
     said: list[StatusLine] = []
     state = JobState("orders")

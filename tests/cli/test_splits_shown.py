@@ -40,7 +40,7 @@ def test_a_running_job_tells_that_it_is_rescaled() -> None:
     lines: list[StatusLine] = []
     reporter = StatusReporter(lines.append, "orders", None)
     reporter.event(ev.GraphChanged(1, JobGraph((HISTORY,), ()), {"history": 8}, 9.0), state())
-    assert (lines[-1].kind, lines[-1].message) == ("rescaled", "rescaled: history is going to be read by 8 (plan 1)")
+    assert (lines[-1].kind, lines[-1].message) == ("rescaled", "rescaled: history will be read by 8 (plan 1)")
 
 
 def test_a_job_without_splits_tells_nothing() -> None:

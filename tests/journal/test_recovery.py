@@ -41,16 +41,16 @@ def test_a_snapshot_keeps_it() -> None:
 
 def test_a_person_is_told_what_was_kept_and_what_is_run_again_and_why() -> None:
     assert told_of(last()) == (
-        "kept of the runs before: history (7 splits); run again: clean/0 (files of 1 batch are gone that report/0 is "
-        "to read); history/1 (files of 2 splits are gone that clean/0 is to read)"
+        "kept from earlier runs: history (7 splits); run again: clean/0 (files of 1 batch are gone that report/0 must "
+        "read); history/1 (files of 2 splits are gone that clean/0 must read)"
     )
     assert list(table(last())) == [
         "recovery in epoch 2:",
         "  kept       history (7 splits)",
-        "  run again  clean/0: files of 1 batch are gone that report/0 is to read",
-        "  run again  history/1: files of 2 splits are gone that clean/0 is to read",
+        "  run again  clean/0: files of 1 batch are gone that report/0 must read",
+        "  run again  history/1: files of 2 splits are gone that clean/0 must read",
     ]
 
 
 def test_a_run_that_finds_all_says_so() -> None:
-    assert told_of(ev.JobReconciled(2, (), {}, (), 1.0)) == "kept of the runs before: nothing; run again: nothing of it"
+    assert told_of(ev.JobReconciled(2, (), {}, (), 1.0)) == "kept from earlier runs: nothing; run again: nothing"

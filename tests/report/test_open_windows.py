@@ -153,7 +153,7 @@ def test_a_run_that_has_read_nothing_says_so() -> None:
     run.drop_history()
     run.complete(None, batch=None)
     run.release()
-    why = "no micro-batch ended: nothing new was there to read, or the run was too short"
+    why = "no micro-batch ended: there was nothing new to read, or the run was too short"
     assert run.end(JobStatus.FINISHED) == f"job job FINISHED; this run released no row: {why}"
 
 

@@ -126,8 +126,8 @@ def test_a_stop_names_what_is_not_read_and_not_released() -> None:
     run.plan()
     run.checkpoint(1, {"lake": {"rows": 0}})
     assert run.end(JobStatus.STOPPED) == (
-        "job orders STOPPED; not read to the end: history; the next run reads on; this run released no row: "
-        "no micro-batch ended: nothing new was there to read, or the run was too short"
+        "job orders STOPPED; not read to the end: history; the next run reads the rest; this run released no row: "
+        "no micro-batch ended: there was nothing new to read, or the run was too short"
     )
     run.checkpoint(2, {"lake": {"rows": 7}})
     run.source_ended("history", "history", 4)

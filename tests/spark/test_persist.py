@@ -186,7 +186,7 @@ def test_what_is_lost_of_it_before_the_end_is_made_again_though_all_have_read_it
     run = world.run(persisting(world), mode="batch")
     assert (run.status, run.cause) == ("FINISHED", None)
     (told,) = run.of("reconciled")
-    assert "run again: clean/0 (files of 1 batch are gone that are to be kept)" in told["message"]
+    assert "run again: clean/0 (files of 1 batch are gone that must be kept)" in told["message"]
     assert result(world).rows == 6
     assert world.released_ids() == [0, 3]
 

@@ -117,7 +117,7 @@ def test_what_is_finished_is_kept(world: World) -> None:
     assert read.asked == []
     assert restarted(world) == {}
     (told,) = run.of("reconciled")
-    assert told["message"] == "kept of the runs before: clean, parts (6 splits); run again: nothing of it"
+    assert told["message"] == "kept from earlier runs: clean, parts (6 splits); run again: nothing"
 
 
 def test_without_recovery_the_job_begins_anew(world: World) -> None:
@@ -268,7 +268,7 @@ def test_who_made_a_result_that_is_gone_runs_again_and_nobody_else(world: World)
     read.asked.clear()
     run = ends(world, read)
     assert (read.asked, restarted(world)) == ([], {"clean/0": None})
-    assert "clean/0 (files of 1 batch are gone that report/0 is to read)" in run.of("reconciled")[0]["message"]
+    assert "clean/0 (files of 1 batch are gone that report/0 must read)" in run.of("reconciled")[0]["message"]
 
 
 @pytest.mark.parametrize("how", ["gone", "emptied"])
@@ -415,7 +415,7 @@ def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World
     shutil.copytree(kept, vertices / "parts" / "0")
     run = ends(world, read)
     assert restarted(world) == {"clean/0": None}
-    assert "clean/0 (the journal has it at its end, and its log has not)" in run.of("reconciled")[0]["message"]
+    assert "clean/0 (its end is in the journal but not in its log)" in run.of("reconciled")[0]["message"]
 
 
 def test_whoever_dies_in_a_recovery_is_followed_by_one_that_does_it_again(world: World) -> None:

@@ -64,7 +64,7 @@ def test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on(world: W
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
     assert restarted(run) == ["doubled/0"]
-    assert "restarts in 0 s (1 of 3), the others go on: " in run.of("subtask_restarting")[0]["message"]
+    assert "restarts in 0 s (1 of 3), the others continue: " in run.of("subtask_restarting")[0]["message"]
     assert attempts(world, "doubled") == [(1, 0), (1, 1)]
     if not chain:
         assert attempts(world, "history") == [(1, 0)]

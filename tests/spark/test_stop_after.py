@@ -63,7 +63,7 @@ def test_a_job_without_anything_to_read_stops_too_and_says_that_it_released_noth
     world.path("live")
     run = world.run(job_of(world), stop_after=SECONDS)
     assert run.status == "STOPPED"
-    why = "no micro-batch ended: nothing new was there to read, or the run was too short"
+    why = "no micro-batch ended: there was nothing new to read, or the run was too short"
     assert run.lines[-1]["message"] == f"job job STOPPED; this run released no row: {why}"
 
 
@@ -72,7 +72,7 @@ def test_a_stop_names_the_bounded_source_that_is_not_read_to_its_end(world: Worl
     world.path("live")
     run = world.stop_in_batch(job_of(world), "both")
     assert run.status == "STOPPED"
-    assert run.lines[-1]["message"] == "job job STOPPED; not read to the end: history; the next run reads on"
+    assert run.lines[-1]["message"] == "job job STOPPED; not read to the end: history; the next run reads the rest"
     assert world.released_ids() == [0, 1, 2]
 
 
