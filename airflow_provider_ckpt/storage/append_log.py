@@ -1,16 +1,14 @@
-"""Append log: numbered entries, each made by create-if-absent (R3, R4, R17).
+"""An append log: numbered entries, each created only if it is absent (R3, R4, R17).
 
-1.  An entry is never changed, and the tail is never deleted.
-2.  An appender creates only the number after the last entry it has *read*. If the number is taken it has
-    lost the race, unless the entry carries its own nonce: then only the reply was lost.
-3.  The head moves by a record of its own, ``head-<number>.json``, made by create-if-absent *before* the
-    entries below it are deleted, upwards. The highest record counts, so a late truncation by somebody who
-    was paused cannot move the head back.
-4.  The head record lists the entries below it that are kept: every entry that took the log over. They hold
-    exactly the numbers that a paused writer tries next. Besides those, what the entries that go add up to may stay,
-    until the next record.
-5.  A reader that is below the head fails; it never skips. What it is about to read is absent then as it is when
-    nobody has written it: it looks for the last entry that it has read (``watchful``), or for the head.
+1. An entry is never changed, and the tail is never deleted.
+2. An appender creates only the number after the last entry that it has *read*. If the number is taken, it has lost the
+   race. If the entry carries the appender's own nonce, only the reply was lost.
+3. The head moves by a record of its own, ``head-<number>.json``. It is created if absent, *before* the entries below it
+   are deleted, upwards. The highest record counts, so a late truncation by a paused writer cannot move the head back.
+4. The head record lists the entries below it that are kept: every entry that took the log over. They hold exactly the
+   numbers that a paused writer tries next. A summary of the deleted entries may also stay until the next record.
+5. A reader below the head fails and never skips. A deleted entry looks like one that is not written yet, so the reader
+   checks for the last entry that it has read (``watchful``), or for the head.
 """
 
 from __future__ import annotations
@@ -45,19 +43,24 @@ _LOOK_FOR_HEAD_EVERY = 16
 
 
 class AppendLog:
-    """One log in the folder ``path`` of ``storage``; thread-safe, one lock.
+    """The log in the folder ``path`` of ``storage``. It is thread-safe, with one lock.
 
-    ``format`` is the short name of the entries' format (``journal`` is written
-    ``airflow-provider-ckpt/journal``) and ``version`` the newest one known. ``keep`` says which entries a
-    truncation never deletes; given here it costs nothing, given to :meth:`truncate` each entry is read again.
-    ``parse`` makes :attr:`Entry.value` of a body that is read; DamagedFormError of it makes the entry a damaged one.
-    ``pack``: so many entries are copied to one object whenever there are as many (:mod:`.log_packs`); 0: never.
-    ``skip_kept``: nobody asks for what lies below the head: it stays, and is not read.
-    ``watchful``: of a log that is truncated whether or not all have read it: each :meth:`tail` that finds nothing looks
-    whether that is so, a request more.
-    ``begins_at_head``: each truncation leaves an entry at the head, so a head record proves that there is one.
+    Every method may raise StorageTransientError and the other errors of the storage.
 
-    Every verb may raise StorageTransientError and the other errors of the storage.
+    Args:
+        storage: the storage.
+        path: folder of the log.
+        format: short name of the entries' format (``journal`` is written ``airflow-provider-ckpt/journal``).
+        version: the newest known version of the format.
+        keep: the rule for entries that a truncation never deletes. If the rule is given to :meth:`truncate` instead,
+            each entry is read again.
+        parse: makes :attr:`Entry.value` of a body that is read. If it raises DamagedFormError, the entry counts as
+            damaged.
+        pack: number of entries that are copied into one object (:mod:`.log_packs`); 0 for no packs.
+        skip_kept: do not read the entries below the head, because this reader does not need them.
+        watchful: the log is truncated even if some readers lag. Each :meth:`tail` that finds nothing checks this with
+            one more request.
+        begins_at_head: each truncation leaves an entry at the head, so a head record proves that this entry exists.
     """
 
     def __init__(
@@ -83,13 +86,15 @@ class AppendLog:
         self._next = 0
         self._damage: CorruptLogError | None = None
         self._unsettled: dict[str, str] = {}
-        """Nonce -> body of our attempts at the next number whose outcome is unknown."""
+        """Nonce -> body of own attempts at the next number whose outcome is unknown."""
         self._empty_tails = 0
         self._is_cut_short = False
         self._skip_kept, self._is_watchful, self._begins_at_head = skip_kept, watchful, begins_at_head
         self._witness: int | None = None
-        """The last entry read of those that a truncation deletes. Entries go upwards, so while it is there none behind
-        it is gone."""
+        """The last entry read that a truncation would delete.
+
+        Entries are deleted upwards, so while it exists no later one is gone.
+        """
 
     @property
     def uri(self) -> str:
@@ -97,19 +102,19 @@ class AppendLog:
 
     @property
     def loaded(self) -> bool:
-        """Whether the log was read, so that :meth:`tail` gives what is new."""
+        """Return whether the log was read, so that :meth:`tail` returns only new entries."""
         return self._loaded
 
     @property
     def next_number(self) -> int:
-        """The number of the next entry: one more than the last one read. Reads the log if nobody has yet."""
+        """Return the number of the next entry, one more than the last one read. Load the log if necessary."""
         with self._lock:
             self._ensure_loaded()
             return self._next
 
     @property
     def head(self) -> int:
-        """The first number that is not truncated, as far as this reader knows."""
+        """Return the first number that is not truncated, as far as this reader knows."""
         with self._lock:
             self._ensure_loaded()
             return self._head
@@ -120,8 +125,10 @@ class AppendLog:
         """List once, then read in order: the kept entries below the head, unless it skips them, then all from the head
         on.
 
-        Raises CorruptLogError (``data["intact"]`` holds what lies before the damage; nothing can be appended
-        until a load succeeds) and NewerFormatError.
+        Raises CorruptLogError, whose ``data["intact"]`` holds the entries before the damage. Nothing can be appended
+        until a load succeeds.
+
+        Raises NewerFormatError.
         """
         with self._lock:
             whole = read_whole(self._files, skip_kept=self._skip_kept, begins_at_head=self._begins_at_head)
@@ -131,12 +138,17 @@ class AppendLog:
             return whole.entries
 
     def tail(self) -> list[Entry]:
-        """New entries since the last read, by reading the next numbers until one is absent (no list).
+        """Return the entries since the last read, by reading the next numbers until one is absent (no list).
 
-        The first empty call in a row, and each sixteenth, also asks whether the head has passed this reader; each one
-        if the log is ``watchful``. Raises BelowHeadError, CorruptLogError (the entries before the damage are in its
-        ``intact``). Any other error behind entries that could be read is left to the next call: these would be lost
-        with it. Then :attr:`is_cut_short` says so: what there is besides is not known.
+        The first empty call in a row, and each sixteenth, also checks whether the head has passed this reader. A
+        ``watchful`` log checks it in each empty call.
+
+        If another error follows entries that could be read, it is left to the next call, because raising it would lose
+        these entries. Then :attr:`is_cut_short` is true, because it is unknown what follows.
+
+        Raises BelowHeadError.
+
+        Raises CorruptLogError, whose ``intact`` holds the entries before the damage.
         """
         with self._lock:
             self._is_cut_short = False
@@ -157,7 +169,9 @@ class AppendLog:
 
     @property
     def is_cut_short(self) -> bool:
-        """The last :meth:`tail` has kept an error to itself, and not found out what comes behind its entries."""
+        """Return whether the last :meth:`tail` has suppressed an error, so that it is unknown what follows its
+        entries.
+        """
         return self._is_cut_short
 
     def _may_be_below_head(self) -> bool:
@@ -185,8 +199,12 @@ class AppendLog:
             raise self._damage from error
 
     def check_head(self) -> None:
-        """Raise BelowHeadError if the log was truncated beyond the next entry to read (two requests), CorruptLogError
-        if the last entry read, which nobody deletes, is gone: an empty folder is no quiet log."""
+        """Check the head (two requests).
+
+        Raises BelowHeadError if the log was truncated beyond the next entry to read.
+
+        Raises CorruptLogError if the last entry read is gone. It is never deleted, so an empty folder is damage.
+        """
         with self._lock:
             self._ensure_loaded()
             head = self._files.head_above(self._next - 1)
@@ -199,16 +217,18 @@ class AppendLog:
             self._head = max(self._head, head)
 
     def is_overtaken(self) -> bool:
-        """Whether somebody wrote the next number (one request): enough for a writer that took over.
+        """Return whether another writer wrote the next number (one request).
 
-        False is an answer of the storage that the number is free; a storage that cannot say raises.
+        This check is enough for a writer that took over.
+
+        False means that the storage reports the number as free. A storage that cannot answer raises an error.
         """
         with self._lock:
             self._ensure_loaded()
             return self._files.exists(self._next)
 
     def writer_of(self, number: int) -> str | None:
-        """Who wrote an entry, as it is there now; None if it is not (one request)."""
+        """Return the writer of an entry as it is now, or None if it is absent (one request)."""
         entry = self._files.read(number)
         return None if entry is None else entry.writer
 
@@ -221,13 +241,15 @@ class AppendLog:
     def append(self, body: Any) -> Entry:
         """Append a JSON value at the number after the last entry read.
 
-        Raises LostRaceError: somebody holds that number (``tail`` reads on). After a StorageTransientError it
-        is unknown whether the entry landed: appending the same body again settles it, and never twice.
+        After a StorageTransientError it is unknown whether the entry landed. Appending the same body again settles it,
+        and never writes twice.
+
+        Raises LostRaceError if another writer holds that number (``tail`` reads on).
         """
         return self.append_text(json.dumps(body, allow_nan=False))
 
     def append_text(self, body: str) -> Entry:
-        """:meth:`append` of a body that is JSON text already."""
+        """Append a body that is already JSON text, like :meth:`append`."""
         with self._lock:
             self._ensure_loaded()
             self._refuse_damaged()
@@ -241,10 +263,10 @@ class AppendLog:
                 self._packs.write()
                 if landed:
                     return there
-                # An append that failed earlier did land, with another body: go on behind it.
+                # An append that failed earlier did land, with another body: continue after it.
 
     def _create(self, body: str) -> Entry:
-        """The entry that is at the next number afterwards: ours, or the one of whoever was faster."""
+        """Return the entry that is at the next number afterwards: the own one, or that of a faster writer."""
         number = self._next
         writer = next((nonce for nonce, text in self._unsettled.items() if text == body), None)
         writer = writer or secrets.token_hex(8)
@@ -264,11 +286,13 @@ class AppendLog:
         return there
 
     def take_over(self, body: Any) -> Entry:
-        """:meth:`append` of a writer's first entry (``open``, an epoch claim), and then list again (R3).
+        """Append the first entry of a writer (``open``, an epoch claim), and then list again (R3).
 
-        A writer that was paused between reading and appending may have created a number that was truncated
-        meanwhile. Raises LostRaceError without an entry if the new entry is not the last one of the log: load
-        again. Only an entry of ``keep`` is safe from truncation.
+        A writer that was paused between reading and appending may have created a number that was truncated meanwhile.
+        Only an entry of ``keep`` is safe from truncation.
+
+        Raises LostRaceError without an entry if the new entry is not the last one of the log. The caller must load
+        again.
         """
         with self._lock:
             entry = self.append(body)
@@ -286,13 +310,18 @@ class AppendLog:
     def truncate(
         self, head: int, keep: KeepRule | None = None, besides: Collection[int] = (), version: int = 1
     ) -> frozenset[int]:
-        """Move the head up to ``head`` (a no-op if it is there or beyond) and delete what lies below; the numbers below
-        the head that stay.
+        """Move the head up to ``head`` and delete what lies below. Return the numbers below the head that stay.
 
-        Entries for which ``keep`` is true are never deleted; those of the numbers ``besides`` stay until the next
-        truncation. ``version``: the oldest one of a head's record whose readers know of such. A crash in between leaves
-        entries below the head, which no reader sees and the next truncation deletes. Raises NoSuchHeadError if ``head``
-        is beyond the entries read.
+        Nothing happens if the head is already there or beyond. A crash during the deletion leaves entries below the
+        head, which no reader sees and the next truncation deletes.
+
+        Args:
+            head: the new head.
+            keep: the rule for entries that are never deleted, instead of the log's own.
+            besides: numbers of entries that stay until the next truncation.
+            version: the oldest version of a head record whose readers know such entries.
+
+        Raises NoSuchHeadError if ``head`` is beyond the entries read.
         """
         with self._lock:
             self._ensure_loaded()
@@ -305,14 +334,14 @@ class AppendLog:
                 if self._files.write_head(head, kept, version):
                     listing = replace(listing, head=head, kept=kept, head_records=(*listing.head_records, head))
                 else:
-                    listing = self._files.list()  # whose record is there decides what is kept
+                    listing = self._files.list()  # the existing record decides what is kept
             self._head = max(self._head, listing.head)
-        # not under the lock: a thousand deletions in an object store take a minute, and writers must not wait
+        # without the lock, because a thousand deletions in an object store take a minute and writers must not wait
         self._files.delete_below_head(listing)
         return frozenset(listing.kept_below)
 
     def kept_now(self) -> frozenset[int]:
-        """The numbers below the head, wherever that is by now, that stay (two requests)."""
+        """Return the numbers that stay below the current head (two requests)."""
         return frozenset(self._files.list().kept_below)
 
     # ---- bookkeeping

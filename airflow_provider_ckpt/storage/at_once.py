@@ -1,4 +1,4 @@
-"""The same for many, some at a time: where each waits for an answer, of a disk or of a store far away."""
+"""Parallel calls of one function, for calls that wait for a disk or a distant store."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Result = TypeVar("Result")
 
 
 def each_at_once(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
-    """What ``act`` gives for each of ``items``, in their order, on up to ``threads`` threads at a time.
+    """Return the result of ``act`` for each of ``items``, in their order, on up to ``threads`` threads.
 
-    Raises what one of them raises, when those that are under way are over; behind it no more are begun.
+    Raises the error of a failed call after the calls in progress have ended. No further call is begun.
     """
     if threads < 2 or len(items) < 2:
         return [act(item) for item in items]

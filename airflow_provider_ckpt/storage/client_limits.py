@@ -1,4 +1,4 @@
-"""Time limits and tries of the clients behind fsspec. Without them a silent endpoint holds a request for minutes."""
+"""Time limits and retries of the clients behind fsspec. Without them a silent endpoint blocks a request for minutes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
-"""Seconds without a byte."""
+"""Longest wait in seconds for the next byte."""
 TRIES = 3
-"""Of one request, the first one included."""
+"""Tries of one request, including the first."""
 
 _S3 = {
     "connect_timeout": CONNECT_SECONDS,
@@ -23,8 +23,8 @@ def with_limits(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the storage options with a limit wherever they give none.
 
     Args:
-        protocol: Of fsspec, such as ``s3``.
-        options: The user's storage options. What they set stays.
+        protocol: protocol of fsspec, such as ``s3``.
+        options: the user's storage options. They are never replaced.
     """
     match protocol:
         case "s3":
@@ -39,7 +39,7 @@ def with_limits(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def users_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of the options that the user has given, without those that hold nothing but our limits."""
+    """Return the names of the options that the user has given, without those that hold only this package's limits."""
     return sorted(name for name, value in options.items() if (name, value) not in _OWN)
 
 
@@ -49,12 +49,15 @@ _OWN = (("config_kwargs", _S3), ("use_listings_cache", False))
 def _nested(options: Mapping[str, Any], name: str, limits: Mapping[str, Any]) -> dict[str, Any]:
     given = options.get(name) or {}
     if not isinstance(given, Mapping):
-        return dict(options)  # the client refuses it with its own words
+        return dict(options)  # the client refuses it itself
     return {**options, name: {**limits, **given}}
 
 
 def _aiohttp(name: str) -> dict[str, Any]:
-    """Return the limits as an option for aiohttp, whose own limit is five minutes; nothing if it is not installed."""
+    """Return the limits as an option for aiohttp, whose own limit is five minutes.
+
+    Return nothing if aiohttp is not installed.
+    """
     try:
         aiohttp = importlib.import_module("aiohttp")
     except ImportError:

@@ -1,13 +1,13 @@
-"""How long this process waits for new credentials of an object store when its own have expired."""
+"""The time that this process waits for new credentials of an object store when its own have expired."""
 
 from __future__ import annotations
 
 _SECONDS = [0.0]
-"""Commands and sensors do not wait."""
+"""The time in seconds. It is 0 for commands and sensors, which do not wait."""
 
 
 def wait_for_credentials(seconds: float) -> None:
-    """Let every storage of this process wait so long. A driver does, and continues without a restart."""
+    """Set the wait for every storage of this process. A driver sets it and then continues without a restart."""
     _SECONDS[0] = seconds
 
 

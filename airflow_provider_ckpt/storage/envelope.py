@@ -1,7 +1,8 @@
-"""Every durable file: readable JSON with a ``format``, a ``version``, and a checksum of what it holds as its last key.
+"""The form of every durable file: readable JSON with a ``format``, a ``version`` and a checksum of its content as the
+last key.
 
-A disk or a copy can change a digit and leave the JSON whole: an offset that is read so is believed. Files of releases
-that wrote no checksum have none to compare, and are read as they are.
+A disk or a copy can change a digit and leave the JSON intact, so that a wrong offset would be believed. Files of
+releases that wrote no checksum are read without a check.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ _SEAL_FITS_IN = 64
 
 
 def encode_document(what: str, version: int, **fields: Any) -> bytes:
-    """``what`` is the short name of the format, for example ``root``."""
+    """Return a document as bytes. ``what`` is the short name of the format, for example ``root``."""
     document = {"format": PREFIX + what, "version": version, **fields}
     return sealed(json.dumps(document, allow_nan=False))
 
 
 def sealed(document: str) -> bytes:
-    """The text of a JSON object, with the CRC-32 (that of zlib) of all bytes before its own key as the last one."""
+    """Return the text of a JSON object with a checksum as its last key: the CRC-32 (as in zlib) of all bytes before
+    that key.
+    """
     start = document[:-1].encode()
     return start + f', "{CHECKSUM}": "{zlib.crc32(start):08x}"}}\n'.encode()
 
@@ -36,8 +39,18 @@ def sealed(document: str) -> bytes:
 def decode_document(
     data: bytes, what: str, version: int, *, uri: str, most_bytes: int | None = None, foreign: bool = False
 ) -> dict[str, Any]:
-    """``version`` is the newest one known; ``most_bytes`` and ``foreign`` are as of :func:`parse_json`. Raises
-    MalformedDocumentError, NewerFormatError."""
+    """Return the object in a document.
+
+    Args:
+        data: the bytes of the document.
+        what: short name of the expected format.
+        version: the newest known version.
+        uri: URI of the document, for errors.
+        most_bytes: see :func:`parse_json`.
+        foreign: see :func:`parse_json`.
+
+    Raises MalformedDocumentError and NewerFormatError.
+    """
     document = parse_json(data, uri=uri, what=what, most_bytes=most_bytes, foreign=foreign)
     if not isinstance(document, dict):
         raise MalformedDocumentError(uri=uri, what=what, reason="it is no JSON object")

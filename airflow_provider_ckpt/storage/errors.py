@@ -1,4 +1,4 @@
-"""Errors of storages, of logs in them and of the root."""
+"""Errors of storages, of their logs and of the root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class InvalidStorageUriError(InvalidInputError):
 
 
 class InvalidStorageOptionsError(InvalidInputError):
-    """Names the options only: their values may be secrets."""
+    """Error for refused storage options. It names the options only, because their values may be secrets."""
 
     template = "the storage options {names} are refused for {uri}: {reason}"
 
@@ -36,7 +36,7 @@ class ObjectNotFoundError(TerminalError):
 
 
 class AlreadyExistsError(TerminalError):
-    """Create-if-absent found the name taken. After a lost reply the object may be the caller's own (R17)."""
+    """Error of a create-if-absent whose name is taken. After a lost reply the object may be the caller's own (R17)."""
 
     template = "{uri} exists already"
 
@@ -49,7 +49,7 @@ class MoveConflictError(TerminalError):
 
 
 class StorageTransientError(TransientError):
-    """The verb may or may not have taken effect."""
+    """Error that may pass. The operation may or may not have taken effect."""
 
     template = "the storage failed to {verb} {uri}: {reason}"
 
@@ -65,7 +65,10 @@ class StorageUnreachableError(TransientError):
 
 
 class StorageNotOpenedError(TerminalError):
-    """The driver of a file system refuses to begin. Data: uri, reason."""
+    """Error of a file system's driver that cannot start.
+
+    Data: uri, reason.
+    """
 
     template = (
         "the storage {uri} cannot be opened: {reason}; check the URI, the storage options, and what "
@@ -74,7 +77,7 @@ class StorageNotOpenedError(TerminalError):
 
 
 class StorageTokenExpiredError(StorageTransientError):
-    """Rights are not the cause, and a renewed token mends it. The verb took no effect."""
+    """Error for expired credentials. The operation took no effect, and renewed credentials help."""
 
     template = (
         "the storage does not {verb} {uri}, because the credentials have expired: {reason}; renew them where they come "
@@ -83,7 +86,10 @@ class StorageTokenExpiredError(StorageTransientError):
 
 
 class _RefusedError(TerminalError):
-    """Data: verb, uri, reason, right (what the job needs there)."""
+    """Error for a missing right.
+
+    Data: verb, uri, reason, right (the right that the job needs).
+    """
 
     template = "the storage refused to {verb} {uri}: {reason}; the job needs {right}"
     rights: ClassVar[str] = "the right to read and list there"
@@ -93,13 +99,13 @@ class _RefusedError(TerminalError):
 
 
 class StorageReadOnlyError(_RefusedError):
-    """A verb that changes something was refused."""
+    """Error for a refused operation that changes something."""
 
     rights = "the right to create, list and delete there"
 
 
 class StorageDeniedError(_RefusedError):
-    """A verb that reads was refused."""
+    """Error for a refused operation that reads."""
 
 
 class StorageFailedError(TerminalError):
@@ -107,7 +113,7 @@ class StorageFailedError(TerminalError):
 
 
 class LinkedPathError(StorageFailedError):
-    """Whoever may write below a root must not lead its owner to other files. Data: uri, link, top."""
+    """Error for a link below a root. A user who may write there must not lead the owner to other files."""
 
     template = (
         "{uri} is not used: {link} is a link, and links below {top} are not followed, because they may lead to files "
@@ -123,7 +129,7 @@ class StorageUnsuitableError(TerminalError):
 
 
 class FoldersApartError(InvalidInputError):
-    """Files cannot be moved from one folder to another in one step."""
+    """Error for two folders between which a file cannot be moved in one step."""
 
     template = (
         "{target} is on another file system than {source}, where rows are staged, so a release cannot move files from "
@@ -143,7 +149,10 @@ class NewerFormatError(TerminalError):
 
 
 class ForeignRootError(TerminalError):
-    """What the marker holds is not shown: it may be anybody's. Data: uri, marker."""
+    """Error for a marker of another program. Its content is not shown, because it may belong to others.
+
+    Data: uri, marker.
+    """
 
     template = "{uri} is not a checkpoint root: its {marker} was written by another program; choose another folder"
 
@@ -177,14 +186,20 @@ class RootNotForSparkError(InvalidInputError):
 
 
 class NoRootError(TerminalError):
-    """No job was ever run under the URI. ``data``: uri, marker."""
+    """Error for a URI under which no job ever ran.
+
+    Data: uri, marker.
+    """
 
     template = "{uri} is not a checkpoint root: there is no {marker}; check the URI (nothing has run there yet)"
 
 
 class CorruptLogError(TerminalError):
-    """``data``: ``uri`` of the damaged entry, its ``number``, ``reason``, ``intact`` (the entries before it, in
-    order, kept ones included) and ``last`` (True if no entry follows the damaged one)."""
+    """Error for a damaged entry of a log.
+
+    Data: ``uri`` and ``number`` of the entry, ``reason``, ``intact`` (the entries before it in order, including kept
+    ones) and ``last`` (True if no entry follows).
+    """
 
     template = (
         "{uri} is damaged: {reason}; entries are written whole or not at all, so the object was changed or "
@@ -193,7 +208,7 @@ class CorruptLogError(TerminalError):
 
 
 class LostRaceError(TerminalError):
-    """Somebody else holds the number this writer wanted; ``data["entry"]`` is their entry."""
+    """Error for a number that another writer holds. ``data["entry"]`` is that writer's entry."""
 
     template = "{uri} was written by another writer ({writer}); this writer has not seen it and must not go on"
 

@@ -1,4 +1,4 @@
-"""What a backend raises, told as one of our errors, with no secret in it."""
+"""The conversion of backend errors into errors of this package, without secrets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HOPELESS = {
     errno.ENXIO,  # a socket, opened as a file
 }
 _OF_DRIVERS = (OSError, EOFError, NotImplementedError)
-"""What drivers raise of what Python has: a connection that was cut, a verb that a file system lacks."""
+"""Python's own errors that drivers raise: a broken connection, or an operation that a file system lacks."""
 
 
 @contextmanager
@@ -40,14 +40,14 @@ def translated(
     secrets: Iterable[str] = (),
     right: Callable[[BaseException], str] = lambda error: "",
 ) -> Iterator[None]:
-    """Raise the errors of the backend within as ours. Our own errors and programming errors pass.
+    """Convert the backend's errors in the block. Errors of this package and programming errors pass.
 
     Args:
-        verb: Of the storage.
-        uri: What it was for.
-        write: The verb changes something.
-        secrets: Texts that the errors must not show.
-        right: Return the right that a refused verb needs; empty for the right to do just that.
+        verb: the operation of the storage.
+        uri: its object.
+        write: whether the operation changes something.
+        secrets: texts that the errors must not show.
+        right: returns the right that a refused operation needs, or an empty text for the operation's usual right.
     """
     try:
         yield

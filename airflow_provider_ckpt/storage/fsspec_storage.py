@@ -1,4 +1,4 @@
-"""Any fsspec file system that creates exclusively: object stores, mostly."""
+"""The storage for any fsspec file system that creates exclusively, mostly object stores."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 _CHUNK = 8 << 20
 REQUESTS_AT_ONCE = 16
-"""Of a remote store: well below the connections that its client keeps open, and what a store lets one client have."""
+"""Parallel requests to a remote store. This is well below the connections of its client and the limits of stores."""
 _GLOB = frozenset("*?[")
 
 
 class FsspecStorage(Storage):
-    """Replacing, reading and copying are single requests here, atomic on every object store. Creation is
-    trusted only where the file system itself implements ``pipe_file(mode="create")``: fsspec's own
-    fallback looks first and writes afterwards, which a probe could not tell from the real thing.
+    """The storage on an fsspec file system.
 
-    What raises FileNotFoundError is absent, if :meth:`_is_absence` agrees.
+    Replacing, reading and copying are single requests, which are atomic on every object store. Exclusive creation is
+    trusted only if the file system itself implements ``pipe_file(mode="create")``. fsspec's own fallback checks first
+    and writes afterwards, and a probe cannot see the difference.
+
+    An object counts as absent on FileNotFoundError, if :meth:`_is_absence` agrees.
     """
 
     def __init__(self, uri: str, fs: AbstractFileSystem, folder: str, secrets: tuple[str, ...] = ()) -> None:
@@ -48,7 +50,10 @@ class FsspecStorage(Storage):
         return translated(verb, self.full_uri(path), write=write, secrets=self._secrets, right=right)
 
     def _right(self, verb: str, error: BaseException) -> str:
-        """Return the right that a refused verb needs, by the store's own name; empty if it is not known."""
+        """Return the right that a refused operation needs, by the store's own name.
+
+        Return an empty text if it is unknown.
+        """
         return ""
 
     def create(self, path: str, data: bytes) -> None:
@@ -62,7 +67,7 @@ class FsspecStorage(Storage):
         raise AlreadyExistsError(path=path, uri=self.full_uri(path))
 
     def _create(self, full: str, data: bytes) -> bool:
-        """False if the name is taken."""
+        """Create the object. Return False if the name is taken."""
         try:
             self._fs.pipe_file(full, data, mode="create")
         except FileExistsError:
@@ -105,7 +110,7 @@ class FsspecStorage(Storage):
                 return False
 
     def _is_absence(self, error: FileNotFoundError) -> bool:
-        """Whether the object or folder asked for is absent, and not the bucket, say."""
+        """Return whether the error means that the object or folder is absent, rather than the bucket, for example."""
         return True
 
     def _check_absence(self, error: FileNotFoundError) -> None:
@@ -127,7 +132,7 @@ class FsspecStorage(Storage):
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def _size(self, full: str) -> int | None:
-        """None for a folder."""
+        """Return the size of an object, or None for a folder."""
         found = self._fs.info(full)
         return int(found["size"]) if found["type"] == "file" else None
 
@@ -150,7 +155,7 @@ class FsspecStorage(Storage):
         return sorted(name for name in names if name and not is_temporary(name))
 
     def _names(self, full: str, most: int | None) -> Iterable[str]:
-        """Of what is directly in a folder; no request is made once there are ``most``."""
+        """Return the names directly in a folder. No further request is made after ``most`` names."""
         self._fs.invalidate_cache()
         prefix = f"{full}/"
         found = self._fs.ls(full, detail=False)
@@ -206,7 +211,7 @@ class FsspecStorage(Storage):
                 self._check_absence(error)
 
     def check_rights(self, name: str) -> None:
-        path = f".rights-{name}"  # the same at each start: one that may not be deleted is overwritten
+        path = f".rights-{name}"  # the same name at each start, so that one that cannot be deleted is overwritten
         self.replace(path, b"")
         try:
             self.read(path)
@@ -225,7 +230,7 @@ class FsspecStorage(Storage):
             self._delete_all(tuple(found))
 
     def _delete_all(self, names: Sequence[str]) -> None:
-        # A list is one request per thousand objects, but its names are taken for patterns.
+        # A list takes one request per thousand objects, but treats names as patterns.
         plain = [name for name in names if not _GLOB.intersection(name)]
         try:
             if plain:
@@ -251,7 +256,7 @@ class FsspecStorage(Storage):
 
 
 def creates_exclusively(fs: AbstractFileSystem) -> bool:
-    """Whether the class itself implements ``mode="create"``, not one of fsspec's base classes."""
+    """Return whether the class itself, and not a base class of fsspec, implements ``mode="create"``."""
     if isinstance(fs, AsyncFileSystem):
         method, base = type(fs)._pipe_file, AsyncFileSystem._pipe_file
     else:
@@ -260,14 +265,14 @@ def creates_exclusively(fs: AbstractFileSystem) -> bool:
 
 
 def _walks(fs: AbstractFileSystem) -> bool:
-    """Whether ``find`` is fsspec's own walk, which leaves out in silence what it cannot list."""
+    """Return whether ``find`` is fsspec's own walk, which silently leaves out what it cannot list."""
     if isinstance(fs, AsyncFileSystem):
         return type(fs)._find is AsyncFileSystem._find
     return type(fs).find is AbstractFileSystem.find
 
 
 def _walk(fs: AbstractFileSystem, folder: str) -> dict[str, Mapping[str, Any]]:
-    """By name: every object below a folder, as :meth:`find` gives them."""
+    """Return every object below a folder by name, like :meth:`find`."""
     found = {}
     for info in fs.ls(folder, detail=True):
         name = info["name"].rstrip("/")

@@ -1,4 +1,4 @@
-"""A document that was written once and has to be there for as long as its job lives."""
+"""Documents that are written once and must exist as long as their job."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from airflow_provider_ckpt.storage.refusal import refused_as
 
 @contextmanager
 def lost_as(error: type[CkptError], uri: str) -> Iterator[None]:
-    """In the block the document ``uri`` is read. That it is gone, or cannot be understood, is raised as ``error``, with
-    ``uri`` and ``problem``: never as if there had been none. A storage that fails, and a later release's document,
-    raise what they always do."""
+    """Convert errors of reading the document ``uri`` in the block into ``error``, with ``uri`` and ``problem``.
+
+    A missing or unreadable document is never treated as if it had not been written. A storage that fails, and a
+    document of a later release, raise their usual errors.
+    """
     try:
         with refused_as(lambda problem: error(uri=uri, problem=f"cannot be read: {problem}")):
             yield

@@ -1,4 +1,4 @@
-"""Which entries of an append log its head jumps over."""
+"""The entries of an append log that stay below its head."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ KeepRule = Callable[[Entry], bool]
 
 
 class KeptEntries:
-    """Remembers the entries that the log's own rule keeps as they are read, so that a truncation need not
-    read them again; those before the first one read, or under another rule, it has to read."""
+    """The entries that the log's own rule keeps.
 
-    # An entry that stays without the rule does so until the next truncation: that one says itself what is to stay.
+    They are remembered when they are read, so that a truncation need not read them again.
+
+    A truncation must read entries before the first one read, and all entries if it has another rule.
+    """
+
+    # An entry outside the rule stays only until the next truncation, which names its own.
 
     def __init__(self, files: LogFiles, rule: KeepRule | None) -> None:
         self._files = files
@@ -22,10 +26,10 @@ class KeptEntries:
         self._seen_from = 0
         self._kept: set[int] = set()
         self._passing: set[int] = set()
-        """Below the head, and not by the rule."""
+        """Entries below the head that stay only until the next truncation."""
 
     def start(self, head: int, entries: Iterable[Entry]) -> None:
-        """The log was read anew: ``entries`` are all from ``head`` on, and those kept below it."""
+        """Record that the log was loaded. ``entries`` are all from ``head`` on, and those kept below it."""
         self._seen_from = head
         self._kept.clear()
         self._passing.clear()
@@ -39,15 +43,22 @@ class KeptEntries:
             self._passing.add(entry.number)
 
     def keeps(self, entry: Entry) -> bool:
-        """By the log's own rule, for ever."""
+        """Return whether the log's own rule keeps the entry for ever."""
         return self._rule is not None and self._rule(entry)
 
     def below(
         self, head: int, listing: Listing, rule: KeepRule | None, besides: Collection[int] = ()
     ) -> tuple[int, ...]:
-        """The numbers kept below ``head``; ``rule``: instead of the log's own; ``besides``: entries that stay until the
-        next truncation, unless one that came in between has left them out. Raises CorruptLogError: an entry that
-        has to be looked at is missing, and might be one to keep."""
+        """Return the numbers that stay below ``head``.
+
+        Args:
+            head: the new head.
+            listing: the current list of the folder.
+            rule: a rule instead of the log's own.
+            besides: entries that stay until the next truncation, unless a truncation in between has deleted them.
+
+        Raises CorruptLogError if an entry is missing that must be checked and might be kept.
+        """
         there = set(listing.kept)
         kept = there - self._passing
         kept |= {one for one in besides if one in there or listing.head <= one < head}

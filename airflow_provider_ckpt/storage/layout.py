@@ -1,4 +1,4 @@
-"""Where things lie below a checkpoint root. Every function gives a path relative to the root's storage."""
+"""The paths below a checkpoint root. Every function returns a path relative to the root's storage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _JOB_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
 
 
 def check_job_id(job_id: str) -> str:
-    """Return ``job_id``, or raise InvalidJobIdError. An id is its folder's name."""
+    """Return ``job_id``, which is also the name of the job's folder.
+
+    Raises InvalidJobIdError.
+    """
     if not is_job_id(job_id):
         raise InvalidJobIdError(job_id=job_id)
     return job_id
@@ -26,31 +29,36 @@ def job_path(job_id: str) -> str:
 
 
 JOURNAL = "journal"
-"""Name of the folder of a job that stays when the job is deleted."""
+"""Name of the job's folder that stays when the job is deleted."""
 PARTS = ("checkpoints", "deployments", "frozen", "requests", "vertices")
-"""Those of the others: all that is a job's own in its folder. What a sink has released may lie beside them, as
-nobody is refused a sink in ``<root>/<job id>``, and is not to go with the job, whosever it is."""
+"""Names of the job's other folders.
+
+Released output may lie next to them, because a sink may write to ``<root>/<job id>``. It is not deleted with the job.
+"""
 
 
 def journal_path(job_id: str) -> str:
-    """Folder of the job's journal, an append log."""
+    """Return the folder of the job's journal, an append log."""
     return f"{job_path(job_id)}/{JOURNAL}"
 
 
 def frozen_path(job_id: str, uid: str, generation: int = 0) -> str:
-    """The frozen file list of a bounded source (R11). ``generation``: the epoch in which the job was begun anew."""
+    """Return the path of the frozen file list of a bounded source (R11).
+
+    ``generation`` is the epoch of the job's last restart from scratch.
+    """
     suffix = f".{generation:04d}" if generation else ""
     return f"{job_path(job_id)}/frozen/{_segment(uid)}{suffix}.json"
 
 
 def late_path(frozen: str) -> str:
-    """The late files of a source that were told of; ``frozen``: the path of its frozen list."""
+    """Return the path of the list of reported late files, for the frozen list at ``frozen``."""
     folder, _, name = frozen.rpartition("/")
     return f"{folder}/late/{name}"
 
 
 def vertices_path(job_id: str) -> str:
-    """Folder of what the job's subtasks have, a folder for each vertex, and one in it for each subtask."""
+    """Return the folder of all subtasks. It has a folder for each vertex, with one for each subtask."""
     return f"{job_path(job_id)}/vertices"
 
 
@@ -59,17 +67,17 @@ def subtask_path(job_id: str, vertex: str, subtask: int) -> str:
 
 
 def subtask_log_path(job_id: str, vertex: str, subtask: int) -> str:
-    """Folder of the subtask's log, an append log (R1)."""
+    """Return the folder of the subtask's log, an append log (R1)."""
     return f"{subtask_path(job_id, vertex, subtask)}/log"
 
 
 def prepared_path(job_id: str, vertex: str, subtask: int) -> str:
-    """Folder of the prepared records of micro-batches that are not published yet (R1)."""
+    """Return the folder of the prepared records of unpublished micro-batches (R1)."""
     return f"{subtask_path(job_id, vertex, subtask)}/prepared"
 
 
 def partition_path(job_id: str, vertex: str, subtask: int) -> str:
-    """Folder of the data files of the subtask's result partition."""
+    """Return the folder of the data files of the subtask's result partition."""
     return f"{subtask_path(job_id, vertex, subtask)}/partition"
 
 
@@ -78,12 +86,12 @@ def checkpoint_path(job_id: str, checkpoint: int) -> str:
 
 
 def metadata_path(job_id: str, checkpoint: int) -> str:
-    """The portable copy of a completed checkpoint."""
+    """Return the path of the portable copy of a completed checkpoint."""
     return f"{checkpoint_path(job_id, checkpoint)}/_metadata"
 
 
 def requests_path(job_id: str) -> str:
-    """Folder of the stop and drain requests (R22)."""
+    """Return the folder of the stop and drain requests (R22)."""
     return f"{job_path(job_id)}/requests"
 
 
@@ -96,7 +104,9 @@ def deployments_path(job_id: str) -> str:
 
 
 def deployment_path(job_id: str, deployment: int) -> str:
-    """Folder of what the JobMaster and the workers of a deployment say to each other; ``deployment``: its epoch."""
+    """Return the folder of messages between the JobMaster and the workers of a deployment, which is named by
+    its epoch.
+    """
     return f"{deployments_path(job_id)}/{deployment:04d}"
 
 

@@ -1,4 +1,4 @@
-"""A folder of a local or shared POSIX file system (R17)."""
+"""The storage in a folder of a local or shared POSIX file system (R17)."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ from airflow_provider_ckpt.storage.writers import temporary_name
 
 _DELETIONS = 100
 _PAUSE = 0.02
-"""Seconds between two tries to delete a folder in which somebody still writes."""
+"""Seconds between two tries to delete a folder into which another process still writes."""
 _PROBE = ".probe-"
 
 
 class LocalStorage(Storage):
-    """Objects are files. A file becomes visible under its name only whole and on disk: it is written and
-    fsynced under a temporary name in the same folder, then linked (create) or renamed (replace).
+    """The storage in a local folder, where objects are files.
 
-    ``top``: the folder of the storage that this one is a child of; :meth:`sync` makes the names from there on durable.
+    A file becomes visible under its name only when all of it is on disk. It is written and fsynced under a temporary
+    name in the same folder, then linked (create) or renamed (replace). Links below ``top`` are refused, because they
+    may lead to files of others. ``top`` itself, and folders above it, may be links.
 
-    Links below ``top`` are refused, because they may lead to files of others. ``top`` itself, and folders above it, may
-    be links.
+    Args:
+        folder: the folder.
+        top: the outermost storage folder of which this is a child. :meth:`sync` makes the names from there on durable.
     """
 
     def __init__(self, folder: str, top: str | None = None) -> None:
@@ -45,10 +47,15 @@ class LocalStorage(Storage):
         super().__init__(f"file://{self._folder}")
 
     def _full(self, path: str, *, root: bool = False, whole: bool | None = None, plain: set[str] | None = None) -> str:
-        """Return the path of a file or folder. ``root``: it may be this folder; ``whole``: it must be no link itself,
-        by default a folder must not; ``plain``: folders that are known to be no links, which grows.
+        """Return the full path of a file or folder.
 
-        Raises InvalidPathError, LinkedPathError.
+        Args:
+            path: path relative to the folder.
+            root: whether the empty path is allowed.
+            whole: whether the path itself must be no link. By default this is so for folders.
+            plain: folders that are known to be no links. New ones are added.
+
+        Raises InvalidPathError and LinkedPathError.
         """
         check_path(path, root=root)
         full = os.path.join(self._folder, path) if path else self._folder
@@ -71,7 +78,7 @@ class LocalStorage(Storage):
                     if self._link(temporary, target):
                         posix.sync_folder(os.path.dirname(target))
                         return
-            # Whoever is told so may find its own object, of a try that failed behind the link, and go on (R17).
+            # The caller may find its own object, of a try that failed after the link, and continue (R17).
             posix.sync_folder(os.path.dirname(target))
         raise AlreadyExistsError(path=path, uri=self.full_uri(path))
 
@@ -176,7 +183,7 @@ class LocalStorage(Storage):
         return {named[origin] for origin in missing}
 
     def _pairs(self, pairs: Pairs) -> tuple[Pairs, dict[str, str]]:
-        """Return the whole paths, and by each of the first ones the path that was given."""
+        """Return the full paths, and a map from the first path of each pair back to the given one."""
         plain = set[str]()
         full = [(self._full(one, whole=True, plain=plain), self._full(other, plain=plain)) for one, other in pairs]
         return full, {origin: source for (origin, _), (source, _) in zip(full, pairs, strict=True)}
@@ -220,7 +227,7 @@ class LocalStorage(Storage):
         with translated("delete", self.full_uri(path), write=True):
             for _ in range(_DELETIONS):
                 if posix.is_link(full) or posix.kind_of(full) != "folder":
-                    break  # of a link the name alone is deleted
+                    break  # of a link, only the name is deleted
                 try:
                     shutil.rmtree(full)
                 except FileNotFoundError:
@@ -228,7 +235,7 @@ class LocalStorage(Storage):
                 except OSError as error:
                     if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                         raise
-                    time.sleep(_PAUSE)  # someone still writes here: a task that was cancelled is on its way out
+                    time.sleep(_PAUSE)  # a cancelled task may still write here
             else:
                 raise OSError(errno.EAGAIN, "others write or delete in it, again and again", full)
             posix.unlink(full)
@@ -268,7 +275,7 @@ class LocalStorage(Storage):
                 try:
                     os.rmdir(folder)
                 except OSError:
-                    break  # never made, or somebody else has put something there
+                    break  # never made, or no longer empty
 
     def parents(self) -> Storages:
         parents: Storages = []

@@ -1,4 +1,7 @@
-"""Many files of a local disk get other names at a time: what costs is the flush, and one will do for all of them."""
+"""Copies and moves of many files on a local disk at a time.
+
+One flush serves all of them, because the flush is the cost.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,11 @@ NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXD
 
 
 def copy_all(copies: Pairs, top: str) -> set[str]:
-    """Links (copies where there are none). Returns the origins that were not there. Everything is flushed at the end,
-    when one flush of the file system takes up all the links: up to ``top``, as a folder that is there may be one that
-    somebody has made who died before he came to its flush."""
+    """Link the files, or copy them where links are impossible. Return the origins that do not exist.
+
+    Everything is flushed at the end, because one flush of the file system covers all links. The folders up to ``top``
+    are flushed, too, because their creator may have died before its flush.
+    """
     missing: set[str] = set()
     folders = _Folders(top)
     for origin, goal in copies:
@@ -30,7 +35,10 @@ def copy_all(copies: Pairs, top: str) -> set[str]:
 
 
 def _copy(origin: str, goal: str) -> bool:
-    """Seen whole at any time: somebody may go by the name already who has made it, too."""
+    """Copy one file so that it is never seen in part, because another process may have made the name and use it.
+
+    Return False if it is absent.
+    """
     if posix.kind_of(origin) != "file":
         return False
     try:
@@ -47,7 +55,7 @@ def _copy(origin: str, goal: str) -> bool:
 
 
 def _link(origin: str, goal: str) -> bool:
-    """False if the name is taken, or there are no links here."""
+    """Create a link. Return False if the name is taken, or if links are impossible here."""
     try:
         os.link(origin, goal)
     except OSError as error:
@@ -58,8 +66,12 @@ def _link(origin: str, goal: str) -> bool:
 
 
 def move_all(moves: Pairs) -> set[str]:
-    """Returns the origins of which neither name is there. The bytes are flushed before the new names are made, those
-    before the old ones go. Raises MoveConflictError."""
+    """Move the files. Return the origins that have neither their old nor their new name.
+
+    The bytes are flushed before the new names are made, and the new names before the old ones are deleted.
+
+    Raises MoveConflictError.
+    """
     here: list[tuple[str, str]] = []
     gone: list[tuple[str, str]] = []
     for move in moves:
@@ -67,7 +79,7 @@ def move_all(moves: Pairs) -> set[str]:
     sync_each(posix.sync_file, [origin for origin, _ in here])
     for folder in sorted({os.path.dirname(goal) for _, goal in here}):
         posix.make_folder(folder)
-    # somebody else may move the same: what is not there any more has its new name by now
+    # another process may move the same files: a missing one has its new name already
     gone += [move for move in here if not _rename(*move)]
     sync_each(posix.sync_folder, sorted({os.path.dirname(goal) for _, goal in here}))
     for origin, _ in here:
@@ -76,7 +88,10 @@ def move_all(moves: Pairs) -> set[str]:
 
 
 def _rename(origin: str, goal: str) -> bool:
-    """The new name beside the old one; False if there is nothing to be named (any more). Raises MoveConflictError."""
+    """Add the new name to the old one. Return False if the file does not exist (any longer).
+
+    Raises MoveConflictError.
+    """
     try:
         try:
             os.link(origin, goal)  # unlike rename, it never overwrites
@@ -92,8 +107,11 @@ def _rename(origin: str, goal: str) -> bool:
 
 
 class _Folders:
-    """Made without a flush each; ``changed``: those that have got a name, or may have. ``top`` is above all, and is
-    there, as something is copied from below it."""
+    """Folders that are created without a flush each.
+
+    ``changed`` holds those that have a new name in them, or may have one. ``top`` is above all of them and exists,
+    because the copied files are below it.
+    """
 
     def __init__(self, top: str) -> None:
         self._top = top

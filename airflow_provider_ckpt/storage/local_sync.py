@@ -1,4 +1,4 @@
-"""Making durable what another program wrote, and what killed processes left behind, on a local disk."""
+"""Durability of files that other programs wrote, and clean-up after killed processes, on a local disk."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from airflow_provider_ckpt.storage.writers import is_temporary_name, is_writer_g
 
 _THREADS = 8
 _MANY = 16
-"""From so many files on threads are faster (half the time for 200): a file system flushes several at once."""
+"""From this number of files on, threads are faster (half the time for 200), because a file system flushes several at
+once.
+"""
 
 _FLAGS = {"_SUCCESS", "._SUCCESS.crc"}
 
 
 def sync_tree(folder: str) -> None:
-    """fsync every file below ``folder``, then every folder, itself included.
+    """fsync every file below ``folder``, then every folder including itself.
 
-    Spark's checksums (``.x.crc``) too: it verifies by them what it reads, and one that a power cut has torn would make
-    it refuse whole rows. Not its flags, which nobody reads, and not our own temporary files.
-    What is deleted meanwhile (Spark purges its own folder) needs nothing.
+    Spark's checksums (``.x.crc``) are included, because Spark would refuse rows whose checksum a power cut has damaged.
+    Spark's flag files and this package's temporary files are left out. A file that is deleted meanwhile (Spark purges
+    its own folder) needs no sync.
     """
     files: list[str] = []
     folders: list[str] = []
@@ -46,7 +48,7 @@ def _collect(folder: str, files: list[str], folders: list[str]) -> None:
 
 
 def sync_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:
-    """``sync``: of a file, or of a folder. What is not there (any more) needs nothing."""
+    """Call ``sync`` for each path, a file or a folder. Missing paths are skipped."""
 
     def sync_if_there(path: str) -> None:
         try:
@@ -58,11 +60,11 @@ def sync_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:
 
 
 def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
-    """Delete what killed processes left behind below ``folder``, or just in it; returns how many files.
+    """Delete the files of killed processes below ``folder`` (not ``deep``: directly in it). Return their number.
 
-    Ages are counted on the clock that stamps the files (a file server's, not this machine's), from the change of the
-    inode: a copy in progress is a link to a file that may be old, but whose inode has changed just now. A file whose
-    writer is gone goes at any age.
+    Ages are measured by the clock that stamps the files (a file server's, not this machine's), from the last change of
+    the inode. A copy in progress is a link to a file that may be old, but its inode has changed just now. A file whose
+    writer is gone is deleted at any age.
     """
     found = temporary(folder, older_than, deep)
     for path, _ in found:
@@ -71,7 +73,7 @@ def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
 
 
 def temporary(folder: str, older_than: float, deep: bool) -> Sizes:
-    """(whole path, bytes) of what :func:`collect_temporary` would delete."""
+    """Return (full path, bytes) of the files that :func:`collect_temporary` would delete."""
     left = list(_left_behind(folder, deep))
     if not left:
         return []
@@ -102,7 +104,7 @@ def _left_behind(folder: str, deep: bool) -> Iterator[str]:
 
 
 def _file_clock(folder: str) -> float:
-    """Seconds: what the file system takes for now."""
+    """Return the current time of the file system in seconds."""
     path = f"{folder}/{temporary_name(TEMPORARY)}"
     try:
         with open(path, "xb") as file:

@@ -1,4 +1,4 @@
-"""A place in a storage together with how it is reached, which may hold secrets."""
+"""A place in a storage together with its options, which may hold secrets."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from airflow_provider_ckpt.storage.redaction import (
 )
 
 _USERS = ("key", "username", "user")
-"""Options that name who logs in to a storage."""
+"""Options that name the user of a storage."""
 
 
 @dataclass(frozen=True, repr=False)
 class Location:
-    """A URI (or a local path) and the options of the fsspec file system behind it (endpoint, credentials).
+    """A URI (or a local path) and the options of its fsspec file system (endpoint, credentials).
 
-    Wherever the two travel they travel as this: its ``repr`` and ``str`` show no secret, none in the URI either (a
-    user's name and password, ``?token=``, a signature). Two are equal if their values are.
+    The two are always passed together as a Location, because its ``repr`` and ``str`` show no secret. Secrets in the
+    URI are hidden, too (a user's name and password, ``?token=``, a signature). Two locations are equal if their values
+    are.
     """
 
     uri: str
@@ -33,31 +34,31 @@ class Location:
 
     @classmethod
     def of(cls, place: Location | str | os.PathLike[str]) -> Location:
-        """A location, or a URI or path that needs no options."""
+        """Return a location unchanged, or make one of a URI or path that needs no options."""
         return place if isinstance(place, Location) else cls(os.fspath(place))
 
     @property
     def has_own_endpoint(self) -> bool:
-        """It is not where the URI by itself leads to: another store than the cloud's own speaks for it."""
+        """Return whether the options lead to another store than the cloud's own."""
         client = self.options.get("client_kwargs")
         inside = client.get("endpoint_url") if isinstance(client, Mapping) else None
         return bool(self.options.get("endpoint_url") or inside)
 
     def for_display(self) -> str:
-        """The URI for people: in a log, an error, a plan, the journal."""
+        """Return the URI for users: in a log, an error, a plan, the journal."""
         return redact_uri(self.uri)
 
     def shown_options(self) -> dict[str, Any]:
-        """Names of the options, and those values that may be read by everybody."""
+        """Return the names of the options, and the values that are not secret."""
         return redact_options(self.options)
 
     def secrets(self) -> tuple[str, ...]:
-        """Return every text that must not be seen, in the forms in which it may be printed; the longest first."""
+        """Return every secret text, in the forms in which it may be printed, the longest first."""
         users = [value for name in _USERS if isinstance(value := self.options.get(name), str)]
         return as_printed([*secrets_in(self.options), *credentials_in(self.uri)], users)
 
     def redact(self, text: str) -> str:
-        """What somebody else said about this place, without its secrets."""
+        """Return a text of another program about this place, without its secrets."""
         return redact(text, self.secrets())
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The objects of an append log: its entries, its head records, and its packs."""
+"""The objects of an append log: its entries, its head records and its packs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _ENTRY = re.compile(r"(\d{8,})\.json")
 _HEAD = re.compile(r"head-(\d{8,})\.json")
 _PACK = re.compile(r"pack-(\d{8,})-(\d{8,})\.json")
 HEAD_VERSION = 2
-"""Of a head record. Version 2 keeps more than releases know that read version 1 only: they would pass over it."""
+"""Version of head records. Version 2 keeps entries that releases with version 1 would skip."""
 _LISTS = 20
 _COUNT = reader(Count)
 _COUNTS = reader(tuple[Count, ...])
 
 
 class LogFiles:
-    """Reads and writes single objects; keeps no state."""
+    """The single objects of a log. It keeps no state."""
 
     def __init__(
         self, storage: Storage, path: str, kind: str, version: int, parse: Callable[[Any], Any] = lambda body: None
@@ -55,14 +55,20 @@ class LogFiles:
         return self._storage.full_uri(self._entry_path(number))
 
     def create(self, number: int, writer: str, body: str) -> None:
-        """``body`` is JSON text. Raises AlreadyExistsError."""
+        """Create an entry. ``body`` is JSON text.
+
+        Raises AlreadyExistsError.
+        """
         start = json.dumps(
             {"format": PREFIX + self._kind, "version": self._version, "number": number, "writer": writer}
         )
         self._storage.create(self._entry_path(number), sealed(f'{start[:-1]}, "body": {body}}}'))
 
     def read(self, number: int, *, kept: bool = False) -> Entry | None:
-        """None if absent. Raises CorruptLogError (with nothing intact), NewerFormatError, what ``parse`` does."""
+        """Return an entry, or None if it is absent.
+
+        Raises CorruptLogError (with nothing intact), NewerFormatError, and the errors of ``parse``.
+        """
         try:
             data = self._storage.read(self._entry_path(number))
         except ObjectNotFoundError:
@@ -93,7 +99,10 @@ class LogFiles:
             raise type(error)(**{**error.data, "where": self.entry_uri(number)}) from None
 
     def create_pack(self, pack: Pack, lines: list[str]) -> None:
-        """``lines``: :meth:`packed` of each of its entries. One that is there already is as good, or not believed."""
+        """Create a pack of ``lines``, each made by :meth:`packed`.
+
+        An existing pack is left: it is equal, or will not be believed.
+        """
         start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
         entries = ",\n".join(lines)
         with contextlib.suppress(AlreadyExistsError):
@@ -104,10 +113,14 @@ class LogFiles:
         return json.dumps({"number": entry.number, "writer": entry.writer, "body": entry.body}, allow_nan=False)
 
     def read_pack(self, pack: Pack) -> Callable[[int], Entry] | None:
-        """Of an entry's number, the entry; raises CorruptLogError and what ``parse`` does. None: the pack is gone, or
-        cannot be read, or is not what was written, or of a later release, or of other entries than are there; these
-        tell themselves. Two requests: numbers are only used again from some entry of the log to its end, so a pack
-        whose last entry is the one that is there is of those before it, too."""
+        """Return a function from an entry's number to the entry, or None if the pack cannot be used.
+
+        A pack cannot be used if it is missing, unreadable, damaged, of a later release, or of other entries than the
+        log has. The entries are read themselves then. Two requests suffice, because numbers are reused only from some
+        entry to the end of the log. So if the last entry of a pack matches, those before it do, too.
+
+        The function raises CorruptLogError and the errors of ``parse``.
+        """
         path = self._pack_path(pack)
         try:
             data = self._storage.read(path)
@@ -142,9 +155,11 @@ class LogFiles:
         raise StorageTransientError(verb="list", uri=self.uri, reason=reason)
 
     def _list_once(self) -> Listing | None:
-        """None if the head moved between the list and the reading of its record, or while the list was made: no storage
-        lists a large folder at one moment. Such a list has the newest head record, and not the entry that was there
-        before it: whoever goes by it takes what the head begins with for nothing."""
+        """Return a list of the folder, or None if the head moved meanwhile.
+
+        No storage lists a large folder at a single moment. Such a list may have the newest head record without the
+        entry at the head. A reader of it would take the beginning of the log for missing.
+        """
         names = self._storage.list(self._path)
         numbers = sorted(int(found[1]) for name in names if (found := _ENTRY.fullmatch(name)))
         heads = sorted(int(found[1]) for name in names if (found := _HEAD.fullmatch(name)))
@@ -159,21 +174,31 @@ class LogFiles:
         return max((int(match[1]) for match in found if match), default=0)
 
     def has_moved(self, head: int) -> bool:
-        """Whether the head is not at ``head`` any more. Asked twice: a list that was made during one more truncation
-        may show neither what that one has written nor what it has deleted."""
+        """Return whether the head is no longer at ``head``.
+
+        It is checked twice, because a list that was made during another truncation may show neither the written nor the
+        deleted names.
+        """
         return any(self.newest_head() != head for _ in range(2))
 
     def head_above(self, number: int) -> int | None:
-        """The newest head, if it lies above the entry ``number`` or the entry is there. None: the log is damaged."""
+        """Return the newest head if it lies above the entry ``number``, or if the entry exists.
+
+        None means that the log is damaged.
+        """
         head = self.newest_head()
         if head > number or self.exists(number):
             return head
-        # It may have been truncated since the list, but the record of that is older than the deletion.
+        # The log may have been truncated since the list. That record was written before the deletion.
         head = self.newest_head()
         return head if head > number else None
 
     def write_head(self, head: int, kept: tuple[int, ...], version: int = 1) -> bool:
-        """False if there is a record already: ours before a crash, or another truncation's, with what *it* keeps."""
+        """Create a head record.
+
+        Return False if one exists: an own one from before a crash, or that of another truncation with *its* kept
+        entries.
+        """
         data = encode_document(f"{self._kind}-head", max(version, self._version), head=head, kept=[*kept])
         try:
             self._storage.create(self._head_path(head), data)
@@ -182,8 +207,8 @@ class LogFiles:
         return True
 
     def delete_below_head(self, listing: Listing) -> None:
-        """Delete the entries, head records and packs that nobody has to read any more, upwards."""
-        kept = frozenset(listing.kept)  # thousands, behind a gate that is shut
+        """Delete, upwards, the entries, head records and packs that no reader needs any longer."""
+        kept = frozenset(listing.kept)  # thousands, if a gate is closed for long
         for number in listing.numbers:
             if number < listing.head and number not in kept:
                 self._storage.delete(self._entry_path(number))

@@ -1,4 +1,4 @@
-"""What an append log's folder shows, and in which order it is read."""
+"""The content of an append log's folder, and the order in which it is read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """``writer`` is a nonce, unique to one append. ``kept``: it lies below the head, which jumped over it. ``value``:
-    what the log's ``parse`` makes of the body of an entry that was read."""
+    """An entry of a log.
+
+    Attributes:
+        number: its number.
+        writer: a nonce, unique to one append.
+        body: its JSON value.
+        kept: it lies below the head and was kept.
+        value: result of the log's ``parse`` for a body that was read.
+    """
 
     number: int
     writer: str
@@ -28,7 +35,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Run:
-    """Numbers that are read in one go. ``pack``: that has them all."""
+    """Numbers that are read together. ``pack`` is a pack that has all of them, or None."""
 
     numbers: range | tuple[int, ...]
     pack: Pack | None = None
@@ -36,7 +43,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Listing:
-    """What one list of the folder shows."""
+    """The result of one list of the folder."""
 
     head: int
     kept: tuple[int, ...]
@@ -46,19 +53,19 @@ class Listing:
 
     @property
     def kept_below(self) -> tuple[int, ...]:
-        """The kept entries that lie below the head."""
+        """Return the kept entries below the head."""
         return tuple(number for number in self.kept if number < self.head)
 
     @property
     def end(self) -> int:
-        """The number after the last entry."""
+        """Return the number after the last entry."""
         return max((self.head, *(number + 1 for number in self.numbers)))
 
     def runs(self, *, skip_kept: bool, end: int) -> list[Run]:
-        """Return what there is to read, in order: the kept entries below the head, and all from there on up to ``end``.
+        """Return what to read, in order: the kept entries below the head, then all up to ``end``.
 
-        Each entry before ``end`` exists. So a pack is used for those that it has: an entry that is gone is damage,
-        though a pack has it. The last entries of a pack may be others by now (:meth:`.LogFiles.read_pack`).
+        Each entry before ``end`` exists. A pack is used only for those, because a missing entry is damage even if a
+        pack has it. The log may have other last entries than the pack (:meth:`.LogFiles.read_pack`).
         """
         found = [] if skip_kept else [Run(self.kept_below)]
         at = self.head

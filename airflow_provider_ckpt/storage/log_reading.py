@@ -1,4 +1,4 @@
-"""Reading an append log as a whole, or up to where it is damaged."""
+"""The reading of an append log as a whole, or up to its damage."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from airflow_provider_ckpt.storage.log_listing import Entry, Listing, Run
 
 @dataclass(frozen=True)
 class WholeLog:
-    """``entries``: the kept ones below the head, then all from the head on. If there is ``damage``, it names
-    the entry that they end before."""
+    """The entries of a log.
+
+    Attributes:
+        listing: the list of its folder.
+        entries: the kept ones below the head, then all from the head on.
+        damage: if there is any, it names the entry before which ``entries`` end.
+    """
 
     listing: Listing
     entries: list[Entry]
@@ -24,9 +29,15 @@ class WholeLog:
 
 
 def read_whole(files: LogFiles, *, skip_kept: bool = False, begins_at_head: bool = False) -> WholeLog:
-    """List once, then read in order; once more if the log was truncated meanwhile. ``skip_kept``: of the entries that
-    stay below the head it is enough that they are there. ``begins_at_head``: a head record proves that there is an
-    entry at the head. Raises NewerFormatError."""
+    """List once, then read in order. Start again if the log was truncated meanwhile.
+
+    Args:
+        files: the objects of the log.
+        skip_kept: only check that the entries below the head exist.
+        begins_at_head: a head record proves that an entry at the head exists.
+
+    Raises NewerFormatError.
+    """
     while True:
         whole = _read_listed(files, files.list(), skip_kept, begins_at_head)
         if whole is not None:
@@ -34,7 +45,7 @@ def read_whole(files: LogFiles, *, skip_kept: bool = False, begins_at_head: bool
 
 
 def _read_listed(files: LogFiles, listing: Listing, skip_kept: bool, begins_at_head: bool) -> WholeLog | None:
-    """None: the log was truncated meanwhile."""
+    """Read the listed entries. Return None if the log was truncated meanwhile."""
     entries: list[Entry] = []
     lost = _lost(files, listing) if skip_kept else None
     if lost is not None:
@@ -54,10 +65,10 @@ def _read_listed(files: LogFiles, listing: Listing, skip_kept: bool, begins_at_h
 
 
 def _gap(files: LogFiles, listing: Listing, begins_at_head: bool) -> int | None:
-    """Return the first number from the head on that has no entry, if there must be one.
+    """Return the first number from the head on that should have an entry but has none, or None.
 
-    A list that lasted for long may show the second of two entries and not the first. The name of a foreign file may
-    hold any number, so no list of all numbers is made.
+    A slow list may show the second of two entries and not the first, so the storage is asked for each. The name of a
+    foreign file may hold any number, so no list of all numbers is made.
     """
     listed = frozenset(listing.numbers)
     end = max(listing.end, listing.head + 1) if begins_at_head and listing.head_records else listing.end
@@ -66,8 +77,10 @@ def _gap(files: LogFiles, listing: Listing, begins_at_head: bool) -> int | None:
 
 
 def _lost(files: LogFiles, listing: Listing) -> int | None:
-    """The first of the kept entries that is not there. A list that lasted for long may show the head that a truncation
-    has moved meanwhile, and not a claim that came shortly before it."""
+    """Return the first kept entry that does not exist, or None.
+
+    A slow list may show the head of a concurrent truncation, but not a claim from shortly before it.
+    """
     unlisted = sorted({*listing.kept_below} - {*listing.numbers})
     return next((number for number in unlisted if not files.exists(number)), None)
 
@@ -77,7 +90,10 @@ _Read = Callable[[], Entry | None]
 
 @contextmanager
 def _reading(files: LogFiles, listing: Listing, run: Run) -> Iterator[Iterator[tuple[int, _Read]]]:
-    """Of each entry, in order, how to get it: several are read ahead where an answer takes time."""
+    """Yield, for each entry in order, its number and a function that reads it.
+
+    Several are read ahead if answers take time.
+    """
     from_pack = None if run.pack is None else files.read_pack(run.pack)
     if from_pack is not None:
         yield ((number, functools.partial(from_pack, number)) for number in run.numbers)

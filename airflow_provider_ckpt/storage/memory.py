@@ -1,4 +1,4 @@
-"""``memory://``: fsspec's in-process file system, for tests and examples."""
+"""The storage for ``memory://``, fsspec's in-process file system, for tests and examples."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 
 class MemoryStorage(Storage):
-    """Works on the dict of fsspec's file system itself: its ``open`` checks and then writes, and hands out
-    one shared file object, so neither its exclusive creation nor its reads are safe between threads.
-    ``dict.setdefault`` and a single assignment are atomic."""
+    """The storage on the dict of fsspec's memory file system.
+
+    That file system's ``open`` checks first and then writes, and returns one shared file object. Neither its exclusive
+    creation nor its reads are safe between threads. ``dict.setdefault`` and a single assignment are atomic.
+    """
 
     def __init__(self, path: str) -> None:
         self._folder = f"/{path.strip('/')}".rstrip("/")

@@ -1,4 +1,4 @@
-"""Where a folder lies, in a form in which two can be compared. No file system is opened."""
+"""The place of a folder, in a form that allows comparisons. No file system is opened."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ _SPELLINGS = (
     (re.compile(r"s3[an]?://([^/]*@)?", re.IGNORECASE), "s3:/"),
     (re.compile(r"abfss?://", re.IGNORECASE), "abfs:/"),
 )
-"""One store by whatever scheme, and with whatever credentials."""
+"""Spellings of one store with different schemes and credentials."""
 _HOST = re.compile(r"(hdfs|webhdfs|swebhdfs)://([^/]+)", re.IGNORECASE)
 _PORTS = {"hdfs": ":8020", "webhdfs": ":9870", "swebhdfs": ":9871"}
-"""Where the authority is a host: its name has no case, and Hadoop's port is meant if none is told. (A bucket's name is
-taken as it is.)"""
+"""Hadoop's default ports, for schemes whose authority is a host.
+
+A host name ignores case. A bucket's name is compared as it is.
+"""
 
 
 def segments(uri: str) -> list[str]:
-    """From the store down; of a local path without ``..`` and with its links followed, as they are here and now. A
-    pattern may be given, too."""
+    """Return the parts of a URI from the store down. It may also be a pattern.
+
+    A local path has no ``..``, and its links are followed on this machine, now.
+    """
     try:
         plain = canonical_uri(uri)
-    except InvalidStorageUriError:  # a pattern may hold what no folder does
+    except InvalidStorageUriError:  # a pattern may have characters that no folder has
         plain = uri
     if plain.startswith(_LOCAL):
         plain = os.path.realpath(plain.removeprefix(_LOCAL))
@@ -38,7 +42,7 @@ def segments(uri: str) -> list[str]:
 
 
 def lies_in(uri: str, folder: str) -> bool:
-    """Or is the same."""
+    """Return whether ``uri`` is ``folder`` or lies in it."""
     inner, outer = segments(uri), segments(folder)
     return inner[: len(outer)] == outer
 
@@ -53,7 +57,7 @@ def in_one_store(uri: str, other: str) -> bool:
 
 
 def store_of(uri: str) -> str:
-    """Return scheme and bucket or host of a URI; :data:`THIS_MACHINE` for a local path or a place in memory."""
+    """Return scheme and bucket or host of a URI, or :data:`THIS_MACHINE` for a local path or a place in memory."""
     if is_local(uri):
         return THIS_MACHINE
     scheme, *rest = segments(uri)
@@ -66,5 +70,8 @@ def _host(found: re.Match[str]) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Spark, Hive and most other readers pass over a folder of that name, but for a partition (``_day=1``)."""
+    """Return whether Spark, Hive and most other readers skip a folder of this name.
+
+    They do not skip a partition (``_day=1``).
+    """
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

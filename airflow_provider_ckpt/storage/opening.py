@@ -1,4 +1,4 @@
-"""From a URI to its storage. No file system is imported that is not asked for."""
+"""The opening of storages by URI. Only the needed file system is imported."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ _LOCAL = ("file", "local")
 
 
 def open_storage(place: Location | str | os.PathLike[str]) -> Storage:
-    """Open a local path or any fsspec URI; nothing is written and, for most backends, nothing is asked.
+    """Open a local path or any fsspec URI. Nothing is written, and most backends send no request.
 
-    The options of a location go to the fsspec file system (endpoint, credentials); a local path and ``memory://``
-    have none. Raises InvalidStorageUriError, InvalidStorageOptionsError, StorageNotOpenedError,
-    StorageUnreachableError.
+    The options of a location go to the fsspec file system (endpoint, credentials). A local path and ``memory://`` have
+    none.
+
+    Raises InvalidStorageUriError, InvalidStorageOptionsError, StorageNotOpenedError and StorageUnreachableError.
     """
     location = Location.of(place)
     scheme, rest = _split(location.uri)
@@ -45,8 +46,12 @@ def open_storage(place: Location | str | os.PathLike[str]) -> Storage:
 
 
 def canonical_uri(uri: str | os.PathLike[str]) -> str:
-    """:attr:`Storage.uri` of what :func:`open_storage` opens: absolute, and without a secret. No file system is
-    opened. Raises InvalidStorageUriError."""
+    """Return the :attr:`Storage.uri` that :func:`open_storage` would give: absolute, and without secrets.
+
+    No file system is opened.
+
+    Raises InvalidStorageUriError.
+    """
     text = os.fspath(uri)
     scheme, rest = _split(text)
     if scheme is None or scheme == "memory":
@@ -55,13 +60,18 @@ def canonical_uri(uri: str | os.PathLike[str]) -> str:
 
 
 def is_local(uri: str) -> bool:
-    """Whether it leads to a folder of this machine, as far as its form tells. Raises InvalidStorageUriError."""
+    """Return whether the URI leads to a folder of this machine, judged by its form.
+
+    Raises InvalidStorageUriError.
+    """
     return _split(uri)[0] is None
 
 
 def _split(uri: str) -> tuple[str | None, str]:
-    """Scheme (None: local) and the rest of a URI that was found sound. What is said of one that is not has no secret
-    in it."""
+    """Check a URI and return its scheme (None for local) and the rest.
+
+    Raises InvalidStorageUriError without secrets in it.
+    """
     shown = redact_uri(uri).encode(errors="backslashreplace").decode()
     if not uri.strip():
         raise InvalidStorageUriError(uri=uri, reason="it is empty")
@@ -96,7 +106,7 @@ def _split(uri: str) -> tuple[str | None, str]:
 
 
 def _has_bytes(uri: str, *, is_local: bool) -> bool:
-    """Whether the URI can be encoded. The name of a local folder need not be UTF-8."""
+    """Return whether the URI can be encoded. The name of a local folder need not be UTF-8."""
     try:
         _ = os.fsencode(uri) if is_local else uri.encode()
     except UnicodeEncodeError:
@@ -105,7 +115,7 @@ def _has_bytes(uri: str, *, is_local: bool) -> bool:
 
 
 def _open_fsspec(uri: str, location: Location) -> Storage:
-    """``uri`` is the location's, canonical. Listing caches are off (R17), whatever the options say."""
+    """Open the location with its canonical ``uri``. Listing caches are always off (R17), whatever the options are."""
     from fsspec.utils import get_protocol
 
     from airflow_provider_ckpt.storage.client_limits import with_limits
@@ -126,7 +136,7 @@ def _open_fsspec(uri: str, location: Location) -> Storage:
         raise InvalidStorageOptionsError(names=names, uri=uri, reason=location.redact(str(error))) from None
     except (ConnectionError, TimeoutError, socket.gaierror) as error:
         raise StorageUnreachableError(uri=uri, reason=location.redact(described(error))) from None
-    except Exception as error:  # of a library that the system lacks (libjvm), a login that was refused, an archive
+    except Exception as error:  # a missing library (libjvm), a refused login, an archive
         raise StorageNotOpenedError(uri=uri, reason=location.redact(described(error))) from None
     if not folder.strip("/") and protocol in ("s3", "gs", "abfs", "abfss", "az"):
         raise InvalidStorageUriError(uri=uri, reason="it names no bucket")
@@ -134,7 +144,10 @@ def _open_fsspec(uri: str, location: Location) -> Storage:
 
 
 def _file_system(protocol: str) -> Any:
-    """Return fsspec's class for a protocol. Raises ImportError, ValueError."""
+    """Return fsspec's class for a protocol.
+
+    Raises ImportError and ValueError.
+    """
     import fsspec
 
     found = fsspec.get_filesystem_class(protocol)  # says which package is missing

@@ -1,4 +1,4 @@
-"""Paths inside a storage: relative, posix, and never able to leave it."""
+"""Paths inside a storage: relative, with slashes, and never leading out of it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from airflow_provider_ckpt.storage.errors import InvalidPathError
 Sizes = list[tuple[str, int]]
 """(path, bytes) of objects. (Storage has a verb named list, so the builtin has no annotation there.)"""
 Names = list[str]
-"""Of objects and folders."""
+"""Names of objects and folders."""
 Pairs = Sequence[tuple[str, str]]
-"""(from, to), of paths."""
+"""(from, to) pairs of paths."""
 
 
 def check_path(path: str, *, root: bool = False) -> str:
-    """Return ``path``, or raise :class:`InvalidPathError`. ``root``: the empty path is allowed."""
+    """Return ``path``. ``root`` allows the empty path.
+
+    Raises InvalidPathError.
+    """
     if not path and root:
         return path
     if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
@@ -28,10 +31,16 @@ def join(*parts: str) -> str:
 
 
 LEFT_BEHIND = 3600.0
-"""Seconds after which a temporary file is nobody's, not even a paused driver's: a living writer has one for as long as
-it writes one object. It counts for a file whose writer cannot be judged from here."""
+"""Age in seconds from which a temporary file has no writer, not even a paused driver.
+
+A living writer has such a file only while it writes one object. The limit is used if the writer cannot be checked from
+here.
+"""
 
 
 def is_temporary(path: str) -> bool:
-    """Names that start with a dot are temporary (ours, Hadoop's checksums): no listing shows them."""
+    """Return whether a name starts with a dot.
+
+    Such names are temporary (this package's, Hadoop's checksums) and never listed.
+    """
     return path.startswith(".") or "/." in path

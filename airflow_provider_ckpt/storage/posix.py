@@ -1,7 +1,7 @@
-"""The calls of a POSIX file system that :class:`LocalStorage` is made of.
+"""The POSIX calls on which :class:`LocalStorage` is built.
 
-Nothing here asks ``os.path``: its ``isfile``, ``isdir`` and ``lexists`` answer False to *every* error, and a disk that
-fails or a stale handle would be taken for a file that is not there (and a batch that is, for one to write again).
+The module avoids ``os.path``, whose ``isfile``, ``isdir`` and ``lexists`` return False for *every* error. A failing
+disk or a stale handle would look like a missing file, and a published batch like one to write again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from airflow_provider_ckpt.storage.paths import is_temporary
 from airflow_provider_ckpt.storage.writers import temporary_name
 
 ABSENT = (FileNotFoundError, NotADirectoryError)
-"""What says that nothing is there: no such name, or a file where one of its folders would be. Nothing else does."""
+"""The only errors that mean absence: the name does not exist, or a file is where one of its folders would be."""
 
 TEMPORARY = ".tmp-"
 _CHUNK = 1 << 20
@@ -26,7 +26,10 @@ Kind = Literal["file", "folder", "other"]
 
 
 def kind_of(path: str) -> Kind | None:
-    """None if nothing is there. Links are followed. Raises OSError for every other answer."""
+    """Return the kind of a path, or None if it does not exist. Links are followed.
+
+    Raises OSError for every other answer.
+    """
     try:
         mode = os.stat(path).st_mode
     except ABSENT:
@@ -37,7 +40,7 @@ def kind_of(path: str) -> Kind | None:
 
 
 def is_taken(path: str) -> bool:
-    """Whether the name is in use, by a link to nowhere, too."""
+    """Return whether the name is in use, even by a dangling link."""
     try:
         os.lstat(path)
     except ABSENT:
@@ -47,7 +50,10 @@ def is_taken(path: str) -> bool:
 
 @contextmanager
 def temporary(target: str) -> Iterator[str]:
-    """A fresh hidden name beside ``target``, whose folder is made; gone at the end, whatever happened."""
+    """Yield a new hidden name in the folder of ``target``, and create the folder.
+
+    The file is deleted at the end in any case.
+    """
     folder = os.path.dirname(target)
     make_folder(folder)
     name = f"{folder}/{temporary_name(TEMPORARY)}"
@@ -58,7 +64,7 @@ def temporary(target: str) -> Iterator[str]:
 
 
 def unlink(path: str) -> None:
-    """Silent if absent."""
+    """Delete a file if it exists."""
     try:
         os.unlink(path)
     except ABSENT:
@@ -66,7 +72,7 @@ def unlink(path: str) -> None:
 
 
 def make_folder(folder: str) -> None:
-    """Make it and what lies above it, each name durable before this returns."""
+    """Create a folder and its parents, and make each name durable."""
     if kind_of(folder) == "folder":
         return
     parent = os.path.dirname(folder)
@@ -76,7 +82,7 @@ def make_folder(folder: str) -> None:
 
 
 def make_name(folder: str) -> None:
-    """The folder alone, in one that is there; not durable yet. Silent if it is there."""
+    """Create a folder in an existing one, without making it durable. Do nothing if it exists."""
     try:
         os.mkdir(folder)
     except FileExistsError:
@@ -85,7 +91,7 @@ def make_name(folder: str) -> None:
 
 
 def missing_folders(folder: str) -> list[str]:
-    """``folder`` and those above it that do not exist, the deepest first."""
+    """Return ``folder`` and its parents that do not exist, the deepest first."""
     missing = []
     while kind_of(folder) is None:
         missing.append(folder)
@@ -94,7 +100,10 @@ def missing_folders(folder: str) -> list[str]:
 
 
 def is_link(path: str) -> bool:
-    """Return whether the name is a link. Where that cannot be seen, whoever uses the name gets the error."""
+    """Return whether the name is a link.
+
+    If that cannot be seen, return False, because the later use of the name raises the error.
+    """
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:
@@ -102,9 +111,9 @@ def is_link(path: str) -> bool:
 
 
 def link_below(top: str, path: str, plain: set[str]) -> str | None:
-    """Return the first name below ``top``, down to ``path``, that is a link; None if there is none.
+    """Return the first name below ``top``, down to ``path``, that is a link, or None.
 
-    ``plain``: names that are known to be no links. Folders that are found to be none are added.
+    ``plain`` holds names that are known to be no links. New ones are added.
     """
     at = len(top.rstrip(os.sep))
     while 0 <= at < len(path):
@@ -120,9 +129,11 @@ def link_below(top: str, path: str, plain: set[str]) -> str | None:
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Open a file to read it, buffered. A pipe that nobody writes to would be waited for, SIGTERM included.
+    """Open a regular file for buffered reading. A pipe without a writer would block, even against SIGTERM.
 
-    Raises IsADirectoryError for a folder, and OSError for a link (ELOOP), a pipe, a device or a socket (EINVAL).
+    Raises IsADirectoryError for a folder.
+
+    Raises OSError for a link (ELOOP), a pipe, a device or a socket (EINVAL).
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     mode = os.fstat(descriptor).st_mode
@@ -135,7 +146,7 @@ def open_regular(path: str) -> BinaryIO:
 
 
 def write_durably(path: str, data: bytes) -> None:
-    """Write a file that is not there yet. A link of its name is not followed."""
+    """Write a new file. A link of that name is not followed."""
     with open(path, "xb") as file:
         file.write(data)
         file.flush()
@@ -162,7 +173,11 @@ def sync_folder(path: str) -> None:
 
 
 def same_content(one: str, other: str) -> bool:
-    """Not filecmp: it remembers its answer by names, sizes and times, and a file may be replaced within a tick."""
+    """Return whether two files have the same bytes.
+
+    filecmp is not used, because it remembers its answer by names, sizes and times, and a file may be replaced within a
+    tick.
+    """
     if os.path.samefile(one, other):
         return True
     with open(one, "rb") as first, open(other, "rb") as second:
@@ -175,7 +190,7 @@ def same_content(one: str, other: str) -> bool:
 
 
 def walk(folder: str, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """(path, bytes) of every file below; what is deleted meanwhile is left out."""
+    """Yield (path, bytes) of every file below. Files that are deleted meanwhile are left out."""
     try:
         with os.scandir(folder) as entries:
             found = list(entries)

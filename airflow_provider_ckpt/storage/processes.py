@@ -1,4 +1,4 @@
-"""Processes of this host: whether one still exists, and where its number means something."""
+"""Processes of this host: whether one still exists, and the scope in which its number is valid."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def boot_id() -> str | None:
-    """Changes at every boot (and differs between hosts), so a pid means something only beside it."""
+    """Return an id that changes at every boot and differs between hosts. A pid is valid only together with it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -15,7 +15,7 @@ def boot_id() -> str | None:
 
 
 def pid_namespace() -> str | None:
-    """In which a pid means something; None where the system has none, or does not show it."""
+    """Return the namespace in which a pid is valid, or None where the system has none or hides it."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -23,10 +23,12 @@ def pid_namespace() -> str | None:
 
 
 def process_started(pid: int) -> str | None:
-    """Start time of a process in clock ticks since boot, None if it is gone.
+    """Return the start time of a process in clock ticks since boot, or None if it is gone.
 
-    A zombie (exited, not yet reaped) counts as gone: it writes nothing any more. Raises OSError if it cannot be seen:
-    by one that has no files left to open, or where the system hides the processes of others.
+    A zombie (exited, not yet reaped) counts as gone, because it no longer writes.
+
+    Raises OSError if the process cannot be seen: this process can open no more files, or the system hides processes of
+    others.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
@@ -39,7 +41,7 @@ def process_started(pid: int) -> str | None:
 
 
 def _is_there(pid: int) -> bool:
-    """Whether the system knows such a process, also one that it does not show."""
+    """Return whether the system knows such a process, even if it hides it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

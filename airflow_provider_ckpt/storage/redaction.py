@@ -1,4 +1,4 @@
-"""What is secret in names, options, URIs and texts, and hiding it. Nothing else in this package decides that."""
+"""The rules for secrets in names, options, URIs and texts, and for hiding them. No other module decides this."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ _SECRET_NAME = re.compile(
 )
 _SECRET_IN_VALUE = re.compile(r"(?i)(passw(or)?d|pwd|secret|token|key)\s*=|^\s*(basic|bearer)\s")
 _SECRET_IN_QUERY = re.compile(r"(?i)(?:^|[._-])(?:access)?(?:key|keyid|sig|signature|code|user|username)$")
-"""Besides secret names: a shared access signature, a signed URL, a key for a function."""
+"""Secret parameters in addition to secret names: a shared access signature, a signed URL, a key for a function."""
 _SCHEME = "[A-Za-z][A-Za-z0-9+.-]{0,40}"
 _URI = re.compile(rf"({_SCHEME}:/{{1,2}})(\S+?)(?=[,;]{_SCHEME}://|\s|$)")
-"""One slash behind a scheme is a mistake, and what follows as secret as ever. Schemes have a greatest length, because a
-line of a log may be one word of a megabyte."""
+"""A single slash after a scheme is a mistake, but what follows is as secret as ever.
+
+Schemes have a maximal length, because a line of a log may be one word of a megabyte.
+"""
 _NO_URI = r"\s\"'`<>{}|\\^"
 _URI_IN_TEXT = re.compile(rf"({_SCHEME}://)([^{_NO_URI}]+?)(?=[,;]{_SCHEME}://|[{_NO_URI}]|$)")
 _PASSWORD = re.compile("^[^/?#@]*:[^/?#]*@")
 _PARAMETER = re.compile(r"(?<=[?&;#])([^=&;#?\s]*)=([^&;#\s]*)")
 _CONTAINERS = ("abfs://", "abfss://", "wasb://", "wasbs://")
-"""``container@account`` names a place there."""
+"""Schemes in which ``container@account`` names a place."""
 
 _HARMLESS = frozenset(
     {
@@ -50,14 +52,14 @@ _HARMLESS = frozenset(
         "use_ssl",
     }
 )
-"""Options whose values may be read by everybody, but for credentials in a URI. Any other text may be secret."""
+"""Options whose values are not secret, apart from credentials in a URI. Any other text may be secret."""
 _SHORTEST_NUMBER = 6
-"""Digits: ports and timeouts stay readable."""
+"""Digits from which a number may be secret, so that ports and timeouts remain readable."""
 _ABOUT_A_SECRET = re.compile(
     r"(?i)(?:^|[._-])(?:urls?|uri|endpoint|location|path|file|dir|type|method|mechanisms?|mode|class|id|name|timeout"
     r"|lifetime|interval|provider|format|enabled?|protocol|alias|algorithm|version)$"
 )
-"""Fields that say where or how a secret is found, such as ``ssl.keystore.location`` and ``auth_type``."""
+"""Fields that describe where or how a secret is found, such as ``ssl.keystore.location`` and ``auth_type``."""
 _PLAIN_WORDS = frozenset({"true", "false", "none", "null", "default", "anon", "cloud", "browser", "google_default"})
 """Values of fields with a secret's name that are no secret: ``token: anon``."""
 _ASSIGNED = re.compile(
@@ -77,7 +79,10 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact_uri(uri: str) -> str:
-    """``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``; also for a text with URIs in it."""
+    """Hide secrets like in ``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``.
+
+    The argument may be a text with URIs.
+    """
     return _URI.sub(lambda found: found[1] + _redacted(found[1], found[2]), uri)
 
 
@@ -93,8 +98,11 @@ def _hidden_parameters(rest: str) -> str:
 
 
 def user_info(scheme: str, rest: str) -> str | None:
-    """What stands before the ``@``. A secret key has slashes in it, which somebody may not have escaped: behind a colon
-    that is no port's all is taken for the secret, up to the last ``@``."""
+    """Return the part before the ``@``, or None.
+
+    A secret key may have unescaped slashes. After a colon that begins no port, everything up to the last ``@`` is taken
+    for the secret.
+    """
     if scheme.lower() == "file:/":
         return None  # a path alone
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
@@ -112,7 +120,7 @@ def _is_secret_parameter(name: str) -> bool:
 
 
 def credentials_in(uri: str) -> Iterator[str]:
-    """The texts that :func:`redact_uri` hides, as they are written there and decoded; a user's name is one."""
+    """Yield the texts that :func:`redact_uri` hides, as written and decoded, including a user's name."""
     for found in _URI.finditer(uri):
         user = user_info(found[1], found[2])
         parts = [] if user is None else [part for part in user.split(":", 1) if part]
@@ -124,7 +132,7 @@ def credentials_in(uri: str) -> Iterator[str]:
 
 
 def redact_conf(conf: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings with ``***`` for every value that its name or its own text gives away as secret."""
+    """Return Spark's settings with ``***`` for every value that its name or its text shows to be secret."""
     return {name: HIDDEN if _is_secret_setting(name, value) else redact_uri(value) for name, value in conf.items()}
 
 
@@ -133,7 +141,7 @@ def _is_secret_setting(name: str, value: str) -> bool:
 
 
 def redact_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Storage options for people: the names, and the values that may be read by everybody."""
+    """Return storage options for users: the names, and the values that are not secret."""
     return {name: _shown(name, value) for name, value in options.items()}
 
 
@@ -148,7 +156,7 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def secrets_in(options: Mapping[str, Any]) -> Iterator[str]:
-    """Every text in storage options that may be a secret."""
+    """Yield every text in storage options that may be a secret."""
     for name, value in options.items():
         if name in _HARMLESS and isinstance(value, str):
             yield from credentials_in(value)
@@ -165,7 +173,7 @@ def field_secrets(fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield the secrets in a connection's extra, or in a client's settings.
 
     A text is secret by the name of its field (``sasl.password``) or by its kind (a private key, a URI with a password).
-    Most of an extra is none: a ``group.id`` may be a word that occurs in every message.
+    Most fields are not secret: a ``group.id`` may be a word that occurs in every message.
     """
     for name, value in fields.items():
         if is_secret_name(str(name)) and not _ABOUT_A_SECRET.search(str(name)):
@@ -222,11 +230,11 @@ def as_printed(secrets: Iterable[str], users: Iterable[str | None] = ()) -> tupl
     """Return the secrets in the forms in which programs print them.
 
     The forms are the plain text, JSON, a repr, a URI, a form, and the header of a login (Base64 of ``user:password``).
-    The longest is first, so that no secret is left that has another one in it.
+    The longest is first, so that no secret remains that contains another one.
 
     Args:
         secrets: plain texts.
-        users: names of those who log in with them.
+        users: names of the users of these secrets.
     """
     found: set[str] = set()
     names = [user for user in users if user]
@@ -244,17 +252,17 @@ def _in_uris(text: str) -> set[str]:
 
 
 def _logins(user: str, password: str) -> set[str]:
-    """Return the header without its padding."""
+    """Return the login headers without their padding."""
     plain = f"{user}:{password}".encode("utf-8", "surrogatepass")
     return {made(plain).decode().rstrip("=") for made in (b64encode, urlsafe_b64encode)}
 
 
 SHORTEST = 4
-"""Characters: shorter ones are in every other word."""
+"""Least characters of a hidden secret, because shorter ones occur in many words."""
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return ``text`` without the secrets, wherever they are in it, and without the credentials of URIs."""
+    """Return ``text`` without the secrets and without the credentials of URIs."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST:
             text = text.replace(secret, HIDDEN)
@@ -264,8 +272,8 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 def redact_text(text: str) -> str:
     """Return a text of another program without passwords and signatures of the URIs in it.
 
-    The text is no URI, and may be JSON. So a URI ends at a quotation mark here, and a user without a password is shown:
-    ``spark://endpoint@host`` is none.
+    The text is not itself a URI, and may be JSON. So a URI ends at a quotation mark here. A user without a password is
+    shown, because ``spark://endpoint@host`` has no user.
     """
     return _URI_IN_TEXT.sub(lambda found: found[1] + _without_password(found[2]), text) if ":/" in text else text
 
@@ -279,9 +287,9 @@ _GIVEN: set[str] | None = None
 
 @contextmanager
 def hiding_given(secrets: Iterable[str]) -> Iterator[None]:
-    """Hide these secrets, and those that :func:`note_given` gets meanwhile, with :func:`redact_given`.
+    """Let :func:`redact_given` hide these secrets and those that :func:`note_given` gets, within the block.
 
-    For a driver: a process with one job, whose texts come from Spark, from libraries and from the user's code.
+    It is for a driver, a process with one job, whose texts come from Spark, from libraries and from the user's code.
     """
     global _GIVEN
     before, _GIVEN = _GIVEN, {*(_GIVEN or ()), *secrets}
@@ -292,7 +300,7 @@ def hiding_given(secrets: Iterable[str]) -> Iterator[None]:
 
 
 def note_given(secrets: Iterable[str]) -> None:
-    """Note what this process was given. Nothing is noted outside of a driver."""
+    """Note secrets that this process was given. Outside of a driver nothing is noted."""
     if _GIVEN is not None:
         _GIVEN.update(secrets)
 

@@ -1,4 +1,4 @@
-"""The boundary of every reader: whatever the content of a file makes Python raise becomes an error of this package."""
+"""The boundary of every reader: Python errors about the content of a file become errors of this package."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What Python raises for content of another form. An error of a storage or of the system is none of them."""
+"""Python's errors for content of another form. Errors of a storage or of the system are not among them."""
 _SHOWN = 200
-"""Characters of such an error."""
+"""Shown characters of such an error."""
 
 
 @contextmanager
 def refused_as(refuse: Callable[[str], CkptError]) -> Iterator[None]:
-    """Raise ``refuse(problem)`` if what is read in the block is not what was written.
+    """Raise ``refuse(problem)`` if the content that is read in the block is not as it was written.
 
     Other errors of this package pass: the file is absent, a later release wrote it, or the storage failed.
     """
@@ -32,5 +32,5 @@ def refused_as(refuse: Callable[[str], CkptError]) -> Iterator[None]:
 
 
 def described(error: BaseException) -> str:
-    """Return the kind and the beginning of the text of an error that Python raised."""
+    """Return the type of a Python error and the beginning of its text."""
     return f"{type(error).__name__}: {error}"[:_SHOWN]

@@ -1,4 +1,4 @@
-"""Deleting what nothing needs any more."""
+"""The deletion of objects that are no longer needed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from airflow_provider_ckpt.storage.storage import Storage
 log = logging.getLogger(__name__)
 
 RETRIES = 8
-"""Of what could not be deleted, how much is tried again at a time."""
+"""Number of failed deletions that are tried again at a time."""
 MOST = 1000
-"""So many are kept in mind. What is beyond is left to the next driver, which deletes whatever nobody names."""
+"""Most failed deletions that are remembered.
+
+The next driver deletes the others, because it deletes everything unnamed.
+"""
 
 
 @contextmanager
 def best_effort(what: str) -> Iterator[None]:
-    """Around a deletion of something that is in nobody's way: an object under legal hold or another user's file is told
-    of, and keeps nobody from going on. Raises OvertakenError: whoever was overtaken deletes no more."""
+    """Log a failed deletion of something that does no harm, and continue.
+
+    An object may be under legal hold, or a file another user's.
+
+    Raises OvertakenError, because an overtaken driver must delete nothing more.
+    """
     try:
         yield
     except OvertakenError:
@@ -30,15 +37,18 @@ def best_effort(what: str) -> Iterator[None]:
 
 
 class EachByItself:
-    """Of several deletions each is tried, whatever became of the others, and the caller decides what that means."""
+    """Several deletions, each tried even if others fail. The caller decides about the failures."""
 
     def __init__(self) -> None:
         self.failed: dict[str, CkptError] = {}
-        """What could not be deleted, and why."""
+        """The failed deletions and their errors."""
 
     @contextmanager
     def tried(self, what: str) -> Iterator[None]:
-        """Raises OvertakenError."""
+        """Record a failed deletion in the block.
+
+        Raises OvertakenError.
+        """
         try:
             yield
         except OvertakenError:
@@ -52,21 +62,30 @@ class EachByItself:
 
 
 class Removal:
-    """Deletes folders of ``storage``, one by one. One that cannot be deleted is told of once, keeps none of the others,
-    and is tried again. Any one thread may use it."""
+    """The deletion of folders of ``storage``, one by one.
+
+    A failed deletion is logged once, does not stop the others, and is tried again. It may be used by one thread at a
+    time.
+    """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._left: dict[str, None] = {}
-        """In the order in which they are tried again."""
+        """The failed deletions in the order of their next try."""
 
     def delete(self, path: str) -> None:
-        """Raises OvertakenError."""
+        """Delete a folder.
+
+        Raises OvertakenError.
+        """
         if path not in self._left:
             self._try(path, is_first=True)
 
     def try_again(self) -> None:
-        """Some of what could not be deleted. Raises OvertakenError."""
+        """Try some of the failed deletions again.
+
+        Raises OvertakenError.
+        """
         for path in list(self._left)[:RETRIES]:
             del self._left[path]
             self._try(path, is_first=False)

@@ -1,4 +1,4 @@
-"""The marker that makes a folder a checkpoint root."""
+"""The marker of a checkpoint root."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LOOKED_AT = 100
 
 
 def open_root(storage: Storage) -> Storage:
-    """Probe the storage (R17) and make it a checkpoint root, or check that it is one; returns it.
+    """Probe the storage (R17) and make it a checkpoint root, or check that it is one. Return it.
 
-    Raises what :func:`check_root` and :meth:`Storage.probe` raise, and :func:`read_root`.
+    Raises the errors of :func:`check_root`, :meth:`Storage.probe` and :func:`read_root`.
     """
     check_root(storage)
     storage.probe()
@@ -40,10 +40,12 @@ def open_root(storage: Storage) -> Storage:
 
 
 def check_root(storage: Storage) -> None:
-    """Refuse a place that can be no root, writing nothing. For ``open_root``, and before: in the first look at a job,
-    in ``ckpt doctor`` (:func:`check_root_of_run`).
+    """Refuse a place that cannot be a root, without writing.
 
-    Raises RootIsPatternError, RootInsideRootError, and for a root that is not made yet RootAboveRootError.
+    It is used by ``open_root``, and earlier by the first check of a job and by ``ckpt doctor``
+    (:func:`check_root_of_run`).
+
+    Raises RootIsPatternError, RootInsideRootError, and for a new root RootAboveRootError.
     """
     check_root_for_spark(storage.uri)
     for parent in storage.parents():
@@ -51,30 +53,38 @@ def check_root(storage: Storage) -> None:
             raise RootInsideRootError(uri=storage.uri, outer=parent.uri)
     if storage.exists(ROOT_MARKER):
         return
-    for name in storage.list("")[:_LOOKED_AT]:  # cheap enough; a folder with more names is nobody's list of roots
+    for name in storage.list("")[:_LOOKED_AT]:  # cheap enough, and a folder of roots has few names
         if _is_there(storage, f"{name}/{ROOT_MARKER}"):
             raise RootAboveRootError(uri=storage.uri, inner=storage.full_uri(name))
 
 
 def check_root_of_run(storage: Storage) -> None:
-    """As :func:`check_root`, and one that other processes cannot see is refused: for who asks whether a job could run
-    there. Raises RootNotForSparkError, too."""
+    """Refuse a place that cannot be the root of a run, like :func:`check_root`. Other processes must see it, too.
+
+    Raises RootNotForSparkError and the errors of :func:`check_root`.
+    """
     if storage.uri.startswith("memory:"):
         raise RootNotForSparkError(uri=storage.uri)
     check_root(storage)
 
 
 def check_root_for_spark(uri: str) -> None:
-    """Refuse characters that Spark takes for a pattern: it would look for other folders, or none. Others (``:``, ``%``,
-    ``#``, spaces) were tried with whole jobs. Raises RootIsPatternError."""
+    """Refuse characters that Spark takes for a pattern, because it would read other folders or none.
+
+    Other characters (``:``, ``%``, ``#``, spaces) were tried with whole jobs.
+
+    Raises RootIsPatternError.
+    """
     found = sorted(set(_PATTERN.findall(uri)))
     if found:
         raise RootIsPatternError(uri=uri, characters=" ".join(found))
 
 
 def _is_there(storage: Storage, marker: str) -> bool:
-    """Where looking is denied there is no root of ours: rights that begin below a prefix are common in object stores,
-    and a disk has its ``lost+found``."""
+    """Return whether the marker exists. A folder that cannot be read counts as no root.
+
+    Rights that begin below a prefix are common in object stores, and a disk has its ``lost+found``.
+    """
     try:
         return storage.exists(marker)
     except StorageDeniedError:
@@ -82,9 +92,11 @@ def _is_there(storage: Storage, marker: str) -> bool:
 
 
 def read_root(storage: Storage) -> Storage:
-    """Check that the storage is a checkpoint root, writing nothing (for ``ckpt show``, sensors); returns it.
+    """Check that the storage is a checkpoint root, without writing (for ``ckpt show``, sensors). Return it.
 
-    Raises NoRootError, ForeignRootError, NewerFormatError; MalformedDocumentError: its marker is damaged.
+    Raises NoRootError, ForeignRootError and NewerFormatError.
+
+    Raises MalformedDocumentError if its marker is damaged.
     """
     uri = storage.full_uri(ROOT_MARKER)
     try:
@@ -95,6 +107,6 @@ def read_root(storage: Storage) -> Storage:
         decode_document(data, "root", ROOT_VERSION, uri=uri)
     except MalformedDocumentError:
         if f'"{PREFIX}root"'.encode() in data:
-            raise  # it is ours, and damaged: who is told to choose another folder begins every job anew
-        raise ForeignRootError(uri=storage.uri, marker=ROOT_MARKER) from None  # the cause quotes what it holds
+            raise  # our own damaged root: another folder would restart every job from scratch
+        raise ForeignRootError(uri=storage.uri, marker=ROOT_MARKER) from None  # the cause quotes its content
     return storage

@@ -1,4 +1,4 @@
-"""S3 and what speaks its protocol, through s3fs."""
+"""The storage for S3 and compatible stores, through s3fs."""
 
 from __future__ import annotations
 
@@ -24,19 +24,22 @@ _AT_ONCE = 1000  # objects that one request can delete
 _BROKEN_OFF = {"ClientPayloadError", "IncompleteRead", "IncompleteReadError", "ResponseStreamingError"}
 """Errors of an answer that ends early. botocore repeats a request only until its answer begins."""
 _NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404"}
-"""What a store says of an object that does not exist. (A missing bucket is a FileNotFoundError to s3fs, too.)"""
+"""Codes for an object that does not exist. (s3fs raises FileNotFoundError for a missing bucket, too.)"""
 
 
 class S3Storage(FsspecStorage):
-    """``If-None-Match: *`` has two refusals (R17): 412, the object is there; 409, somebody is writing it
-    right now and may still fail, so ask again. Not every store names the condition in its 412, which is what
-    s3fs looks for, so the status of the reply decides here."""
+    """The storage on S3.
+
+    ``If-None-Match: *`` has two refusals (R17). 412 means that the object exists. 409 means that another writer is
+    writing it now and may still fail, so the request is repeated. s3fs recognizes a 412 by the name of the condition,
+    which not every store gives, so the status of the reply decides here.
+    """
 
     sleep: Callable[[float], None] = staticmethod(time.sleep)
 
     @contextmanager
     def _guard(self, verb: str, path: str, *, write: bool = False) -> Iterator[None]:
-        """s3fs makes its client with the first request, and finds there what is wrong with the options."""
+        """Convert errors. s3fs makes its client with the first request, and finds wrong options only then."""
         with super()._guard(verb, path, write=write):
             try:
                 yield
@@ -79,7 +82,7 @@ class S3Storage(FsspecStorage):
         raise AssertionError("unreachable")
 
     def _read(self, full: str, start: int | None = None, end: int | None = None) -> bytes:
-        # With its default concurrency s3fs asks for the size first: a second request for each poll of a tail.
+        # With its default concurrency s3fs reads the size first, a second request for each poll of a tail.
         for attempt in range(TRIES):
             try:
                 data: bytes = self._fs.cat_file(full, start=start, end=end, max_concurrency=1)
@@ -99,7 +102,7 @@ class S3Storage(FsspecStorage):
         return int(self._fs.call_s3("head_object", Bucket=bucket, Key=key)["ContentLength"])
 
     def _names(self, full: str, most: int | None) -> Iterable[str]:
-        # Where nothing is, ls() lists the parent, too: twice the price of the look that a driver takes for requests.
+        # ls() of a missing folder lists the parent, too, which would double the price of polling for requests.
         names: list[str] = []
         bucket, prefix = self._bucket_and_prefix(full)
         for page in self._pages(bucket, prefix, Delimiter="/"):
@@ -110,7 +113,7 @@ class S3Storage(FsspecStorage):
         return [name[len(prefix) :] for name in names]
 
     def _find(self, path: str) -> dict[str, int]:
-        # find() asks past call_s3(), which waits for new credentials
+        # find() bypasses call_s3(), which waits for new credentials
         full = self._full(path, root=True)
         bucket, prefix = self._bucket_and_prefix(full)
         found: dict[str, int] = {}
@@ -123,7 +126,7 @@ class S3Storage(FsspecStorage):
         return {name: size for name, size in found.items() if not name.endswith("/")}
 
     def _bucket_and_prefix(self, full: str) -> tuple[str, str]:
-        """Return the bucket of a folder, and the prefix of its keys."""
+        """Return the bucket of a folder and the prefix of its keys."""
         bucket, key, _ = self._fs.split_path(full)
         return bucket, f"{key}/" if key else ""
 
@@ -141,7 +144,7 @@ class S3Storage(FsspecStorage):
         return response is None or response.get("Error", {}).get("Code") in _NO_OBJECT
 
     def _delete_all(self, names: Sequence[str]) -> None:
-        # s3fs asks the same, and does not look at the answer: what was refused would stay in silence.
+        # s3fs sends the same request and ignores the answer, so refused deletions would go unnoticed.
         for start in range(0, len(names), _AT_ONCE):
             keys = [self._fs.split_path(name)[:2] for name in names[start : start + _AT_ONCE]]
             listed = {"Objects": [{"Key": key} for _, key in keys], "Quiet": True}

@@ -1,21 +1,21 @@
-"""Answers of S3 to requests that failed."""
+"""S3's answers to failed requests."""
 
 from __future__ import annotations
 
 from typing import Any
 
 EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
-"""Codes for credentials that were valid once."""
+"""Codes for credentials that have expired."""
 
 
 def code_of(error: BaseException) -> str | None:
-    """Return S3's code for an error of s3fs; None if there was no answer."""
+    """Return S3's code for an error of s3fs, or None if there was no answer."""
     response = response_of(error)
     return None if response is None else str((response.get("Error") or {}).get("Code"))
 
 
 def response_of(error: BaseException) -> dict[str, Any] | None:
-    """Return the answer to the request. s3fs keeps botocore's error, which has it, as the cause."""
+    """Return the answer to the request. s3fs keeps botocore's error with the answer as the cause."""
     seen: BaseException | None = error
     while seen is not None:
         response: Any = getattr(seen, "response", None)

@@ -1,4 +1,4 @@
-"""s3fs with a limit for each call, which waits for new credentials when its own have expired."""
+"""s3fs with a time limit for each call. It waits for new credentials when its own have expired."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
 """Seconds from one try to the next one. Each pause is twice as long as the one before."""
 _SLOWEST = 50_000
-"""Bytes that a network takes in a second, at least."""
+"""Least bytes per second that a network is assumed to carry."""
 _NO_CODE = frozenset({"400", "403"})
-"""Codes of a HEAD, whose answer has no body that could say more."""
+"""Codes of a HEAD, whose answer has no body with a reason."""
 
 
 class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
-    """After a refused HEAD, whose answer has no body, a listing asks for the reason."""
+    """s3fs with limits. A refused HEAD has no body, so a listing finds out the reason."""
 
     retries = 1
-    """botocore repeats requests. s3fs would repeat what botocore has repeated: five by five."""
+    """botocore repeats requests. With its own retries s3fs would multiply them, five by five."""
 
     async def set_session(self, *given: Any, **named: Any) -> Any:
         client = await super().set_session(*given, **named)
@@ -77,8 +77,8 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
 def longest_call(config: Mapping[str, Any], size: int) -> float:
     """Return the seconds that one call may take with all its tries, with a body of ``size`` bytes.
 
-    The client's own limits are for the way to the server and for an answer. A server that does not read a body is not
-    found by them.
+    The client's own limits are for the connection and for an answer. They do not detect a server that does not read a
+    body.
     """
     connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
     retries = config.get("retries") or {}
@@ -87,7 +87,7 @@ def longest_call(config: Mapping[str, Any], size: int) -> float:
 
 
 def _until(until: float | None, named: Mapping[str, Any]) -> float:
-    """Return the end of a wait, which begins with the first refusal."""
+    """Return the end of the wait, which begins with the first refusal."""
     if until is not None:
         return until
     seconds = seconds_to_wait()

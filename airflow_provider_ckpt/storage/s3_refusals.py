@@ -1,4 +1,4 @@
-"""Meanings of S3's refusals: the missing right, wrong or expired credentials."""
+"""The meanings of S3's refusals: a missing right, or wrong or expired credentials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RIGHTS = {
     "list": "s3:ListBucket on the bucket",
     "delete": "s3:DeleteObject",
 }
-"""Verb of a storage -> the right that it needs."""
+"""Operation of a storage -> the right that it needs."""
 LISTING = (
     "s3:GetObject, and s3:ListBucket on the bucket: without the latter S3 refuses to read an object that does not exist"
 )
@@ -33,7 +33,7 @@ _OF_CREDENTIALS = frozenset(
 
 
 def right_for(verb: str, error: BaseException) -> str:
-    """Return what the job needs for a verb that S3 refused."""
+    """Return what the job needs for an operation that S3 refused."""
     return CREDENTIALS if code_of(error) in _OF_CREDENTIALS else RIGHTS.get(verb, "")
 
 

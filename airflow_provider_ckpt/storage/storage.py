@@ -1,7 +1,7 @@
-"""Everything the system needs of a file system: small verbs on paths below one URI.
+"""The interface of file systems: small operations on paths below one URI.
 
-What they rest on (R17): create-if-absent that is atomic, replace of a small object that is atomic,
-read-after-write, list-after-write. :meth:`Storage.probe` refuses a backend without the first.
+They rely on (R17) an atomic create-if-absent, an atomic replace of a small object, read-after-write and
+list-after-write. :meth:`Storage.probe` refuses a backend without the first.
 """
 
 from __future__ import annotations
@@ -30,139 +30,163 @@ _PROBE = ".probe"
 class Storage(ABC):
     """A folder of some file system.
 
-    Every path is relative to ``uri``, posix, without ``..`` (:class:`InvalidPathError`). Every verb may
-    also raise StorageTransientError (it may or may not have taken effect), StorageDeniedError,
-    StorageReadOnlyError or StorageFailedError. Names that start with a dot are temporary.
+    Every path is relative to ``uri``, with slashes, and without ``..`` (:class:`InvalidPathError`). Every method may
+    also raise StorageTransientError (it may or may not have taken effect), StorageDeniedError, StorageReadOnlyError or
+    StorageFailedError. Names that start with a dot are temporary.
 
-    An error is not an absence: "absent" below is said only of what the backend says that it does not exist. A disk that
-    fails, a stale handle, a missing right or a missing bucket raise, in every verb.
+    An error is not an absence. "Absent" below means that the backend reports that the object does not exist. A failing
+    disk, a stale handle, a missing right or a missing bucket raise an error in every method.
     """
 
     requests_at_once = 1
-    """How many requests in threads of their own are faster than one after the other: of a store whose answers take
-    time."""
+    """Number of parallel requests, above 1 for a store whose answers take time."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        """Canonical form, for people and for fsspec; it never holds a secret."""
+        """The canonical form, for users and for fsspec. It never holds a secret."""
 
     @abstractmethod
     def create(self, path: str, data: bytes) -> None:
-        """Create-if-absent: atomic (never seen half written) and durable on return.
+        """Create an object if it is absent. This is atomic (never seen half written) and durable on return.
 
-        Raises AlreadyExistsError, also when a lost reply made the client repeat its own request (R17):
-        a caller that must know compares what is there.
+        Raises AlreadyExistsError, also when a lost reply made the client repeat its own request (R17). A caller that
+        must know this compares the content.
         """
 
     @abstractmethod
     def replace(self, path: str, data: bytes) -> None:
-        """Create or replace a small object; a reader sees the old or the new one."""
+        """Create or replace a small object. A reader sees the old or the new one."""
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """Raises ObjectNotFoundError."""
+        """Return the content of an object.
+
+        Raises ObjectNotFoundError.
+        """
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
-        """The bytes from ``start`` up to ``end`` (exclusive), fewer if the object is shorter. Raises
-        ObjectNotFoundError."""
+        """Return the bytes from ``start`` up to ``end`` (exclusive), fewer if the object is shorter.
+
+        Raises ObjectNotFoundError.
+        """
         return self.read(path)[start:end]
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether an object (not a folder) is there."""
+        """Return whether an object (not a folder) exists."""
 
     def size(self, path: str) -> int:
-        """The bytes of an object. Raises ObjectNotFoundError."""
+        """Return the size of an object in bytes.
+
+        Raises ObjectNotFoundError.
+        """
         return len(self.read(path))
 
     @abstractmethod
     def list(self, path: str) -> list[str]:
-        """Sorted names of the objects and folders directly in ``path``; empty if there is none.
+        """Return the sorted names of the objects and folders directly in ``path``, an empty list if there is none.
 
-        An emptied folder is still a name on a local disk, and is none in an object store.
+        An emptied folder still has its name on a local disk, but not in an object store.
         """
 
     def list_some(self, path: str, most: int) -> Names:
-        """As :meth:`list`, but at most ``most`` names, whichever they are: the price does not grow with the folder."""
+        """Return at most ``most`` names of :meth:`list`, in any choice. The price does not grow with the folder."""
         return self.list(path)[:most]
 
     @abstractmethod
     def files(self, path: str) -> Sizes:
-        """(path relative to ``path``, bytes) of every object below it, sorted; empty if there is none."""
+        """Return (path relative to ``path``, bytes) of every object below, sorted."""
 
     @abstractmethod
     def copy(self, source: str, target: str) -> None:
-        """Copy an immutable object, without its bytes passing through here where the backend can.
+        """Copy an immutable object. If possible the backend copies, so that the bytes do not pass through here.
 
-        ``target`` is replaced. Raises ObjectNotFoundError. On a local disk it is a hard link: neither
-        name may be written in place afterwards (``replace`` does not).
+        ``target`` is replaced. On a local disk it is a hard link, so neither name may be written in place afterwards
+        (``replace`` does not).
+
+        Raises ObjectNotFoundError.
         """
 
     def copy_all(self, copies: Pairs) -> set[str]:
-        """Copy many objects (source, target) under names that nobody goes by before this returns: they are made in any
-        order, and durable at the end only. Returns the sources that were not there.
+        """Copy many objects (source, target). Return the sources that do not exist.
 
-        Much cheaper than one after the other, on a local disk (a thousand links are one flush) and far away (several
-        at a time). Raises what :meth:`copy` raises; some are copied then, and some not.
+        They are copied in any order and durable only at the end, so no reader may use the new names before. This is
+        much cheaper than single copies, on a local disk (a thousand links are one flush) and far away (several at a
+        time).
+
+        Raises the errors of :meth:`copy`, with some objects copied and some not.
         """
         return self._absent(self.copy, copies)
 
     def sync(self, path: str) -> None:  # noqa: B027 - an object store has nothing to do
-        """Make durable what another program (Spark) wrote below ``path``, and the names that lead there.
+        """Make the files durable that another program (Spark) wrote below ``path``, and the names that lead there.
 
-        On a local disk every file and folder below is fsynced; an object store keeps what it has confirmed.
-        Called before a durable record names the files. Raises ObjectNotFoundError if nothing is there (not in an
-        object store, which is not asked).
+        It is called before a durable record names the files. On a local disk every file and folder below is fsynced. An
+        object store keeps what it has confirmed.
+
+        Raises ObjectNotFoundError if nothing exists there (not in an object store, which gets no request).
         """
 
     def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
-        """The files that :meth:`collect_temporary` would delete, as :meth:`files` gives others: (path relative to
-        ``path``, bytes), sorted. A writer that died while it looked may have left one more."""
+        """Return the files that :meth:`collect_temporary` would delete, as :meth:`files` does.
+
+        A writer that died meanwhile may have left one more.
+        """
         return []
 
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
-        """Delete the temporary files that killed writers left below ``path`` (``deep=False``: directly in it); returns
-        how many.
+        """Delete the temporary files that killed writers left below ``path`` (``deep=False``: directly in it).
 
-        Only files that have not changed for ``older_than`` seconds on the file system's own clock: a living writer has
-        one for as long as it writes one object. Files whose writer has surely ended go at any age. None in an object
-        store, where nothing is seen half written.
+        Return their number.
+
+        Only files are deleted that have not changed for ``older_than`` seconds on the file system's own clock, because
+        a living writer has one only while it writes one object. Files whose writer has surely ended are deleted at any
+        age. An object store has none, because its objects are never seen half written.
         """
         return 0
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Silent if absent."""
+        """Delete an object if it exists."""
 
     @abstractmethod
     def delete_tree(self, path: str) -> None:
-        """Delete everything below ``path``; silent if absent. Not atomic."""
+        """Delete everything below ``path``, if it exists. This is not atomic."""
 
     @abstractmethod
     def child(self, path: str) -> Storage:
-        """The storage of a folder in this one."""
+        """Return the storage of a folder in this one."""
 
     def parents(self) -> Storages:
-        """The storages of the folders that this one lies in, the nearest first, up to the file system's top or the
-        bucket. Each can do all verbs, so look only."""
+        """Return the storages of the folders above this one, the nearest first, up to the file system's top or the
+        bucket.
+
+        Each of them could write, so use them only for reading.
+        """
         return []
 
     @abstractmethod
     def _same_content(self, one: str, other: str) -> bool:
-        """Whether two objects hold the same bytes. Raises ObjectNotFoundError."""
+        """Return whether two objects hold the same bytes.
+
+        Raises ObjectNotFoundError.
+        """
 
     def move(self, source: str, target: str) -> None:
-        """Give an object another name; repeated calls are no-ops.
+        """Rename an object. Repeated calls have no effect.
 
-        A crash may leave both names: the next call finishes. Raises MoveConflictError when ``target``
-        holds something else (nothing is overwritten), ObjectNotFoundError when both names are absent.
+        A crash may leave both names, and the next call finishes the move.
+
+        Raises MoveConflictError if ``target`` has other content. Nothing is overwritten.
+
+        Raises ObjectNotFoundError if both names are absent.
         """
         try:
             if self.exists(source):
                 self._move(source, target)
                 return
         except ObjectNotFoundError:
-            pass  # another one moves it, too, and has deleted it since
+            pass  # another process moves it, too, and has deleted it since
         if not self.exists(target):
             raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
 
@@ -174,16 +198,19 @@ class Storage(ABC):
         self.delete(source)
 
     def move_all(self, moves: Pairs) -> set[str]:
-        """Give many objects (source, target) other names, as :meth:`move` does one, in any order; repeated calls are
-        no-ops. Returns the sources of which neither name is there; the others have moved.
+        """Rename many objects (source, target) in any order.
 
-        A crash, or an error, may leave some with their old names, with both, or with the new one: the next call
-        finishes. Raises MoveConflictError.
+        Return the sources that have neither name. Repeated calls have no effect.
+
+        A crash or an error may leave some with their old names, with both, or with the new one. The next call finishes
+        the moves.
+
+        Raises MoveConflictError.
         """
         return self._absent(self.move, moves)
 
     def _absent(self, act: Callable[[str, str], None], pairs: Pairs) -> set[str]:
-        """``act`` on each of ``pairs``; the sources of which it says that they are not there."""
+        """Call ``act`` for each of ``pairs``. Return the sources that do not exist."""
 
         def is_there(pair: tuple[str, str]) -> bool:
             try:
@@ -196,19 +223,22 @@ class Storage(ABC):
         return {source for (source, _), was_there in zip(pairs, done, strict=True) if not was_there}
 
     def full_uri(self, path: str = "") -> str:
-        """The URI of an object, as fsspec reads it (with the same storage options)."""
+        """Return the URI of an object for fsspec (with the same storage options)."""
         return self.uri if not path else f"{self.uri.rstrip('/')}/{check_path(path)}"
 
     def spark_uri(self, path: str = "") -> str:
-        """The URI of an object, as Hadoop's file systems spell it (``s3a://`` for ``s3://``)."""
+        """Return the URI of an object for Hadoop's file systems (``s3a://`` for ``s3://``)."""
         scheme, rest = self.full_uri(path).split("://", 1)
         return f"{_HADOOP.get(scheme, scheme)}://{rest}"
 
     def probe(self) -> None:
-        """Refuse a backend that cannot hold checkpoints (R17). Called at every start, before any work.
+        """Refuse a backend that cannot hold checkpoints (R17). It is called at every start, before any work.
 
-        Creates one small object twice, reads it and deletes it. Raises StorageUnsuitableError if both
-        creations succeed, StorageReadOnlyError, StorageFullError or StorageUnreachableError.
+        It creates one small object twice, reads it and deletes it.
+
+        Raises StorageUnsuitableError if both creations succeed.
+
+        Raises StorageReadOnlyError, StorageFullError and StorageUnreachableError.
         """
         path = f".probe-{secrets.token_hex(8)}"
         try:
@@ -221,14 +251,15 @@ class Storage(ABC):
             raise StorageUnreachableError(uri=self.uri, reason=error.data["reason"]) from error
 
     def probe_move(self, source: str, target: str) -> None:
-        """Refuse two folders between which no file can be moved. Called at every start, before any work.
+        """Refuse two folders between which no file can be moved. It is called at every start, before any work.
 
-        Readers may list ``target`` meanwhile, so no file is put there if it holds any. Raises what :meth:`create`
-        raises, and FoldersApartError.
+        Readers may list ``target`` meanwhile, so no file is created there if it holds any.
+
+        Raises FoldersApartError and the errors of :meth:`create`.
         """
         if self.list(target):
             return
-        path = f"{target}/{_PROBE}"  # one name: the next start deletes what a killed driver has left
+        path = f"{target}/{_PROBE}"  # one fixed name, so that the next start deletes the object of a killed driver
         try:
             self.create(path, b"1")
         except AlreadyExistsError:
@@ -236,18 +267,20 @@ class Storage(ABC):
         self.delete(path)
 
     def check_rights(self, name: str) -> None:  # noqa: B027 - a local folder is checked without a write
-        """Refuse an object store in which this process may not write, read, list or delete. Called before Spark starts.
+        """Refuse an object store in which this process may not write, read, list or delete.
 
-        Writes one small object and deletes it. Local folders are checked by :func:`~.writable.refuse_unwritable`.
+        It is called before Spark starts.
+
+        It writes one small object and deletes it. :func:`~.writable.refuse_unwritable` checks local folders.
 
         Args:
-            name: Of the job. Two of them do not use one object.
+            name: name of the job. Two jobs do not use one object.
 
-        Raises StorageReadOnlyError, StorageDeniedError, and what the verbs raise.
+        Raises StorageReadOnlyError, StorageDeniedError and the errors of the other methods.
         """
 
     def try_out(self) -> None:
-        """:meth:`probe` for who only wants to know (``ckpt doctor``): no folder is left behind that it had to make."""
+        """Probe like :meth:`probe`, for a mere check (``ckpt doctor``). Folders that it had to create are deleted."""
         self.probe()
 
     def _probe_second_create(self, path: str) -> None:
@@ -267,4 +300,4 @@ class Storage(ABC):
 
 
 Storages = list[Storage]
-"""(Storage has a verb named list, so the builtin has no annotation there.)"""
+"""A list of storages. (Storage has a method named list, so its annotations cannot use the builtin.)"""

@@ -1,8 +1,9 @@
 """Strict JSON, for every file that another program may have written or damaged.
 
-``json.loads`` raises RecursionError for a file that is nested deeply, and accepts what later code fails on: a number
-of 400 digits (OverflowError), NaN, ``1e999``, another encoding. Here each of these is a MalformedDocumentError that
-names the file. The checks are calls into C over the whole text, because a job reads hundreds of thousands of entries.
+``json.loads`` raises RecursionError for a file that is nested deeply. It accepts values on which later code fails: a
+number of 400 digits (OverflowError), NaN, ``1e999``, another encoding. Here each of these is a MalformedDocumentError
+that names the file. The checks are calls into C over the whole text, because a job reads hundreds of thousands of
+entries.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any, NoReturn
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 
 DEEPEST = 100
-"""Levels of lists and objects. Code that walks a value needs a few Python frames for each."""
+"""Most levels of lists and objects. Code that walks a value needs a few Python frames for each."""
 MOST_DIGITS = 100
-"""Digits of a whole number. ``float`` takes every such number."""
+"""Most digits of a whole number. ``float`` accepts every such number."""
 
 _NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -35,14 +36,15 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
     """Return the value of a JSON text in UTF-8.
 
     Args:
-        uri: The file, for the error.
-        what: The kind of file, for the error, such as ``request``.
-        most_bytes: The size of the largest text that is parsed.
-        foreign: Refuse also two things that only a file of this package may hold: a key that is twice in one object,
+        data: the text.
+        uri: the file, for the error.
+        what: the kind of file, for the error, such as ``request``.
+        most_bytes: size of the largest text that is parsed.
+        foreign: also refuse two things that only files of this package may hold: a key that occurs twice in one object,
             and half a surrogate pair (from the name of a file that is not UTF-8).
 
     Raises:
-        MalformedDocumentError: The text is no JSON, or is beyond a limit.
+        MalformedDocumentError: the text is no JSON, or is beyond a limit.
     """
     try:
         return _parse(data, most_bytes, foreign)
@@ -70,13 +72,13 @@ def _parse(data: bytes, most_bytes: int | None, foreign: bool) -> Any:
 
 
 def _is_too_deep(data: bytes) -> bool:
-    """Brackets that do not match are left to the parser."""
+    """Return whether the text is nested too deeply. Unbalanced brackets are left to the parser."""
     if data.count(b"[") + data.count(b"{") <= DEEPEST:
         return False
     marks = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(_ONE_KIND, _NO_MARKS)
     marks = marks.replace(b'""', b"")  # texts without brackets
     brackets = b"".join(marks.split(b'"')[::2])
-    # The innermost pairs are taken away again and again.
+    # The innermost pairs are removed repeatedly.
     for _ in range(DEEPEST):
         brackets = brackets.replace(b"[]", b"")
     return b"[]" in brackets
@@ -116,4 +118,6 @@ def _decoder(has_long_number: bool, foreign: bool) -> Callable[[str], Any]:
 
 
 _DECODERS = {(long, foreign): _decoder(long, foreign) for long in (False, True) for foreign in (False, True)}
-"""By whether a number may have too many digits (a hook for each number takes time), and ``foreign``."""
+"""Decoders by two flags: whether a number may have too many digits (a hook for each number takes time), and
+``foreign``.
+"""

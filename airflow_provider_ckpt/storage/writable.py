@@ -1,4 +1,4 @@
-"""A check of a storage before a run, which writes nothing."""
+"""A check of a storage before a run, without writing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _LOCAL = "file://"
 
 
 def refuse_unwritable(storage: Storage) -> None:
-    """Refuse a local folder that this user cannot write to, or cannot make. Other storages answer when they are written
-    to. Raises StorageReadOnlyError, StorageFailedError."""
+    """Refuse a local folder that this user cannot write to or create. Other storages answer when they are written to.
+
+    Raises StorageReadOnlyError and StorageFailedError.
+    """
     if not storage.uri.startswith(_LOCAL):
         return
     folder = _nearest(storage.uri.removeprefix(_LOCAL))
@@ -26,13 +28,16 @@ def refuse_unwritable(storage: Storage) -> None:
 
 
 def refuse_apart(source: Storage, target: Storage) -> None:
-    """Refuse two local folders on different file systems. Raises FoldersApartError."""
+    """Refuse two local folders on different file systems.
+
+    Raises FoldersApartError.
+    """
     if source.uri.startswith(_LOCAL) and _device(source) != _device(target):
         raise FoldersApartError(source=source.uri, target=target.uri)
 
 
 def is_gone(storage: Storage) -> bool:
-    """Return True for a local folder that is not there. Other storages have no empty folders, so False."""
+    """Return whether a local folder is missing. Other storages have no empty folders, so return False."""
     return storage.uri.startswith(_LOCAL) and not os.path.isdir(storage.uri.removeprefix(_LOCAL))
 
 

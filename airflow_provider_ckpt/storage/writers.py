@@ -1,4 +1,4 @@
-"""Which process writes a temporary file: the file's name says it, so that others see when the process is gone."""
+"""The writer of a temporary file: its name tells other processes whether the writer is gone."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def temporary_name(prefix: str) -> str:
 
 
 def is_temporary_name(name: str) -> bool:
-    """Return whether some process of this package gave the name to a temporary file."""
+    """Return whether a process of this package gave the name to a temporary file."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_writer_gone(name: str) -> bool:
     """Return whether the process that wrote the temporary file has surely ended.
 
-    Only a process of this host, boot and container can be judged. A file of any other process may be in use.
+    Only a process of this host, boot and container can be checked. A file of any other process may be in use.
     """
     found = _NAME.fullmatch(name)
     if found is None or found["place"] is None or found["place"] != _place():
@@ -41,7 +41,7 @@ def is_writer_gone(name: str) -> bool:
 
 @functools.cache
 def _place() -> str | None:
-    """Return where a process's number means something: a digest of host, boot and container."""
+    """Return the scope in which a process's number is valid: a digest of host, boot and container."""
     boot, container = boot_id(), pid_namespace()
     if boot is None or container is None:
         return None
