@@ -421,7 +421,7 @@ _ABSENCE = (
         "what-another-one-moved-in-a-store-meanwhile-is-missing",
         "R9",
         "Storage.move",
-        "    except ObjectNotFoundError:\n        pass  # another one moves it",
+        "    except ObjectNotFoundError:\n        pass  # another process moves it",
         "    except ObjectNotFoundError:\n        raise  # another one moves it",
         (f"{_FSSPEC[0]}::TestFsspecStorage::test_r9_what_another_one_moves_at_the_same_time_is_moved",),
         "a job ends over missing files that an overtaken releaser has just moved to their targets",

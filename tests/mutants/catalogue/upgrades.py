@@ -49,7 +49,7 @@ UPGRADES = (
         "upgrade-goes-before-a-stop",
         "R21",
         "Requests._take_stop",
-        "        self.stop.upgrade = None  # who stops wants it stopped\n",
+        "        self.stop.upgrade = None  # an explicit stop overrides the upgrade\n",
         "",
         (f"{_COORDINATOR}test_who_stops_the_job_meanwhile_has_it_stopped",),
         "a job that a user has stopped runs on as another version",
