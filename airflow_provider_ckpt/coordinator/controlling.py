@@ -1,8 +1,8 @@
 """The polling of a job's controllers: their metrics, their requests and the outcomes.
 
 A controller changes the job in the same way as a user, but with lower priority. It is polled only if no other change is
-in progress and the job is not being ended, and not for a while after a change (R21). The pause before it may repeat a
-refused request grows.
+in progress and the job is not being ended, and not for a while after a change (R21). A refused request may be repeated
+only after a pause, which grows with each refusal.
 """
 
 from __future__ import annotations

@@ -98,10 +98,9 @@ class SplitEnumerator:
         return subtask not in self._told_last
 
     def hold(self) -> None:
-        """Make no assignment the last one until :meth:`retake` or :meth:`let_go`, because new subtasks are about to
-        begin.
+        """Keep the readers of the source from ending until :meth:`retake` or :meth:`let_go`.
 
-        A consumer must not see the end of all current readers before the new ones have begun.
+        New subtasks are about to begin. A consumer must not see the end of all current readers before that.
         """
         self._is_held = True
 

@@ -13,7 +13,7 @@ End = tuple[SubtaskId, str | None]
 """An end: (subtask, None) for its end of data, (subtask, uid) for the end of one of its sources."""
 
 NOTHING = Snapshot(position=0, batch_id=None)
-"""The snapshot of a subtask that no checkpoint knows."""
+"""The snapshot of a subtask that no checkpoint covers."""
 
 
 class PendingCheckpoint:

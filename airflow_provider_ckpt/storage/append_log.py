@@ -300,7 +300,7 @@ class AppendLog:
             if listing.end != entry.number + 1 or listing.head > entry.number:
                 self._loaded = False
                 if listing.end <= entry.number:
-                    raise self._files.corrupt(entry.number, "it was written just now, and no list shows it")
+                    raise self._files.corrupt(entry.number, "it was written just now, but no list shows it")
                 uri = self._files.entry_uri(listing.end - 1)
                 raise LostRaceError(uri=uri, writer="a later writer", entry=None)
             return entry

@@ -55,7 +55,7 @@ def decode_document(
     if not isinstance(document, dict):
         raise MalformedDocumentError(uri=uri, what=what, reason="it is no JSON object")
     if CHECKSUM in document and not _is_as_sealed(data):
-        reason = f"its {CHECKSUM} is not that of what it holds: it is not as it was written"
+        reason = f"its {CHECKSUM} does not match its content: it was changed after it was written"
         raise MalformedDocumentError(uri=uri, what=what, reason=reason)
     check_format(document, what, version, uri=uri)
     return document

@@ -166,15 +166,15 @@ class RootInsideRootError(InvalidInputError):
 
 class RootAboveRootError(InvalidInputError):
     template = (
-        "the root {uri} would lie around another checkpoint root, {inner}, whose files would look like a job's; "
+        "the root {uri} would contain another checkpoint root, {inner}, whose files would look like a job's; "
         "choose another folder, or use that root"
     )
 
 
 class RootIsPatternError(InvalidInputError):
     template = (
-        "the root {uri} has {characters} in its path, which Spark takes for a pattern: it would look for other "
-        "folders; choose a path without"
+        "the root {uri} has {characters} in its path, which Spark takes for a pattern: it would read other "
+        "folders; choose a path without them"
     )
 
 
@@ -202,15 +202,15 @@ class CorruptLogError(TerminalError):
     """
 
     template = (
-        "{uri} is damaged: {reason}; entries are written whole or not at all, so the object was changed or "
-        "removed behind our back: bring it back from a backup or an object version"
+        "{uri} is damaged: {reason}; entries are written whole or not at all, so another program changed "
+        "or removed the object: bring it back from a backup or an object version"
     )
 
 
 class LostRaceError(TerminalError):
     """Error for a number that another writer holds. ``data["entry"]`` is that writer's entry."""
 
-    template = "{uri} was written by another writer ({writer}); this writer has not seen it and must not go on"
+    template = "{uri} was written by another writer ({writer}); this writer has not seen it and must stop"
 
 
 class BelowHeadError(TerminalError):

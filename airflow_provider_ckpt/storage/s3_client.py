@@ -19,7 +19,7 @@ from airflow_provider_ckpt.storage.s3_answers import EXPIRED, code_of
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
-"""Seconds from one try to the next one. Each pause is twice as long as the one before."""
+"""Seconds between two tries. Each pause is twice as long as the previous one."""
 _SLOWEST = 50_000
 """Least bytes per second that a network is assumed to carry."""
 _NO_CODE = frozenset({"400", "403"})
@@ -64,7 +64,7 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
         return await asyncio.wait_for(super()._call_s3(method, *given, **named), seconds)
 
     async def _reason(self, error: OSError, named: Mapping[str, Any]) -> OSError:
-        """Return the error itself, or the one with a code that a listing of the same key fails with."""
+        """Return the error itself, or the error with a code that a listing of the same key raises."""
         if code_of(error) not in _NO_CODE or "Bucket" not in named:
             return error
         try:

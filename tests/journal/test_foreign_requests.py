@@ -61,7 +61,7 @@ NO_REQUEST = {
     "cut off": (asked()[:-9], "no JSON"),
     "a list": (b"[]", "it is no JSON object"),
     "another format": (b'{"format": "another/request", "version": 1}', "its format is 'another/request'"),
-    "changed afterwards": (asked()[:-1] + b', "crc32": "00000000"}', "it is not as it was written"),
+    "changed afterwards": (asked()[:-1] + b', "crc32": "00000000"}', "it was changed after it was written"),
     "nested lists": (b"[" * 30_000 + b"]" * 30_000, "nested deeper than 100 levels"),
     "nested objects": (asked()[:-1] + b', "x":' + b'{"a":' * 9_000 + b"1" + b"}" * 9_001, "nested deeper than 100"),
     "a long number": (asked().replace(b'"epoch": 7', b'"epoch": ' + b"7" * 400), "more than 100 digits"),

@@ -56,12 +56,12 @@ def test_no_bit_that_is_another_one_changes_what_is_read() -> None:
 
 
 def test_a_digit_that_is_another_one_is_told_with_the_file() -> None:
-    with pytest.raises(MalformedDocumentError, match=r"file:///a\.json.*crc32 is not that of what it holds"):
+    with pytest.raises(MalformedDocumentError, match=r"file:///a\.json.*crc32 does not match its content"):
         decoded(GOLDEN.replace(b"118", b"119"))
 
 
 def test_a_document_that_somebody_has_written_in_another_layout_is_not_what_was_written() -> None:
-    with pytest.raises(MalformedDocumentError, match="not as it was written"):
+    with pytest.raises(MalformedDocumentError, match="changed after it was written"):
         decoded(json.dumps(json.loads(GOLDEN), indent=2).encode())
 
 

@@ -81,7 +81,7 @@ def test_a_root_whose_marker_is_damaged_is_not_told_as_somebody_elses(storage: S
     open_root(storage)
     storage.replace(ROOT_MARKER, storage.read(ROOT_MARKER).replace(b'"crc32": "', b'"crc32":  "'))
     for look in (open_root, read_root):
-        with pytest.raises(MalformedDocumentError, match=r"ckpt-root\.json.*not as it was written"):
+        with pytest.raises(MalformedDocumentError, match=r"ckpt-root\.json.*changed after it was written"):
             look(storage)
 
 
