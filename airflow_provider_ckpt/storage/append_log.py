@@ -6,7 +6,7 @@
 3. The head moves by a record of its own, ``head-<number>.json``. It is created if absent, *before* the entries below it
    are deleted, upwards. The highest record counts, so a late truncation by a paused writer cannot move the head back.
 4. The head record lists the entries below it that are kept: every entry that took the log over. They hold exactly the
-   numbers that a paused writer tries next. A summary of the deleted entries may also stay until the next record.
+   numbers that a paused writer tries next. Entries that sum up the deleted ones may also stay until the next record.
 5. A reader below the head fails and never skips. A deleted entry looks like one that is not written yet, so the reader
    checks for the last entry that it has read (``watchful``), or for the head.
 """

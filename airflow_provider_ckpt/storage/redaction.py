@@ -22,9 +22,10 @@ _SECRET_IN_QUERY = re.compile(r"(?i)(?:^|[._-])(?:access)?(?:key|keyid|sig|signa
 """Secret parameters in addition to secret names: a shared access signature, a signed URL, a key for a function."""
 _SCHEME = "[A-Za-z][A-Za-z0-9+.-]{0,40}"
 _URI = re.compile(rf"({_SCHEME}:/{{1,2}})(\S+?)(?=[,;]{_SCHEME}://|\s|$)")
-"""A single slash after a scheme is a mistake, but what follows is as secret as ever.
+"""Pattern of a URI.
 
-Schemes have a maximal length, because a line of a log may be one word of a megabyte.
+A single slash after a scheme is a mistake, but what follows is as secret as ever. Schemes have a maximal length,
+because a line of a log may be one word of a megabyte.
 """
 _NO_URI = r"\s\"'`<>{}|\\^"
 _URI_IN_TEXT = re.compile(rf"({_SCHEME}://)([^{_NO_URI}]+?)(?=[,;]{_SCHEME}://|[{_NO_URI}]|$)")
