@@ -170,7 +170,7 @@ def test_a_root_that_a_run_would_refuse_is_a_problem(tmp_path: Path, capsys: pyt
         "outer/inner": "inside another",
         "a[b]": "pattern",
         "foreign": "not a checkpoint root",
-        ".": "around another",
+        ".": "contain another",
     }
     for root, reason in told.items():
         assert main(["doctor", "--root", str(tmp_path / root)]) == 1
