@@ -41,7 +41,8 @@ def test_a_stop_without_a_savepoint_in_time_is_withdrawn_and_the_job_goes_on() -
     assert names(effects)[:2] == ["CheckpointAborted", "RequestAnswered"]
     assert h.answers("r1") == [
         "accepted",
-        "failed: the stop did not take place: no savepoint within 60 s; last completed checkpoint: 1; the job continues",
+        "failed: the stop did not take place: no savepoint within 60 s; last completed checkpoint: 1; "
+        "the job continues",
     ]
     assert not h.c.stopping
     assert h.c.status == "RUNNING"
