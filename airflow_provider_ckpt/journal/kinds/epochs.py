@@ -62,8 +62,8 @@ class EpochClaimed(JournalEvent):
     """The epoch of the deployment whose JobMaster claims the job. Its workers continue, with the splits assigned to
     them (W4)."""
     upgrades: Count = field(default=0, metadata=LATER)
-    """For an upgrade: the epoch of the same driver's previous version, which ended at a savepoint. 0 for any other
-    claim."""
+    """For an upgrade: the first epoch of the same driver, which left the previous version at a savepoint. 0 for any
+    other claim."""
 
     def apply(self, state: Epochs) -> None:
         state.epoch, state.attempt = self.epoch, self.attempt
