@@ -1,4 +1,4 @@
-"""Clean-up steps after the end of a run is in the journal. A failed step does not change the end."""
+"""Clean-up steps after the journal has the end of a run. A step that fails does not change that end."""
 
 from __future__ import annotations
 

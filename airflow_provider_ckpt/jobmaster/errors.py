@@ -124,7 +124,7 @@ class JobStillRunsError(InvalidInputError):
 
 
 class NotForNextRunError(InvalidInputError):
-    """A change that the next run of a job cannot use. ``data``: job_id, why."""
+    """A change cannot be made for the next run of a job. ``data``: job_id, why."""
 
     template = "the next run of job {job_id!r} cannot have this change: {why}"
 
@@ -145,13 +145,13 @@ class PersistedResultsError(InvalidInputError):
 
 
 class NoSuchResultError(InvalidInputError):
-    """An operator of which the job keeps no result was asked for. ``data``: job_id, operator, status, known."""
+    """The job keeps no result of the requested operator. ``data``: job_id, operator, status, known."""
 
     template = "job {job_id!r} ({status}) keeps no result of {operator!r}; its operators with persist=True are: {known}"
 
 
 class ResultNotPersistedError(TransientError):
-    """A result was asked for before the job had FINISHED. ``data``: job_id, operator, status."""
+    """A result was requested before the job had FINISHED. ``data``: job_id, operator, status."""
 
     template = (
         "the result of {operator!r} is not whole yet: job {job_id!r} is {status}. Read it when the job has FINISHED, "

@@ -74,8 +74,8 @@ def void_left_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
     """Void the logs of subtasks that a source with splits had before a restart from scratch, or before it was dropped,
     and no longer has.
 
-    A rescale may bring such a subtask back, and the source's enumerator reads its log before it starts. Its old entries
-    must not count then, because those splits are read again (R21).
+    A rescale may bring such a subtask back, and other tasks read its log before it starts. Its old entries must not
+    count then, because those splits are read again (R21).
     """
     state = journal.state
     for vertex in state.graph().vertices:

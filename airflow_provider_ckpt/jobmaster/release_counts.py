@@ -12,7 +12,14 @@ EARLIER_ROWS = "earlier_rows"
 
 
 def told_as(checkpoint: int, parts: Mapping[int, Counts]) -> dict[str, int]:
-    """Sum the counts of one sink's releases, by checkpoint, into one count for ``checkpoint``."""
+    """Add up the counts of several releases of one sink, as the counts of ``checkpoint``.
+
+    Rows that were released as an earlier checkpoint are also counted under EARLIER_ROWS.
+
+    Args:
+        checkpoint: The newest of the checkpoints.
+        parts: Counts of each release, by its checkpoint.
+    """
     names = dict.fromkeys(["rows", *(name for counts in parts.values() for name in counts)])
     told = {name: sum(counts.get(name, 0) for counts in parts.values()) for name in names}
     earlier = sum(of.get("rows" if at < checkpoint else EARLIER_ROWS, 0) for at, of in parts.items())

@@ -68,8 +68,8 @@ class RollForward:
         self._leaves = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)
 
     def run(self) -> list[CheckpointReleased]:
-        """Release what is completed and unreleased, in each sink independently. Return [] if there is nothing to
-        release.
+        """Release all completed checkpoints that are not released, in each sink independently. Return [] if there are
+        none.
 
         The job's status stays, except that a lost driver leaves RESTARTING. The next run then resumes as it would have
         done anyway.

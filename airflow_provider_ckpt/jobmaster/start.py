@@ -21,7 +21,7 @@ class Start:
     """The point from which a run starts.
 
     Args:
-        restore: Point to which the job goes back first; None to resume from what is published. A new job has published
+        restore: Point to which the job goes back first; None to resume from what is published. A new job resumes from
             nothing.
         is_journaled: True if an earlier driver has journaled that restore and not completed it.
     """

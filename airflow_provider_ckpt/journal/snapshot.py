@@ -13,8 +13,8 @@ from airflow_provider_ckpt.model.limits import Instant
 
 @dataclass(frozen=True)
 class StateSnapshot(JournalEvent):
-    """The state after all events before it. A compaction writes it as the only event of an entry, and moves the head of
-    the journal to that entry."""
+    """The state of the job after all earlier events. A compaction writes it as the only event of an entry, and moves
+    the head of the journal to that entry."""
 
     state: JobState = field(metadata=own_form(state_to_json, state_from_json))
     at: Instant

@@ -22,7 +22,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 _COMPACT_EVERY = 10
 """Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
 GROWN = 4 << 20
-"""Bytes of a compacted entry with some twenty thousand files. Spark rewrites it each ten batches."""
+"""Size in bytes from which a compacted entry counts as large. It has some twenty thousand files then, and Spark
+rewrites it each ten batches."""
 _GROWN_TIMES = 4
 _TAIL = 1 << 16
 """Bytes that are read first from the end of a compacted entry. They name some three hundred files."""
@@ -53,7 +54,7 @@ def colon_name(uris: Iterable[str]) -> str | None:
 
 
 def normal_path(path: str) -> str:
-    """Return the one spelling of a file's path for all writers: no scheme, no leading slash, nothing escaped."""
+    """Return a file's path in normal form: no scheme, no leading slash, nothing escaped."""
     if _SCHEME.match(path):
         return unquote(without_scheme(path)).lstrip("/")
     return path.lstrip("/")

@@ -24,10 +24,10 @@ def has_temporary_name(name: str) -> bool:
 
 
 def _other(suffixes: Collection[str]) -> str:
-    """Return the glob for one step from the end of the name.
+    """Return a glob for names without these endings, built recursively from the last character.
 
-    A matching name is empty, or ends in a character that ends no suffix. Or it ends in the last character of some
-    suffixes, and the part before it does not end in the rest of any of those.
+    A matching name is empty, or its last character ends no suffix. Otherwise its last character ends some suffixes.
+    Then the rest of the name must not end in the rest of any of those.
     """
     last: dict[str, set[str]] = {}
     for one in suffixes:
