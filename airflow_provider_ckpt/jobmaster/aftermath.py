@@ -1,4 +1,4 @@
-"""What is seen to once the end of a run is in the journal. The end stands, whatever comes of this."""
+"""Clean-up steps after the journal has the end of a run. A step that fails does not change that end."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ log = logging.getLogger(__name__)
 
 
 def see_to(status: StatusReporter, state: JobState, what: str, step: Callable[[], object]) -> None:
-    """Take ``step``. If it fails, that is told (kind "warning") and no more: a job that is done would otherwise be
-    called failed for what nobody waits for, and each step is taken again by the next start under this id."""
+    """Run ``step``. If it fails, only log it and report a warning.
+
+    The job is done, so a failed clean-up must not fail the run. The next start under this id takes each step again.
+
+    Args:
+        what: Name of the step for log and warning.
+    """
     try:
         step()
-    except OvertakenError as error:  # the later driver does what is left, and has said so
+    except OvertakenError as error:  # the later driver does the rest, and has reported it
         log.info("after the end of job %s: %s: %s", state.job_id, what, error)
         log.debug("after the end of job %s", state.job_id, exc_info=error)
-    except Exception as error:  # of the storage, of Spark, of a sink
+    except Exception as error:  # the storage, Spark or a sink may raise anything
         log.warning("after the end of job %s: %s", state.job_id, what, exc_info=error)
         reason = f"{type(error).__name__}: {error}"
         told = f"the run has ended, but {what} failed: {reason}; the next start tries again"

@@ -1,4 +1,4 @@
-"""What the JobMaster of one epoch is made of, whatever runs its tasks."""
+"""Construction of the JobMaster of one epoch from its parts, for any kind of task gateway."""
 
 from __future__ import annotations
 
@@ -30,10 +30,17 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 
 @dataclass(frozen=True)
 class OwnedJob:
-    """A job that was taken over. ``graph``: as it begins; what it runs later is in the journal. ``logs``: opened, by
-    subtask, with those that come later; ``attempts``: of those that are not finished.
-    ``policies``: of the sinks. ``slots``, ``is_awaiting``, ``controllers``: see
-    :class:`Coordinator`."""
+    """A job that this process has taken over.
+
+    Args:
+        graph: Graph at the start of the run. The journal has each later graph.
+        logs: Open log of each subtask. Subtasks that a rescale adds are put in later.
+        attempts: First attempt of each subtask that is not finished.
+        policies: Release policies of the sinks.
+        slots: See :class:`Coordinator`.
+        is_awaiting: See :class:`Coordinator`.
+        controllers: See :class:`Coordinator`.
+    """
 
     identity: JobIdentity
     graph: JobGraph
@@ -57,7 +64,13 @@ def job_master(
     turns: AbstractContextManager[object] | None = None,
     upgrades: Upgrades | None = None,
 ) -> JobMaster:
-    """``inbox``: into which the tasks behind the gateway report. ``turns``, ``upgrades``: see :class:`JobMaster`."""
+    """Return the JobMaster of ``job``.
+
+    Args:
+        inbox: Queue into which the tasks of the gateway report.
+        turns: See :class:`JobMaster`.
+        upgrades: See :class:`JobMaster`.
+    """
     identity, graph, journal = job.identity, job.graph, job.journal
     coordinator = Coordinator(
         graph,

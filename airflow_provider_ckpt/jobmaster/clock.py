@@ -1,4 +1,4 @@
-"""The driver's time: intervals and deadlines must not depend on somebody setting the machine's clock."""
+"""The driver's clock. Intervals and deadlines must not change when the machine's clock is set."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from collections.abc import Callable
 
 
 class Clock:
-    """Epoch seconds: :meth:`now` is the wall clock of the moment it was made plus what has really passed since, so it
-    never goes back; :meth:`wall` is what the machine says now, for times that a user gave."""
+    """A clock in epoch seconds that never goes back.
+
+    :meth:`now` is the wall time at construction plus the seconds that have really passed since. :meth:`wall` is the
+    machine's current time, for comparison with times that a user gave.
+    """
 
     def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] = time.monotonic) -> None:
-        """``wall``: epoch seconds, default ``time.time``; ``steady``: seconds that never go back."""
+        """Start the clock.
+
+        Args:
+            wall: Function that returns epoch seconds; default ``time.time``.
+            steady: Function that returns seconds and never goes back.
+        """
         self.wall = time.time if wall is None else wall
         self._steady = steady
         self._offset = self.wall() - steady()
@@ -20,5 +28,5 @@ class Clock:
         return self._offset + self._steady()
 
     def told(self, at: float) -> float:
-        """A moment of :meth:`now`, as the machine tells it that is asked now: its clock may have been set meanwhile."""
+        """Convert a time of :meth:`now` to the machine's current wall clock, which may have been set meanwhile."""
         return at + self.wall() - self.now()

@@ -1,4 +1,4 @@
-"""Collects what fenced attempts left behind: staged output and partition data that was never published (R5)."""
+"""Deletion of leftovers of fenced attempts: staged output and partition data that was never published (R5)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 log = logging.getLogger(__name__)
 
 GIVEN_BACK = ("partition", "spark", "prepared", "scratch", "trial")
-"""Of each subtask of a job that has FINISHED. Its log stays."""
+"""Folders of each subtask that are deleted when the job has FINISHED. The subtask's log stays."""
 
 
 def collect_garbage(
@@ -45,12 +45,17 @@ def collect_garbage(
     epoch: int,
     check_fenced: Callable[[], None],
 ) -> int:
-    """Delete what fenced attempts left and no live entry of a log names; returns a count of what was found. ``epoch``:
-    the driver's. What cannot be deleted is told of, and stays. In the targets of sinks only what attempts of this job
-    have staged: a job of the same id under another root may stage in the same one.
+    """Delete leftovers of fenced attempts that no live log entry names. Return how many were found.
 
-    Call it when every log was opened, and every Spark folder is complete: whoever claims the job after the look at the
-    fence goes on from those, and can publish nothing of what is deleted. ``check_fenced`` is the journal's.
+    A piece that cannot be deleted is logged and stays. In the targets of sinks only staged output of this job's
+    attempts is deleted, because a job of the same id under another root may stage in the same target.
+
+    Call it when every log has been opened and every Spark folder is complete. A driver that claims the job after the
+    fence check resumes from those logs and folders. So it cannot publish any of the deleted pieces.
+
+    Args:
+        epoch: The driver's epoch.
+        check_fenced: The journal's fence check. It raises if a later epoch was claimed.
     """
     living = LivingAttempts(epoch, {one for log in logs.values() for one in fenced(log.records())})
     others = _others(storage, job_id, logs, living) if sinks else AllAttemptsBut(())
@@ -60,7 +65,7 @@ def collect_garbage(
         for name in vertex.subtasks:
             logs[name].check_fenced()
         check_fenced()
-        for uid in vertex.sinks:  # of all subtasks at once: a sink knows attempts, and not whose they are
+        for uid in vertex.sinks:  # all subtasks at once, because a sink knows attempts but not their subtasks
             every = [batch.handles for of_subtask in batches.values() for batch in of_subtask]
             handles = {str(staged[uid]["id"]) for staged in every if uid in staged}
             removed += _collect_staged(sinks[uid], handles, others)
@@ -73,7 +78,7 @@ def collect_garbage(
 def _others(
     storage: Storage, job_id: str, logs: Mapping[SubtaskId, SubtaskLog], living: LivingAttempts
 ) -> AllAttemptsBut:
-    """All but those of this job that are over."""
+    """Return all attempts except those of this job that are over."""
     known = [record.attempt for log in logs.values() for _, record in log.records() if isinstance(record, Open)]
     before = opened_attempts(storage, job_id, {log.path for log in logs.values()})
     return AllAttemptsBut(name for name in map(str, (*known, *before)) if name not in living)
@@ -82,7 +87,7 @@ def _others(
 def _collect_staged(sink: BoundSink, handles: Collection[str], others: AllAttemptsBut) -> int:
     try:
         return len(sink.collect_garbage(handles, others))
-    except GarbageLeftError as error:  # it is in nobody's way
+    except GarbageLeftError as error:  # garbage that stays does no harm
         log.warning("%s", error)
         return len(error.data["deleted"])
 
@@ -101,17 +106,17 @@ def _collect_partition(
         return 0
     partition = partition_path(job_id, subtask.vertex, subtask.number)
     for edge in graph.outputs(subtask.vertex):
-        with best_effort(f"what fed attempts before in {partition}"):
+        with best_effort(f"the feeds of previous attempts in {partition}"):
             delete_feeds_before(storage, f"{partition}/{graph.edge_folder(edge)}", epoch)
     published = {file.folder for batch in batches for file in batch.files}
     folders = {graph.data_folder(subtask.vertex)}
-    if layout:  # for consumers that it had
+    if layout:  # folders for earlier consumers
         folders |= {f"{name}/data" for name in storage.list(partition) if layout_of(name)}
     return sum(_delete_staged(storage, f"{partition}/{one}", living, published) for one in sorted(folders))
 
 
 def _delete_staged(storage: Storage, folder: str, living: LivingAttempts, keep: Collection[str] = ()) -> int:
-    """``<attempt>-<batch>-<nonce>``, as outputs are named; what is not named so stays."""
+    """Delete the folders ``<attempt>-<batch>-<nonce>`` of attempts that are over. Folders with any other name stay."""
     garbage = [name for name in storage.list(folder) if name not in keep and _attempt(name) not in living]
     for name in garbage:
         with best_effort(f"{folder}/{name}"):
@@ -124,11 +129,11 @@ def _attempt(name: str) -> str:
 
 
 def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str, BoundSink]) -> None:
-    """A FINISHED job is never started again: give back its partitions, Spark folders and staged leftovers.
+    """Delete the partitions, Spark folders and staged leftovers of a FINISHED job, because it is never started again.
 
-    The journal, the logs and the checkpoints' metadata stay: they say what happened; and so do the results that it is
-    to keep for others. Safe to repeat, and by anybody:
-    the journal itself is asked whether the job is FINISHED, and nothing is deleted if it is not (R16).
+    The journal, the logs and the metadata of checkpoints stay as a record. Results that the job keeps for other jobs
+    stay, too. Any process may call this, and repeat it, because it reads the journal first: it deletes nothing if the
+    job is not FINISHED (R16).
     """
     state = Journal(storage, job_id).replay()
     if state.status is not JobStatus.FINISHED:
@@ -138,7 +143,7 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
     for path in given_back(storage, state):
         with each.tried(path):
             storage.delete_tree(path)
-    there = {uid for vertex in graph.vertices for uid in vertex.sinks} & sinks.keys()  # it may have been edited since
+    there = {uid for vertex in graph.vertices for uid in vertex.sinks} & sinks.keys()  # sinks may have changed since
     if there:
         with each.tried("what the logs say"):
             others = AllAttemptsBut(str(one) for one in opened_attempts(storage, job_id))
@@ -147,15 +152,18 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
                     sinks[uid].collect_garbage(set(), others)
     with each.tried("requests"):
         storage.delete_tree(requests_path(job_id))
-    for part in (*PARTS, JOURNAL):  # nobody has anything to write there any more; beside them may be anybody's output
+    for part in (*PARTS, JOURNAL):  # nothing is written there any longer; other folders may hold output of users
         with each.tried(part):
             storage.collect_temporary(f"{job_path(job_id)}/{part}", 0.0)
     each.raise_first()
 
 
 def given_back(storage: Storage, state: JobState) -> Iterator[str]:
-    """Folders that a FINISHED job needs no more, also of vertices and subtasks that it had before it was begun anew.
-    Raises what :func:`persisted_folders` raises, and then nothing was named of that partition."""
+    """Yield the folders that a FINISHED job no longer needs, including folders of vertices and subtasks from before a
+    restart from scratch.
+
+    Raises the errors of :func:`persisted_folders`, before any folder of that partition is yielded.
+    """
     kept = {
         partition: named
         for vertex in state.graph().vertices

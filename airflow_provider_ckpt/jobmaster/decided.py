@@ -1,4 +1,5 @@
-"""Whether what somebody asks of a running job is decided: later runs go by it, whatever became of who was asked."""
+"""Tests of whether a requested change is already in the journal. Later runs follow the journal, even if the JobMaster
+that took the request has died."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
 
 def is_changed(state: JobState, changes: Changes) -> bool:
-    """Whether the job runs, or would run next, with what they say."""
+    """Return whether the job already runs, or would run next, with ``changes``."""
     try:
         change = by_vertex(state.graph(), changes)
     except ReconfigurationRefusedError:
@@ -22,8 +23,11 @@ def is_changed(state: JobState, changes: Changes) -> bool:
 
 
 def is_surely_changed(state: JobState, changes: Changes) -> bool:
-    """The same, whoever has decided it. Of a change that names a file it cannot be told: one that is assigned once more
-    has the name that it had, and may hold something else."""
+    """Return whether ``changes`` certainly hold, no matter which JobMaster applied them.
+
+    A change that names a file is never certain, because a file that is assigned again has the same name but may have
+    other content.
+    """
     names_file = any(one.names_file for one in changes.values())
     return bool(changes) and not names_file and is_changed(state, changes)
 
@@ -37,8 +41,11 @@ def is_rescaled(state: JobState, asked: RescaleRequest) -> bool:
 
 
 def still_wanted(state: JobState, changes: Changes) -> Changes:
-    """Without the numbers of subtasks that read a source already: once all of its splits are handed out such a number
-    cannot be decided again, and whoever asks a second time would be refused what is so."""
+    """Return ``changes`` without numbers of subtasks that are already in effect.
+
+    Once all splits of a source are assigned, the same number cannot be decided a second time. A repeated request would
+    then be refused, although its change is in effect.
+    """
     wanted = {}
     for uid, one in changes.items():
         if one.parallelism is not None and is_rescaled(state, RescaleRequest(uid, one.parallelism)):
@@ -49,8 +56,11 @@ def still_wanted(state: JobState, changes: Changes) -> Changes:
 
 
 def was_decided(state: JobState, request: Request) -> bool:
-    """By the JobMaster before, which had taken it: there is nothing left to decide. Of a change that a JobMaster of an
-    earlier release has decided, and that names a file, it cannot be told."""
+    """Return whether the previous JobMaster took ``request`` and also applied it, so that nothing is left to decide.
+
+    A change that names a file counts as applied only if ``reconfigured_for`` names the request. JobMasters of earlier
+    releases did not record that.
+    """
     if request.name == state.reconfigured_for:
         return True
     if request.name not in state.taken_again:
@@ -61,5 +71,5 @@ def was_decided(state: JobState, request: Request) -> bool:
 
 
 def _without_digests(settings: Settings) -> dict[str, VertexSettings]:
-    """Whoever asks names a file, and does not say what is in it."""
+    """Drop the digests of code, because a request names a file and not its content."""
     return {uid: replace(one, digests={}) for uid, one in settings.items()}

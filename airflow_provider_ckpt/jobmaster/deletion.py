@@ -1,17 +1,19 @@
-"""Deletes a job that is over (R16): all it has under the root, and what it has staged. Never what it released.
+"""Deletion of a job that is over (R16). It deletes all that the job has under the root, and its staged output. It never
+deletes released output.
 
-1.  Claim the journal, as who runs nothing: whoever had the job writes no more. The terms are asked of the very state
-    that the claim follows.
-2.  ``DeletionBegun`` is the commit point. Before it nothing is deleted, and a driver that claims the job goes on with
-    it. Behind it every driver and every release is refused, and only another deletion claims the job.
-3.  What is staged in the targets of the sinks goes, and everything of its own in the job's folder but the journal, in
-    any order: nobody reads it any more. The journal still tells the sinks, and whose attempts have staged.
-4.  ``JobDeleted``: nothing is left. A snapshot of the little that is known still, to which the journal is truncated. It
-    stays for ever.
+1. Claim the journal without running the job, so that an earlier driver can no longer write. The terms are checked
+   against the same state that the claim follows.
+2. ``DeletionBegun`` is the commit point. Before it nothing is deleted, and a driver that claims the job resumes it.
+   After it every driver and every release is refused, and only another deletion can claim the job.
+3. Delete the staged output in the targets of the sinks, and everything in the job's folder except the journal. The
+   order does not matter, because no process reads these files any longer. The journal still names the sinks and the
+   attempts that staged.
+4. ``JobDeleted`` states that nothing is left. The journal is then truncated to a snapshot of the few facts that remain,
+   which stays for ever.
 
-A deletion that dies anywhere, or is overtaken by another one, is completed by the next. An overtaken one may go on
-deleting whenever it likes: nobody writes under this id again, so there is nothing that it could take from anybody. The
-claims stay in the journal as they always do: the driver that sleeps longest finds its number taken (R3).
+If a deletion dies or is overtaken by another one, the next deletion completes it. An overtaken deletion may continue at
+any time: no process writes under this id again, so it can delete nothing that is needed. The claims stay in the journal
+as always, so a driver that wakes up after any time finds its number taken (R3).
 """
 
 from __future__ import annotations
@@ -43,25 +45,30 @@ SinksOf = Callable[[JobState], Mapping[str, BoundSink]]
 
 @dataclass(frozen=True)
 class DeletedJob:
-    """What a deletion found, and deleted. One that was interrupted before has deleted the rest."""
+    """The result of a deletion: what it found and deleted. An earlier, interrupted deletion may have deleted more."""
 
     job_id: str
     was: JobStatus | None
-    """The job's status before; None: it had none yet."""
+    """The job's status before the deletion; None if it had none."""
     already: bool = False
-    """It was deleted before, and nothing was left to delete."""
+    """True if the job was deleted before and nothing was left to delete."""
     files: int = 0
-    """Under the root, without the journal."""
+    """Number of deleted files under the root, without the journal."""
     bytes: int = 0
     staged: Mapping[str, int] = field(default_factory=dict)
-    """Sink uid -> how many staged batches were deleted in its target."""
+    """Sink uid → number of staged batches that were deleted in its target."""
     left: tuple[str, ...] = ()
-    """Sinks in whose targets nothing was looked for: ``keep_staged``, or nothing tells how to reach them."""
+    """Sinks whose targets were not searched, because of ``keep_staged`` or because the way to reach them is unknown."""
 
 
 class JobDeletion:
-    """Use once: :meth:`run`. ``storage``: of the root; ``sinks_of``: those of the job that can be reached, asked before
-    anything is written."""
+    """One deletion of a job. Call :meth:`run` once.
+
+    Args:
+        storage: Storage of the root.
+        terms: Losses that the user accepts.
+        sinks_of: Function that returns the reachable sinks of the job. It is called before anything is written.
+    """
 
     def __init__(self, storage: Storage, job_id: str, terms: DeletionTerms, sinks_of: SinksOf) -> None:
         self._storage, self._job_id = storage, job_id
@@ -71,14 +78,17 @@ class JobDeletion:
         self._home = job_path(job_id)
 
     def run(self) -> DeletedJob:
-        """Raises JobNotOverError, UnreleasedOutputError, PersistedResultsError, CorruptJournalError, FencedError,
-        StagedOutputLeftError, and the storage's errors: after each of them it may be asked for again."""
+        """Delete the job, or complete an earlier deletion.
+
+        Raises JobNotOverError, UnreleasedOutputError, PersistedResultsError, CorruptJournalError, FencedError,
+        StagedOutputLeftError and the storage's errors. The deletion may be repeated after each of them.
+        """
         journal = Journal(self._storage, self._job_id)
         state = journal.refresh()
         check_journal(self._storage, state)
         self._admit(state)
         if self._is_done(journal):
-            journal.truncate(journal.state.position)  # the last one may have died before it had
+            journal.truncate(journal.state.position)  # the last deletion may have died before this step
             return DeletedJob(self._job_id, _was(state), already=True)
         journal.claim(_attempt(state), Worker(), time.time(), self._admit, releases_only=True)
         return self._delete(journal)
@@ -111,20 +121,21 @@ class JobDeletion:
         return [name for name in self._storage.list(self._home) if name in PARTS]
 
     def _delete_part(self, name: str) -> list[int]:
-        """Returns the bytes of each file that was there."""
+        """Delete one folder of the job. Return the size in bytes of each file that it held."""
         part = f"{self._home}/{name}"
         sizes = [size for _, size in self._storage.files(part)]
         self._storage.delete_tree(part)
         return sizes
 
     def _delete_staged(self, state: JobState) -> dict[str, int]:
-        """Of this job's attempts only: a job of the same id under another root may stage in the same target."""
+        """Delete the staged output of this job's attempts only, because a job of the same id under another root may
+        stage in the same target."""
         others = AllAttemptsBut(() if state.deletion is None else state.deletion.attempts)
         staged, failed = {}, dict[str, Exception]()
         for uid, sink in self._sinks.items():
             try:
                 staged[uid] = len(sink.collect_garbage((), others))
-            except Exception as error:  # of any sink; the others' goes all the same
+            except Exception as error:  # one failing sink does not keep the others from deleting
                 failed[uid] = error
                 if isinstance(error, OvertakenError):
                     break
@@ -136,7 +147,8 @@ class JobDeletion:
 
 
 def _attempt(state: JobState) -> str:
-    """Begins with the driver's, by which an Airflow task knows its own job."""
+    """Return the deletion's attempt name. It begins with the driver's attempt, by which an Airflow task recognises its
+    own job."""
     return f"{(state.attempt or '').removesuffix(_DELETE)}{_DELETE}"
 
 

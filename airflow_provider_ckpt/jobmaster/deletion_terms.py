@@ -1,4 +1,4 @@
-"""Which jobs may be deleted, and what may be lost by it (R16)."""
+"""Rules on which jobs may be deleted and which losses a user accepts by it (R16)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import ckpt_command, release_command
 
-_ABANDONED = "If nobody runs it, or is going to, add --abandoned (in Python abandoned=True); else wait for its end"
+_ABANDONED = "If no process runs it or will run it, add --abandoned (in Python abandoned=True); else wait for its end"
 _UNFINISHED = "Run it to its end. To lose that, add --unfinished (in Python unfinished=True)"
 
 
 @dataclass(frozen=True)
 class DeletionTerms:
-    """What is agreed to beforehand; a job that is FINISHED, and keeps nothing for others, needs nothing of it.
+    """The losses that a user accepts before a deletion. A FINISHED job that keeps no results for other jobs needs none.
 
-    ``unfinished``: a job that STOPPED or FAILED, too; what the next run would have gone on with is lost.
-    ``abandoned``: one that is RESTARTING, or whose driver was lost, too: nobody runs it, or is going to. One whose
-    driver is seen alive is refused in any case.
-    ``discard_unreleased``: also if completed checkpoints are not released; their rows are lost.
-    ``keep_staged``: leave alone what the job has staged in the targets of its sinks.
-    ``persisted``: also the results of a FINISHED job that it keeps for others.
+    Args:
+        unfinished: Also delete a job that is STOPPED or FAILED. The work that the next run would have resumed is lost.
+        abandoned: Also delete a job that is RESTARTING or whose driver was lost. The user states that no process runs
+            it or will run it. A job whose driver is seen alive is always refused.
+        discard_unreleased: Also delete a job with completed checkpoints that are not released. Their rows are lost.
+        keep_staged: Leave the staged output in the targets of the sinks.
+        persisted: Also delete results that a FINISHED job keeps for other jobs.
     """
 
     unfinished: bool = False
@@ -35,13 +36,22 @@ class DeletionTerms:
     persisted: bool = False
 
     def __post_init__(self) -> None:
-        """Raises BadOptionError: the text "false", which a template has made, would say yes to a loss."""
+        """Refuse values that are not booleans, because the text "false" from a template would count as true and accept
+        a loss.
+
+        Raises BadOptionError.
+        """
         for name, value in vars(self).items():
             kinds.FLAG.read(value, name)
 
     def check(self, state: JobState, root: str) -> None:
-        """Raises JobNotOverError, UnreleasedOutputError, PersistedResultsError. A deletion that has begun is not asked
-        again. ``root``: for display."""
+        """Refuse the deletion of a job that these terms do not cover. A deletion that has begun is not checked again.
+
+        Args:
+            root: URI of the root, for error messages.
+
+        Raises JobNotOverError, UnreleasedOutputError or PersistedResultsError.
+        """
         if state.deletion is not None:
             return
         if state.status is not JobStatus.FINISHED:
@@ -60,18 +70,18 @@ class DeletionTerms:
 
     def _check_unfinished(self, state: JobState, root: str) -> None:
         alive = is_alive(state.worker)
-        if alive:  # also one that has told an end, and is leaving: it may still stage
+        if alive:  # even a driver that has reported its end may still stage while it leaves
             stop = ckpt_command("stop", state.job_id, root=root)
             self._refuse(state, "its driver lives", f"Stop the job (`{stop}`), or wait until the driver has left")
         if state.is_held and not self.abandoned:
             seen = (
                 "is gone" if alive is False else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
             )
-            self._refuse(state, f"its driver has told no end, and {seen}", _ABANDONED)
+            self._refuse(state, f"its driver has reported no end, and {seen}", _ABANDONED)
         if state.status is JobStatus.RESTARTING and not self.abandoned:
-            self._refuse(state, "the next run is expected to go on with it", _ABANDONED)
+            self._refuse(state, "the next run is expected to resume it", _ABANDONED)
         if not (self.unfinished or self.abandoned):
-            self._refuse(state, "it has not FINISHED, and the next run would go on with what it has", _UNFINISHED)
+            self._refuse(state, "it has not FINISHED, and the next run would resume it", _UNFINISHED)
 
     def _refuse(self, state: JobState, why: str, remedy: str) -> None:
         shown = state.status or "not RUNNING yet"

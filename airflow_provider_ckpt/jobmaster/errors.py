@@ -11,13 +11,14 @@ class TaskFencedError(OvertakenError):
 
 
 class AbandonedError(TransientError):
-    """The process of a JobMaster goes, and the job goes on: its next JobMaster comes to it as after a crash."""
+    """The process of a JobMaster ends while the job keeps running. The next JobMaster takes over as after a crash."""
 
-    template = "the JobMaster of epoch {epoch} leaves job {job_id!r}, as its process goes: the next one goes on with it"
+    template = "the JobMaster of epoch {epoch} leaves job {job_id!r} because its process ends: the next one resumes it"
 
 
 class SubtaskLogLostError(TerminalError):
-    """Entries that a completed checkpoint covers are gone: going on would read and release their rows once more."""
+    """Log entries that a completed checkpoint covers are gone. A resumed job would read and release their rows once
+    more."""
 
     template = (
         "{log} ends before entry {next}, and checkpoint {checkpoint} covers it up to entry {covered}: entries were "
@@ -26,7 +27,8 @@ class SubtaskLogLostError(TerminalError):
 
 
 class SubtaskLogCutError(SubtaskLogLostError):
-    """Entries that a consumer has read are gone: it would wait for the next ones, or pass over as many."""
+    """Log entries that a consumer has read are gone. The consumer would wait for new entries, or skip as many as are
+    gone."""
 
     template = (
         "{log} ends before entry {next}, and {consumer} has read it up to entry {read}: entries were removed; bring "
@@ -35,6 +37,8 @@ class SubtaskLogCutError(SubtaskLogLostError):
 
 
 class SubtaskLogReopenedError(SubtaskLogLostError):
+    """A log has no end although the journal has its subtask at its end. Log entries are gone."""
+
     template = (
         "{log} has no end, and the journal has {subtask} at its end, or finished: entries were removed; bring them "
         "back from a backup, or run the job under another id"
@@ -42,16 +46,16 @@ class SubtaskLogReopenedError(SubtaskLogLostError):
 
 
 class GateAnswerError(TerminalError):
-    """``data``: job, sink, checkpoint, answer."""
+    """A gate returned something other than True or False. ``data``: job, sink, checkpoint, answer."""
 
     template = (
-        "the gate of sink {sink!r} of job {job!r} was asked about checkpoint {checkpoint} and said {answer!r}: it has "
-        "to say True (release it) or False (not yet)"
+        "the gate of sink {sink!r} of job {job!r} was asked about checkpoint {checkpoint} and returned {answer!r}: it "
+        "must return True (release it) or False (not yet)"
     )
 
 
 class GateFailedError(TransientError):
-    """``data``: job, sink, checkpoint, cause."""
+    """A gate raised an error. ``data``: job, sink, checkpoint, cause."""
 
     template = (
         "the gate of sink {sink!r} of job {job!r} was asked about checkpoint {checkpoint} and failed: {cause}; nothing "
@@ -60,8 +64,10 @@ class GateFailedError(TransientError):
 
 
 class ReleaseHeldError(TransientError):
-    """``data``: job, sinks, gates, checkpoint. ``gates``: whose they are; a closed one holds all of its
-    transaction."""
+    """A release is held back by closed gates. A closed gate holds back all sinks of its transaction.
+
+    ``data``: job, sinks, gates (sinks with a closed gate), checkpoint.
+    """
 
     template = (
         "what job {job!r} has completed up to checkpoint {checkpoint} is not released in {sinks}: the gates of {gates} "
@@ -70,7 +76,8 @@ class ReleaseHeldError(TransientError):
 
 
 class JobHasDriverError(InvalidInputError):
-    """``data``: job_id, status, driver, stop (a command)."""
+    """A release from outside was refused because the job has a driver. ``data``: job_id, status, driver, stop (a
+    command)."""
 
     template = (
         "job {job_id!r} is {status}, and its driver {driver}: a driver releases by itself, and would be overtaken. "
@@ -80,7 +87,10 @@ class JobHasDriverError(InvalidInputError):
 
 
 class JobRunsError(InvalidInputError):
-    """Another driver of the job lives. ``data``: job_id, status, driver, stop (a command), wait (a sentence or "")."""
+    """A run was refused because another driver of the job lives.
+
+    ``data``: job_id, status, driver, stop (a command), wait (a sentence or "").
+    """
 
     template = (
         "job {job_id!r} is {status}, and has a driver: {driver}. Stop the job first (`{stop}`), or take "
@@ -89,73 +99,80 @@ class JobRunsError(InvalidInputError):
 
 
 class JobHasWorkersError(JobHasDriverError):
-    """Workers go on without a JobMaster, and whoever claims the job without their deployment ends it for them (W4).
-    ``data``: job_id, status, deployment (the epoch in which it was prepared), master (a command)."""
+    """A release from outside was refused because workers may still run the job without a JobMaster. A claim without
+    their deployment would end the job for them (W4).
+
+    ``data``: job_id, status, deployment (the epoch in which it was prepared), master (a command).
+    """
 
     template = (
         "job {job_id!r} is {status}, and was prepared for workers in epoch {deployment}: those that live would be "
-        "overtaken, and end. Begin `{master}` (in Airflow: the task that coordinates): it releases first, and goes "
-        "on with them. If they are gone, or may end, add --driver-is-gone (in Python driver_is_gone=True)"
+        "overtaken, and end. Start `{master}` (in Airflow: the task that coordinates): it releases first, and resumes "
+        "with them. If they are gone, or may end, add --driver-is-gone (in Python driver_is_gone=True)"
     )
 
 
 class JobStillRunsError(InvalidInputError):
-    """``data``: job_id, status, driver, stop (a command)."""
+    """A change for the next run was refused because the job still runs. ``data``: job_id, status, driver, stop (a
+    command)."""
 
     template = (
         "job {job_id!r} is {status}, and {driver}. Ask the driver for the change (without --next-run), or stop the job "
-        "first (`{stop}`). If you know that nobody runs it any more, add --driver-is-gone (in Python "
+        "first (`{stop}`). If you know that no process runs it, add --driver-is-gone (in Python "
         "driver_is_gone=True)"
     )
 
 
 class NotForNextRunError(InvalidInputError):
-    """``data``: job_id, why."""
+    """A change cannot be made for the next run of a job. ``data``: job_id, why."""
 
-    template = "the next run of job {job_id!r} cannot be given that: {why}"
+    template = "the next run of job {job_id!r} cannot have this change: {why}"
 
 
 class JobNotOverError(InvalidInputError):
-    """A job that is not over is not deleted. ``data``: job_id, status, why, remedy."""
+    """A deletion was refused because the job is not over. ``data``: job_id, status, why, remedy."""
 
     template = "job {job_id!r} is {status} and is not deleted: {why}. {remedy}"
 
 
 class PersistedResultsError(InvalidInputError):
-    """``data``: job_id, operators."""
+    """A deletion was refused because the job keeps results for other jobs. ``data``: job_id, operators."""
 
     template = (
         "job {job_id!r} is not deleted: the results of {operators} are kept for other jobs (persist=True), and would "
-        "go with it. If nobody reads them any more, add --persisted (in Python persisted=True)"
+        "be lost. If no job reads them any longer, add --persisted (in Python persisted=True)"
     )
 
 
 class NoSuchResultError(InvalidInputError):
-    """``data``: job_id, operator, status, known."""
+    """The job keeps no result of the requested operator. ``data``: job_id, operator, status, known."""
 
     template = "job {job_id!r} ({status}) keeps no result of {operator!r}; its operators with persist=True are: {known}"
 
 
 class ResultNotPersistedError(TransientError):
-    """``data``: job_id, operator, status."""
+    """A result was requested before the job had FINISHED. ``data``: job_id, operator, status."""
 
     template = (
         "the result of {operator!r} is not whole yet: job {job_id!r} is {status}. Read it when the job has FINISHED, "
-        "behind its task say"
+        "for example after its task"
     )
 
 
 class ResultDamagedError(PartitionFilesDamagedError):
-    """``data``: job_id, operator, uri, size, found."""
+    """A file of a persisted result is gone or has another size. ``data``: job_id, operator, uri, size, found."""
 
     template = (
-        "{uri} was published with {size} bytes and {found}: the result of {operator!r} of job {job_id!r} is not whole "
-        "any more. Put it back as it was, or run that job under another id and read the result of that one"
+        "{uri} was published with {size} bytes and {found}: the result of {operator!r} of job {job_id!r} is no longer "
+        "whole. Put the file back as it was, or run that job under another id and read the result of the new job"
     )
 
 
 class UnreleasedOutputError(InvalidInputError):
-    """``data``: job_id, status, completed and released (the last checkpoints that are), release (a command)."""
+    """A deletion was refused because the job has completed output that is not released.
+
+    ``data``: job_id, status, completed and released (the last checkpoints that are), release (a command).
+    """
 
     template = (
         "job {job_id!r} is {status} and is not deleted: it has completed checkpoint {completed}, and released "
@@ -165,20 +182,22 @@ class UnreleasedOutputError(InvalidInputError):
 
 
 class StagedOutputLeftError(TransientError):
-    """The deletion has begun, nobody runs the job any more, and it is not complete. ``data``: job_id, sink, cause,
-    delete (a command)."""
+    """A deletion has begun, but staged output could not be deleted. The job can no longer run.
+
+    ``data``: job_id, sink, cause, delete (a command).
+    """
 
     template = (
-        "what sink {sink} of job {job_id!r} has staged could not be deleted: {cause}. Delete the job again to go on "
-        "(`{delete}`), with its definition if the sink has storage options of its own; if the target is gone for good, "
-        "leave there what is there: add --keep-staged (in Python keep_staged=True)"
+        "the staged output of sink {sink} of job {job_id!r} could not be deleted: {cause}. Delete the job again to "
+        "complete it (`{delete}`), with its definition if the sink has storage options of its own. If the target is "
+        "gone for good, leave its staged output: add --keep-staged (in Python keep_staged=True)"
     )
 
 
 class SinksMissingError(InvalidInputError):
     template = (
-        "job {job_id!r} ran with the sinks {missing}, which the definition given has not: what was staged for them "
-        "could not be released; give the definition that the job ran with"
+        "job {job_id!r} ran with the sinks {missing}, which the given definition lacks: their staged output could not "
+        "be released; give the definition that the job ran with"
     )
 
 

@@ -1,4 +1,4 @@
-"""The list of a source's splits, frozen once for all attempts (R11): a split's place is its place in this."""
+"""The list of a source's splits, frozen once for all attempts (R11). A split's number is its place in this list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ VERSION = 1
 
 
 def freeze_splits(storage: Storage, path: str, uid: str, splits: Iterable[Split]) -> tuple[Split, ...]:
-    """Write the list if there is none; the list that is there wins (another attempt froze it first)."""
+    """Write the list if there is none, and return the list that counts. If another attempt froze it first, that list
+    wins."""
     found = tuple(splits)
     listed = [{"id": one.id, "value": one.value} for one in found]
     try:
@@ -28,7 +29,10 @@ def freeze_splits(storage: Storage, path: str, uid: str, splits: Iterable[Split]
 
 
 def read_frozen_splits(storage: Storage, path: str) -> tuple[Split, ...]:
-    """Raises NewerFormatError, FrozenSplitsLostError."""
+    """Return the frozen list.
+
+    Raises NewerFormatError or FrozenSplitsLostError.
+    """
     uri = storage.full_uri(path)
     with lost_as(FrozenSplitsLostError, uri):
         body = decode_document(storage.read(path), KIND, VERSION, uri=uri)

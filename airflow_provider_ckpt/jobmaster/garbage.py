@@ -1,4 +1,5 @@
-"""What nothing needs any more of the jobs under a root, and why: the answer of ``ckpt gc``."""
+"""The answer of ``ckpt gc``: files and staged output of jobs under a root that are no longer needed, each with the
+reason."""
 
 from __future__ import annotations
 
@@ -10,66 +11,67 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 
 
 class Reason(str, Enum):
-    """Why nothing needs it. Each is its own text in JSON."""
+    """The reason why a piece of garbage is no longer needed. Each value is its own text in JSON."""
 
     FINISHED = "finished"
-    """The job has FINISHED, and who finished it died, or failed, before it had given this back."""
+    """The job has FINISHED, and its driver died or failed before it had deleted this."""
     DELETED = "deleted"
-    """The job is DELETED: a driver that slept through it has written this since."""
+    """The job is DELETED, and a driver that had slept wrote this afterwards."""
     ATTEMPT = "attempt"
-    """An attempt has left it that a later one follows, and no entry of a log names it, nor a batch that is prepared."""
+    """An attempt that is over left this, and neither a log entry nor a prepared batch names it."""
     FEED = "feed"
-    """What an earlier attempt of the consumer was fed; the one of now has taken it up (R8)."""
+    """Feed of an earlier attempt of the consumer. The current attempt has its own copy (R8)."""
     OPERATOR = "operator"
-    """Of an operator that the job has no longer, or of what it had before it was begun anew."""
+    """Data of an operator that the job no longer has, or from before the job was restarted from scratch."""
     SUBTASK = "subtask"
-    """A finished subtask left it, and no restore starts that subtask again."""
+    """A finished subtask left this, and no restore starts that subtask again."""
     STAGED = "staged"
-    """Staged output, in the target of a sink, that nobody can release any more (R5)."""
+    """Staged output in the target of a sink that can no longer be released (R5)."""
     REQUEST = "request"
-    """It was for a driver before the last one (R22)."""
+    """A request to an earlier driver (R22)."""
     DEPLOYMENT = "deployment"
-    """What the workers of a deployment that is over, and their JobMasters, said to each other."""
+    """Messages between the workers and JobMasters of a deployment that is over."""
     CHECKPOINT = "checkpoint"
-    """The portable copy of a checkpoint that the journal remembers no more."""
+    """The portable copy of a checkpoint that the journal no longer remembers."""
     FROZEN = "frozen"
-    """The frozen list of a source as it was before the job, or the source, was begun anew (R11)."""
+    """The frozen list of a source from before the job, or the source, was restarted from scratch (R11)."""
     TEMPORARY = "temporary"
-    """A writer that was killed left it. If the writer cannot be judged from here, that was an hour ago or longer."""
+    """A killed writer left this. If this host cannot tell whether the writer still lives, the file is at least an hour
+    old."""
 
     __str__ = str.__str__
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """One thing that goes as a whole."""
+    """One file, folder or staged batch that is deleted as a whole."""
 
     path: str
-    """Under the root; of what is ``STAGED`` the id of its handle."""
+    """Path under the root. For ``STAGED`` garbage this is the id of its handle."""
     reason: Reason
     files: int
     bytes: int
     is_folder: bool = False
     sink: str | None = None
-    """Of what is staged: the sink's uid."""
+    """Uid of the sink, for staged output only."""
 
 
 @dataclass(frozen=True)
 class JobGarbage:
-    """Of one job."""
+    """The garbage of one job."""
 
     job_id: str
     status: JobStatus | None = None
-    """None: it has none yet, or its journal cannot be read."""
+    """Status of the job; None if it has none or its journal cannot be read."""
     epoch: int = 0
     garbage: tuple[Garbage, ...] = ()
-    """What would be deleted; behind a deletion what was."""
+    """Garbage that a deletion would remove. In the result of a deletion: garbage that was removed."""
     skipped: str | None = None
-    """Why nothing, or not all of it, is deleted now: somebody runs the job, say."""
+    """Why the garbage is not deleted now, or not all of it: the job may be running, for example."""
     problem: str | None = None
-    """What could not be read, listed or deleted. Nothing of the job is deleted then, but what was before that."""
+    """An error while the job was read, listed or deleted. Nothing more of the job is deleted after it."""
     left: tuple[str, ...] = ()
-    """What was not looked at, and why."""
+    """Parts that were not checked, with the reasons."""
 
     @property
     def files(self) -> int:
@@ -82,13 +84,13 @@ class JobGarbage:
 
 @dataclass(frozen=True)
 class StrangeFolder:
-    """Something under a root that is no job, by its name. Never touched."""
+    """A folder under a root that is no job, judged by its name. It is never touched."""
 
     name: str
     what: str
 
 
 def garbage_of(path: str, reason: Reason, sizes: Iterable[int], sink: str | None = None) -> Garbage:
-    """A folder with files of so many bytes each."""
+    """Return the garbage for a folder whose files have these ``sizes`` in bytes."""
     found = list(sizes)
     return Garbage(path, reason, len(found), sum(found), is_folder=True, sink=sink)

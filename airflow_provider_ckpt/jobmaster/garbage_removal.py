@@ -1,9 +1,9 @@
-"""Deletes what was found that nothing needs any more, after looking again.
+"""Deletion of garbage that a search has found, after a second search.
 
-No claim is made for it: a driver that is there, perhaps where it cannot be seen, would end of one, and each would stay
-in the journal for ever (R3). It needs none, either: what :mod:`.garbage_search` gives is needed by nobody who may come,
-at whatever moment. Looking again, and at the journal before each deletion, is to be in nobody's way: who has claimed
-the job collects by itself.
+It makes no claim. A claim would end a driver that this host cannot see, and each claim would stay in the journal for
+ever (R3). A claim is not necessary either, because a driver that comes at any moment needs nothing of what
+:mod:`.garbage_search` returns. The second search, and the check of the journal before each deletion, keep out of the
+way of a driver that has claimed the job and collects by itself.
 """
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.storage.storage import Storage
 
-_TAKEN = "it was claimed in epoch {epoch} while it was looked at: who has claimed it collects by itself"
+_TAKEN = "it was claimed in epoch {epoch} during the search: its new driver collects by itself"
 
 
 class GarbageRemoval:
-    """Use once: :meth:`run`. ``found``: what was said to be deleted."""
+    """One removal. Call :meth:`run` once.
+
+    Args:
+        found: Garbage that the user was shown.
+        sinks_of: Function that returns the reachable sinks of the job.
+    """
 
     def __init__(self, storage: Storage, found: JobGarbage, sinks_of: SinksOf) -> None:
         self._storage, self._found, self._sinks_of = storage, found, sinks_of
@@ -31,8 +36,12 @@ class GarbageRemoval:
         self._deleted: list[Garbage] = []
 
     def run(self) -> JobGarbage:
-        """What was deleted: of what was found that which is still there, and still needed by nobody. Raises what
-        :func:`find_garbage` raises, with nothing deleted; what a deletion fails with is the ``problem``."""
+        """Delete garbage of the first search that a second search finds, too. Return the deleted pieces.
+
+        An error during the deletion becomes the ``problem`` of the result.
+
+        Raises the errors of :func:`find_garbage`, before anything is deleted.
+        """
         again = find_garbage(self._storage, self._found.job_id, self._sinks_of)
         if again.skipped is not None:
             return again
@@ -46,7 +55,7 @@ class GarbageRemoval:
         return replace(again, garbage=tuple(self._deleted), skipped=skipped, problem=problem)
 
     def _delete(self, wanted: list[Garbage]) -> str | None:
-        """Returns why it was not all deleted, if somebody has come."""
+        """Delete ``wanted``. Stop if a driver runs or has claimed the job, and return that as the reason."""
         sinks = self._sinks_of(self._journal.refresh()) if wanted else {}
         for one in wanted:
             if (moved := self._moved(self._journal.refresh())) is not None:

@@ -1,10 +1,11 @@
-"""Finds what nothing needs any more of one job. Reads only, and claims nothing.
+"""Search for garbage of one job. The search only reads, and claims nothing. It depends on the job's state:
 
-*   FINISHED: what the clean-up at its end deletes (:func:`~.collector.clean_up`). No driver ever runs it again.
-*   DELETED: everything of its own but its journal.
-*   Run by nobody: what attempts that are over have left (:mod:`.subtask_orphans`), and what has the number of an epoch,
-    a generation or a checkpoint that is past (:mod:`.numbered_leftovers`).
-*   Run by somebody, or perhaps: nothing. Its driver collects by itself whenever it takes the job over.
+* FINISHED: everything that the clean-up at the end of the job deletes (:func:`~.collector.clean_up`). No driver ever
+  runs the job again.
+* DELETED: everything in the job's folder except the journal.
+* Not running: leftovers of attempts that are over (:mod:`.subtask_orphans`), and files of a past epoch, generation or
+  checkpoint (:mod:`.numbered_leftovers`).
+* Running, or perhaps running: nothing. A driver collects by itself when it takes the job over.
 """
 
 from __future__ import annotations
@@ -33,9 +34,15 @@ SinksOf = Callable[[JobState], Mapping[str, BoundSink]]
 
 
 def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:
-    """``storage``: of the root; ``sinks_of``: those of the job that can be reached. Raises CorruptJournalError,
-    CorruptLogError, SubtaskLogLostError, SubtaskLogReopenedError, PreparedLostError, what a sink fails with, and the
-    storage's errors: what cannot be read is no absence."""
+    """Return the garbage of a job. Unreadable data raises an error, because it does not count as absent.
+
+    Args:
+        storage: Storage of the root.
+        sinks_of: Function that returns the reachable sinks of the job.
+
+    Raises CorruptJournalError, CorruptLogError, SubtaskLogLostError, SubtaskLogReopenedError, PreparedLostError, the
+    sinks' errors and the storage's errors.
+    """
     state = Journal(storage, job_id).replay()
     check_journal(storage, state)
     found = JobGarbage(job_id, state.status, state.epoch)
@@ -43,11 +50,11 @@ def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage
         return _with(found, skipped=runs)
     if state.status is JobStatus.DELETING:
         delete = ckpt_command("delete", job_id, root=storage.uri)
-        return _with(found, skipped=f"its deletion was interrupted: `{delete}` goes on with it")
+        return _with(found, skipped=f"its deletion was interrupted: `{delete}` completes it")
     if state.status is JobStatus.DELETED:
         return _with(found, _of_deleted(storage, job_id))
     sinks = sinks_of(state)
-    left = [f"sink {uid}: nothing tells what it has staged" for uid in _unknown(state, sinks)]
+    left = [f"sink {uid}: its staged output is unknown" for uid in _unknown(state, sinks)]
     if state.status is not JobStatus.FINISHED:
         unrun = UnrunJob(storage, state, sinks)
         garbage = [*unrun.garbage(), *numbered_leftovers(storage, state), *_temporary(storage, job_id)]
@@ -60,12 +67,12 @@ def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage
 
 
 def who_runs(state: JobState) -> str | None:
-    """Why the job has to be taken for one that somebody runs; None: nobody does."""
+    """Return why the job must be assumed to be running; None if no process runs it."""
     alive = is_alive(state.worker)
     if alive:
         return "its driver lives"
     if state.is_held and alive is None:
-        return f"its driver on {state.worker.host or 'a host unknown'} has told no end, and cannot be seen from here"
+        return f"its driver on {state.worker.host or 'a host unknown'} has reported no end and cannot be seen from here"
     if state.is_held and state.deployment:
         return "its JobMaster is gone, and its workers may go on"
     return None
@@ -78,7 +85,7 @@ def _with(
 
 
 def _unknown(state: JobState, sinks: Mapping[str, BoundSink]) -> list[str]:
-    """Sinks whose staged output cannot be told: not recorded, or of a kind that does not say."""
+    """Return the sinks whose staged output is unknown: they are not recorded, or their kind cannot list it."""
     wanted = {uid for vertex in state.graph().vertices for uid in vertex.sinks}
     return sorted(uid for uid in wanted if uid not in sinks or sinks[uid].staged() is None)
 
@@ -87,7 +94,7 @@ def _of_deleted(storage: Storage, job_id: str) -> Iterator[Garbage]:
     home = job_path(job_id)
     for part in [name for name in storage.list(home) if name in PARTS]:
         sizes = [size for _, size in storage.files(f"{home}/{part}")]
-        if sizes:  # an emptied folder of a local disk is nothing
+        if sizes:  # an empty folder on a local disk is no garbage
             yield garbage_of(f"{home}/{part}", Reason.DELETED, sizes)
 
 

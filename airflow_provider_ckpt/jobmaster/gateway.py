@@ -1,4 +1,4 @@
-"""What stands between the JobMaster and its tasks (Flink: TaskExecutorGateway)."""
+"""The interface between the JobMaster and its tasks (Flink: TaskExecutorGateway)."""
 
 from __future__ import annotations
 
@@ -11,30 +11,37 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class TaskGateway(Protocol):
-    """The tasks of one epoch, seen from the JobMaster. It calls from one thread, its loop's.
+    """The tasks of one epoch, as the JobMaster sees them. The JobMaster calls it only from the thread of its loop.
 
-    Nothing is answered here: what a task has to say is a report (``coordinator.reports``) in the JobMaster's inbox. A
-    method raises what ends the JobMaster itself, a fence; what a task fails with is a report, whoever called it.
+    No method returns an answer: a task answers with a report (``coordinator.reports``) in the JobMaster's inbox. A
+    method raises only fences, which end the JobMaster itself. The failure of a task is always a report.
     """
 
     def start(self) -> None:
-        """Get ready to deploy tasks. Called once, before anything else."""
+        """Prepare to deploy tasks. The JobMaster calls this once, before any other method."""
 
     def send(self, *commands: Command) -> None:
-        """Have tasks carry out commands, in their order; barriers that follow one another may be put at the same time.
-        A task that is over, or of another attempt, takes none: dropped in silence."""
+        """Pass commands to tasks, in order. Consecutive barriers may be set concurrently. A command for a task that is
+        over, or for another attempt, is dropped silently."""
 
     def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
-        """``attempt``, made for a RestartSubtask, has opened the subtask's log (SubtaskOpened): from here on commands
-        are for it, and what runs yet of the one before is told to stop."""
+        """Direct commands to ``attempt`` from here on, and stop the previous attempt if it still runs.
+
+        ``attempt`` was made for a RestartSubtask and has opened the subtask's log (SubtaskOpened).
+        """
 
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
-        """Have these subtasks read on in the logs of their producers, of which one has advanced (DataAvailable). One
-        that is over does not."""
+        """Let these subtasks read new entries in the logs of their producers (DataAvailable). A subtask that is over
+        does nothing."""
 
     def look_around(self) -> None:
-        """Called about once a second: let the tasks look at what nobody tells them."""
+        """Let the tasks check for changes of which no message informs them. The JobMaster calls this about once a
+        second."""
 
     def stop(self, *, after_batch: bool) -> None:
-        """End every task, and return when nothing of this epoch runs any more. ``after_batch``: what runs may come
-        to the end of its micro-batch first, so that it need not be done again. Called once, at last."""
+        """End every task, and return when nothing of this epoch runs any longer. The JobMaster calls this once, as the
+        last method.
+
+        Args:
+            after_batch: True lets a running micro-batch end first, so that it need not run again.
+        """

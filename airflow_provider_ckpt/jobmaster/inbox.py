@@ -1,4 +1,4 @@
-"""Where everything that a JobMaster hears comes in."""
+"""The queue for all messages and reports to a JobMaster."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from airflow_provider_ckpt.coordinator.reports import TaskReport
 
 Received = Message | TaskReport
 Inbox = queue.Queue[Received]
-"""Any thread puts something in; the JobMaster's loop takes it out, one after the other."""
+"""Any thread puts messages in. The JobMaster's loop takes them out one by one."""

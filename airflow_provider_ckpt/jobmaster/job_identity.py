@@ -1,4 +1,4 @@
-"""Which job a JobMaster runs, where, and in which epoch."""
+"""The identity of the job that a JobMaster runs: root, id and epoch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """The job in its root, and the epoch in which this JobMaster runs it. ``deployment``: of the workers that run its
-    subtasks, 0 if they are tasks of this process. ``upgraded``: of a driver that has run it before."""
+    """The job in its root, and the epoch in which this JobMaster runs it.
+
+    Args:
+        deployment: Deployment of the workers that run the subtasks; 0 if the tasks run in this process.
+        upgraded: Facts about the earlier version, if this driver has run the job before.
+    """
 
     storage: Storage
     job_id: str

@@ -1,7 +1,7 @@
-"""The JobMaster: one loop that owns the coordinator, and carries out what it decides.
+"""The JobMaster: one loop that owns the coordinator and carries out its decisions.
 
-Every message goes through one inbox; effects are carried out in order, in the loop's thread. What takes
-long (a release, a query's restart) runs elsewhere and answers with a message. Tasks are behind a gateway.
+All messages arrive in one inbox. The thread of the loop carries out effects in order. Slow steps (a release, the
+restart of a query) run in other threads and answer with a message. The tasks are reached through a gateway.
 """
 
 from __future__ import annotations
@@ -68,26 +68,36 @@ from airflow_provider_ckpt.report.status_reporter import StatusReporter
 log = logging.getLogger(__name__)
 
 HOUSEKEEPING = 1.0
-"""Seconds between looks at the fence, at requests, at the health of the tasks."""
+"""Seconds between checks of the fence, the requests and the health of the tasks."""
 LONGEST_WAIT = 0.1
 _COMMANDS = typing.get_args(Command)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended."""
+    """The outcome of a run.
+
+    Args:
+        status: The job's status at the end.
+        cause: Cause of a failure.
+        upgrade: Request for which the driver resumes the job at once as another version.
+        ran: Seconds for which this driver has run the job.
+    """
 
     status: RunEnd
     cause: str | None = None
     upgrade: str | None = None
-    """The request for which the job goes on at once, as another version; ``ran``: seconds for which it was RUNNING."""
     ran: float = 0.0
 
 
 class JobMaster:
-    """Use once: :meth:`run`. ``inbox``: where tasks, releaser and retention put what they have to say. ``turns``:
-    entered whenever there is something to do, where not all of many JobMasters are to work at once. ``upgrades``: None
-    where nobody could go on as another version."""
+    """The JobMaster of one epoch. Call :meth:`run` once.
+
+    Args:
+        inbox: Queue into which tasks, releaser and retention put their messages.
+        turns: Context that is entered for each turn of the loop. It limits how many JobMasters work at once.
+        upgrades: Loader of other versions of the job; None if this kind of run has no upgrades.
+    """
 
     def __init__(
         self,
@@ -113,7 +123,7 @@ class JobMaster:
         self._next_look = 0.0
         self._running_since: float | None = None
         self._counting_since: float | None = None
-        """When the seconds of ``stop_after`` and ``drain_after`` began."""
+        """Time from which the seconds of ``stop_after`` and ``drain_after`` count."""
         self._has_published, self._reading = False, set[SubtaskId]()
         self._abandoned = threading.Event()
         self._turns = turns or nullcontext()
@@ -130,12 +140,14 @@ class JobMaster:
         )
 
     def abandon(self) -> None:
-        """Have :meth:`run` raise AbandonedError, before it writes anything more; any thread."""
+        """Make :meth:`run` raise AbandonedError before it writes anything more. Any thread may call this."""
         self._abandoned.set()
 
     def run(self) -> Outcome:
-        """Runs until the job has ended. Raises FencedError and TaskFencedError, AbandonedError, and what the journal or
-        the storage fails with; what a task fails with is in the Outcome."""
+        """Run until the job has ended. The failure of a task is in the Outcome.
+
+        Raises FencedError, TaskFencedError, AbandonedError, and the errors of the journal and the storage.
+        """
         try:
             self._gateway.start()
             with self._turns:
@@ -202,9 +214,12 @@ class JobMaster:
         self._tell(message)
 
     def _refuse_fenced(self, report: SubtaskFenced) -> None:
-        """An attempt that the next one of this epoch has fenced has nothing more to say; any other fence is of a driver
-        that took the job over."""
-        self._journal.check_fenced()  # says more about who that is
+        """Ignore an attempt that its successor in this epoch has fenced. Any other fence means that a later driver has
+        the job.
+
+        Raises FencedError or TaskFencedError.
+        """
+        self._journal.check_fenced()  # its error names the later driver
         if report.by is None or report.by.epoch != self._job.epoch:
             raise TaskFencedError(subtask=report.subtask, cause=report.cause)
 
@@ -245,7 +260,7 @@ class JobMaster:
             self._counting_since = now
 
     def _is_reading(self) -> bool:
-        """Return whether a batch is published, or each query that is left has found nothing to read."""
+        """Return whether a batch is published, or each remaining query has found nothing to read."""
         state = self._journal.state
         if self._has_published or state.created is None or state.created.mode == "batch":
             return True
@@ -259,12 +274,12 @@ class JobMaster:
             self._tell(StopRequested(ending, leaves=ending == "stop"))
 
     def _ran(self, now: float) -> float:
-        """Seconds for which this driver has been running the job, whatever version of it."""
+        """Return the seconds for which this driver has been running the job, in all versions."""
         before = 0.0 if self._job.upgraded is None else self._job.upgraded.ran
         return before + (0.0 if self._counting_since is None else now - self._counting_since)
 
     def _note_failed(self, report: SubtaskFailed) -> None:
-        """The first failure is told in full; those that follow from it are not."""
+        """Report the first failure in full, and later failures in one line, because they follow from the first one."""
         if not self._coordinator.is_first(report):
             self._log_another(report)
             return
@@ -274,7 +289,7 @@ class JobMaster:
         log.error("subtask %s failed\n%s", report.subtask, report.stack_trace or report.cause)
 
     def _log_unheard(self) -> None:
-        """What tasks failed with when the run was over already."""
+        """Log the failures that tasks reported after the run was over."""
         while not self._inbox.empty():
             message = self._inbox.get_nowait()
             if isinstance(message, SubtaskFailed):
@@ -297,8 +312,11 @@ class JobMaster:
                     _EFFECTS[type(effect)](self, effect)
 
     def _append(self, event: Event) -> None:
-        """Who waits for a checkpoint ``since`` some time goes by the clock of this host, not by what it was when the
-        driver began."""
+        """Write ``event`` to the journal and report it.
+
+        The coordinator's steady times are converted to this host's current wall clock, because clients compare
+        checkpoint times with wall-clock times.
+        """
         match event:
             case CheckpointCompleted():
                 event = replace(event, triggered_at=self._clock.told(event.triggered_at), at=self._clock.told(event.at))

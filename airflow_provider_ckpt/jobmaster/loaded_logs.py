@@ -1,4 +1,4 @@
-"""The logs of a job's subtasks, as far as they are written."""
+"""Loading of the logs of a job's subtasks, as far as they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the logs of a job and of its subtasks have what is known to have been in them, and whether it counts."""
+"""Checks that the logs of a job and its subtasks still hold the entries they are known to have held."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def check_journal(storage: Storage, state: JobState) -> None:
-    """Raises CorruptJournalError: of a damaged journal, and of one that is gone while what the job wrote beside it is
-    there. An absence is no answer then: the job is not new."""
+    """Refuse a damaged journal, and an empty one if files of the job's vertices exist: the job is not new then.
+
+    Raises CorruptJournalError.
+    """
     if state.damage:
         raise CorruptJournalError(job_id=state.job_id, reason="; ".join(state.damage))
     if not state.epoch and storage.list(vertices_path(state.job_id)):
@@ -28,7 +30,10 @@ def check_journal(storage: Storage, state: JobState) -> None:
 
 
 def check_whole(state: JobState, logs: Mapping[SubtaskId, LogReader]) -> None:
-    """Raises SubtaskLogLostError if one ends before what the last completed checkpoint covers."""
+    """Refuse a log that ends before the position that the last completed checkpoint covers.
+
+    Raises SubtaskLogLostError.
+    """
     for subtask, snapshot in state.covering().items():
         if subtask in logs and snapshot.position >= max(1, logs[subtask].position):
             raise SubtaskLogLostError(
@@ -40,21 +45,31 @@ def check_whole(state: JobState, logs: Mapping[SubtaskId, LogReader]) -> None:
 
 
 def check_read(graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
-    """``logs``: loaded. Raises SubtaskLogCutError if one ends before what a consumer has read of it. Nothing is written
-    before: the numbers of what is gone are still free."""
+    """Refuse a log that ends before the position up to which a consumer has read it. Call it before anything is
+    written, because the numbers of the lost entries are free.
+
+    Args:
+        logs: Loaded logs of all subtasks.
+
+    Raises SubtaskLogCutError.
+    """
     for subtask, log in logs.items():
         last = log.state.last_batch
         inputs = last.inputs if last is not None else {}
         for channel in channels(graph, subtask):
             read, producer = inputs.get(channel.key, 0), logs[channel.producer]
             if read > producer.position:
-                producer.load()  # a driver before us may have written to it, and to ours, since it was loaded
+                producer.load()  # an earlier driver may have written to both logs since this one was loaded
             if read > producer.position:
                 raise SubtaskLogCutError(log=producer.path, next=producer.position, consumer=subtask, read=read - 1)
 
 
 def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
-    """Raises SubtaskLogReopenedError: nobody would deploy a subtask that is finished, and nobody hear its end."""
+    """Refuse a finished subtask whose log is open again. The coordinator never deploys a finished subtask, so its log
+    would never end.
+
+    Raises SubtaskLogReopenedError.
+    """
     for subtask in sorted(state.finished & logs.keys()):
         log = logs[subtask]
         if not log.state.closed and not is_outdated(log, state.since(subtask.vertex)):
@@ -62,6 +77,11 @@ def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
 
 
 def is_outdated(log: LogReader, since: int) -> bool:
-    """Nothing in it counts: its vertex was given up, or the job begun anew without it, and it has come back."""
+    """Return whether nothing in the log counts: its vertex was dropped, or left out at a restart from scratch, and is
+    back now.
+
+    Args:
+        since: First epoch whose entries count for the vertex.
+    """
     epochs = [record.epoch for _, record in log.records() if isinstance(record, Open)]
     return bool(epochs) and max(epochs) < since

@@ -1,8 +1,8 @@
-"""Changes for the next run of a job that nobody runs: functions, and settings that are taken back (R21).
+"""Changes to the next run of a job that is not running: functions, and settings that are taken back (R21).
 
-A function that fails with the rows it gets ends the job before another one can be asked for, and so may a setting.
-Nothing is tried here: the next run reads the file, and is refused what does not fit, as it is of a changed job. The
-journal is claimed for it, so that a driver that lives after all writes no more.
+Such a change is needed if a function or setting ends the job before the driver can take a request. Nothing is tried
+here. The next run reads the file, and refuses what does not fit, as it does for any changed job. The change claims the
+journal, so that a driver that lives after all can write nothing more.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from airflow_provider_ckpt.storage.storage import Storage
 _LOST = "the driver was lost; its next run was given other functions"
 _OVER = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
 _UNTRIED = ("logic", "digests", "state_partitions")
-"""What the next run goes by without a trial."""
+"""Settings that the next run applies without a trial."""
 
 
 class NextRunLogic:
-    """Use once: :meth:`assign`.
+    """One change for the next run of a job. Call :meth:`assign` once.
 
     Args:
-        changes: By operator.
-        taken_back: Operator -> settings that must be as the job declares them.
-        driver_is_gone: Said of a driver, or of workers, that cannot be seen from here.
+        changes: Changes by operator.
+        taken_back: Operator → settings that return to the declared values.
+        driver_is_gone: True if the user states that a driver, or workers, that this host cannot see are gone.
     """
 
     def __init__(
@@ -53,8 +53,12 @@ class NextRunLogic:
         self._driver_is_gone = driver_is_gone
 
     def assign(self) -> JobState:
-        """The status of the job stands, but for RESTARTING of a driver that was lost. Raises JobStillRunsError,
-        NotForNextRunError, JobDeletedError, CorruptJournalError, FencedError, and the storage's errors."""
+        """Journal the changes, and return the new state. The job's status stays, except that a lost driver leaves
+        RESTARTING.
+
+        Raises JobStillRunsError, NotForNextRunError, JobDeletedError, CorruptJournalError, FencedError, and the
+        storage's errors.
+        """
         journal = Journal(self._storage, self._job_id)
         self._admit(journal.refresh())
         now = time.time()
@@ -71,7 +75,7 @@ class NextRunLogic:
         return journal.state
 
     def _admit(self, state: JobState) -> None:
-        """Asked once more of the very state that the claim follows."""
+        """Refuse a job that cannot have this change. The claim calls this again with the state that it follows."""
         state.refuse_deleted()
         if state.damage:
             return  # the claim refuses it
@@ -106,7 +110,11 @@ class NextRunLogic:
         return {uid: one for uid, one in settings.items() if not one.is_declared}
 
     def _refuse_untried(self, state: JobState, uid: str, change: VertexSettings) -> None:
-        """The state is cut by the next run as it begins, from whatever number of parts it has by then."""
+        """Refuse settings that need a trial on a running query.
+
+        The number of state partitions needs none: the next run repartitions the state when it starts, from the number
+        that it finds then.
+        """
         for name in (field.name for field in fields(VertexSettings) if field.name not in _UNTRIED):
             if getattr(change, name) is not None:
                 why = (

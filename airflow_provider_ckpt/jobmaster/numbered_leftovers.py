@@ -1,5 +1,5 @@
-"""What has a number that is past: of an epoch, a generation, a checkpoint. Each only grows, so whoever claims the job
-after the look at its journal has a higher one, and needs nothing of this."""
+"""Search for files of a past epoch, generation or checkpoint. These numbers only grow. So a driver that claims the job
+after its journal was read has higher numbers, and needs none of these files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,12 @@ _FROZEN = re.compile(r"(\w+?)(?:\.(\d{4,}))?\.json", re.ASCII)
 
 
 def numbered_leftovers(storage: Storage, state: JobState) -> Iterator[Garbage]:
-    """``state``: read before this looks at anything."""
-    # a deployment has JobMasters of several epochs, and so has a driver that was upgraded
+    """Yield the files of past epochs, generations and checkpoints.
+
+    Args:
+        state: State of the journal, read before this function lists anything.
+    """
+    # a deployment spans several epochs of JobMasters, and a driver that was upgraded spans several, too
     job_id, first = state.job_id, state.deployment or state.driver_since or state.epoch
     for name in requests_before(storage, job_id, first):
         yield from _file(storage, request_path(job_id, name), Reason.REQUEST)
@@ -44,7 +48,7 @@ def _file(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
     try:
         yield Garbage(path, reason, 1, storage.size(path))
     except ObjectNotFoundError:
-        pass  # a driver that has come meanwhile has deleted it
+        pass  # a new driver has deleted it meanwhile
 
 
 def _folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
@@ -54,8 +58,11 @@ def _folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
 
 
 def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
-    """A list has the epoch from which on its source counts (``JobState.since``), 0 of the first: that of an operator
-    which comes back has the epoch of the driver that brings it."""
+    """Yield frozen lists of past generations.
+
+    The name of a list has the epoch from which its source counts (``JobState.since``); 0 for the first one. If an
+    operator is dropped and comes back, its list has the epoch of the driver that added it again.
+    """
     folder = f"{job_path(state.job_id)}/frozen"
     named = {f"{state.job_id}/{one.path}" for one in state.frozen.values()}
     for name in storage.list(folder):
@@ -67,5 +74,5 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
         has_gone = uid in state.given_up and uid not in state.graph().operators
         is_past = generation < state.since(uid) or (has_gone and generation <= state.epoch)
         if is_past and path not in named and path == f"{folder}/{name}":
-            yield from _file(storage, late_path(path), Reason.FROZEN)  # first: it is found by the list's name
+            yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to it
             yield from _file(storage, path, Reason.FROZEN)

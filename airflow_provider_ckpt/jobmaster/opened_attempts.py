@@ -1,4 +1,4 @@
-"""The attempts that a job's own logs know: whose leftovers in a target are this job's (R5)."""
+"""The attempts in a job's own logs. Only their leftovers in a sink's target belong to this job (R5)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def opened_attempts(storage: Storage, job_id: str, besides: Collection[str] = ()) -> Iterator[AttemptId]:
-    """Of every subtask the job ever had, but for the logs ``besides``: a sink may have been another vertex's before.
-    Of a log that is damaged those before the damage. No ``open`` is ever deleted while the job is not: an attempt
-    opens its log before it stages, so that none has left anything that is not in the answer."""
+    """Yield the attempts of every subtask that the job ever had. Sinks need all of them, because another vertex may
+    have fed a sink before.
+
+    An attempt opens its log before it stages, and no ``open`` record is deleted before the job is. So no attempt of
+    this job with leftovers is missing. Of a damaged log the attempts before the damage are returned.
+
+    Args:
+        besides: Paths of logs to leave out.
+    """
     vertices = vertices_path(job_id)
     for vertex in storage.list(vertices):
         for subtask in storage.list(f"{vertices}/{vertex}"):

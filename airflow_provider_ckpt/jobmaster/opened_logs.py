@@ -1,4 +1,4 @@
-"""The logs of the subtasks, in the hands of the driver that has opened them (R8, R11)."""
+"""Opening of the subtasks' logs by the driver that owns the job (R8, R11)."""
 
 from __future__ import annotations
 
@@ -29,15 +29,22 @@ def open_logs(
     restore: RestorePoint | None,
     resets: Mapping[SubtaskId, Reset] = MappingProxyType({}),
 ) -> dict[SubtaskId, AttemptId]:
-    """Fence every attempt before, in every log, and take note of the ends that are in a log and not in the journal:
-    the tail of the log decides (R11), and the driver before may not have come to say so.
+    """Open every log, which fences all earlier attempts. Return the attempt of each subtask that is not finished.
 
-    Returns the attempt of every subtask that is not finished; nobody else, but for a later one, appends to its log from
-    here on. ``resets``: those of which results are gone. Raises SubtaskLogLostError, LogFencedError.
+    A log may have an end that the journal lacks, because the previous driver died before it wrote that. The tail of the
+    log decides (R11), so such a subtask is journaled as finished. From here on only the returned attempts, and later
+    ones, append to the logs.
+
+    Args:
+        mode: The job's mode, "batch" or "streaming".
+        restore: Point to go back to; None to continue after all published entries.
+        resets: Subtasks whose results are gone.
+
+    Raises SubtaskLogLostError, SubtaskLogCutError, SubtaskLogReopenedError or LogFencedError.
     """
     state = journal.state
     check_whole(state, logs)
-    if restore is None:  # else what was read behind the checkpoint is void
+    if restore is None:  # a restore voids all entries after the checkpoint
         check_read(state.graph(), logs)
     attempts = first_attempts(epoch, logs)
     check_closed(state, logs)
@@ -58,15 +65,18 @@ def open_logs(
             continue
         positions = () if reset is None else reset.positions
         if log.open(attempts[subtask], goes_on, positions, unless_closed=stays).closed and stays:
-            _finished(journal, subtask, log)  # the driver before has ended it since we read it
+            _finished(journal, subtask, log)  # the previous driver has ended it since it was loaded
             del attempts[subtask]
     return attempts
 
 
 def void_left_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
-    """Of subtasks with splits that the job had before it began anew, or its source was given up, and has no more: a
-    rescale may bring them back, and who reads the source reads them before they begin. Nothing of then is to be found
-    in their logs, by whoever it is: what they had read is read again (R21)."""
+    """Void the logs of subtasks that a source with splits had before a restart from scratch, or before it was dropped,
+    and no longer has.
+
+    A rescale may bring such a subtask back, and other tasks read its log before it starts. Its old entries must not
+    count then, because those splits are read again (R21).
+    """
     state = journal.state
     for vertex in state.graph().vertices:
         since = state.since(vertex.uid)
@@ -81,7 +91,7 @@ def void_left_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
 
 
 def _left(storage: Storage, state: JobState, vertex: JobVertex) -> list[SubtaskId]:
-    """Subtasks that have left something, and are not in the graph."""
+    """Return the subtasks that have a folder but are not in the graph."""
     names = storage.list(subtask_path(state.job_id, vertex.uid, 0).rpartition("/")[0])
     numbers = sorted(int(name) for name in names if name.isdecimal())
     return [SubtaskId.of(vertex.uid, number) for number in numbers if number >= vertex.parallelism]

@@ -1,4 +1,4 @@
-"""The journal in the hands of the driver that claimed it."""
+"""The journal of a job that this driver has claimed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_ckpt.model.graph import JobGraph
 
 
 class OwnedJournal:
-    """The journal, shared by the threads of the driver that claimed it."""
+    """A claimed journal, shared by the threads of its driver."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -22,7 +22,7 @@ class OwnedJournal:
         return self._journal.state
 
     def graph(self) -> JobGraph:
-        """As the job runs now; in any thread."""
+        """Return the graph that the job runs now. Any thread may call this."""
         return self._journal.state.graph()
 
     def write(self, event: Event) -> None:

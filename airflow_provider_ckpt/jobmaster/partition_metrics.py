@@ -1,4 +1,4 @@
-"""Which result partitions of a job are there, and how large they are (FLIP-383)."""
+"""The result partitions of a job that exist, with their sizes (FLIP-383)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class PartitionWithMetrics:
-    """The result partition of a subtask, as far as it is published and not given back yet. ``rows``: None if an earlier
-    release wrote some of it; ``bytes``: of its files, as they lie in the storage; ``splits``: None if the subtask reads
-    none; ``is_finished``: its producer is at its end of data."""
+    """The published part of a subtask's result partition that still exists.
+
+    Args:
+        rows: Number of rows; None if an earlier release wrote some of it.
+        bytes: Size of the files in storage.
+        splits: Number of published splits; None if the subtask reads none.
+        is_finished: True if the producer is at its end of data.
+    """
 
     subtask: SubtaskId
     rows: int | None
@@ -31,8 +36,13 @@ class PartitionWithMetrics:
 
 
 def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[PartitionWithMetrics, ...]:
-    """Those that are whole: one of which a file is gone is none. In the order of the graph. Of a FINISHED
-    job those that it keeps. Reads the logs of the subtasks, and lists their partitions. Raises the storage's errors."""
+    """Return the partitions whose files all exist, in the order of the graph. Of a FINISHED job only persisted
+    partitions are returned.
+
+    It reads the logs of the subtasks, and lists their partitions.
+
+    Raises the storage's errors.
+    """
     if state.plan is None or state.status in (JobStatus.DELETING, JobStatus.DELETED):
         return ()
     graph = state.graph()

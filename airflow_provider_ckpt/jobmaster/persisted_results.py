@@ -1,8 +1,9 @@
 """The results of operators with ``persist=True``: result partitions that outlive their job, as Flink's cluster
 partitions do (FLIP-67, PR 8687).
 
-Nothing is moved or copied for it, and there is no list of them that could disagree: they are promoted by the entry that
-says FINISHED, behind which the clean-up leaves alone what the logs name. They go with the job (``ckpt delete``).
+No data is moved or copied, and there is no separate list that could disagree. The journal entry with FINISHED makes the
+results persistent: the clean-up after it keeps all folders that the logs name. ``ckpt delete`` deletes them with the
+job.
 """
 
 from __future__ import annotations
@@ -36,10 +37,15 @@ _WITHOUT_RESULTS = (JobStatus.DELETING, JobStatus.DELETED)
 
 @dataclass(frozen=True)
 class PersistedResult:
-    """What an operator of a FINISHED job gave, in Parquet. ``files``: their URIs as Spark takes them, in the order of
-    the subtasks, and of what each published; none if there were no rows. ``rows``: None if it is not known of some (of
-    an entry that an earlier release wrote); ``bytes``: of the files. ``schema``: Spark's, as its JSON text. It is all
-    that there was to read, also of a job that was drained: only unbounded sources end where they stand."""
+    """The result of an operator of a FINISHED job, as Parquet files. It holds all rows that there were to read, also in
+    a drained job, because only unbounded sources end early.
+
+    Args:
+        files: URIs of the files for Spark, ordered by subtask and then as published; empty without rows.
+        rows: Number of rows; None if an entry of an earlier release does not record it.
+        bytes: Size of the files.
+        schema: Spark's schema as JSON text.
+    """
 
     job_id: str
     operator: str
@@ -50,16 +56,21 @@ class PersistedResult:
 
 
 def persisted_operators(state: JobState) -> tuple[str, ...]:
-    """Those whose results outlive the job, or are going to, in topological order. None of a deleted one."""
+    """Return the operators whose results outlive the job, or will, in topological order. A deleted job has none."""
     if state.status in _WITHOUT_RESULTS:
         return ()
     return tuple(vertex.uid for vertex in state.graph().vertices if vertex.persist)
 
 
 def read_persisted_result(storage: Storage, job_id: str, operator: str) -> PersistedResult:
-    """``storage``: of the root. Reads the journal and the logs, and lists the files. Raises ResultNotPersistedError,
-    NoSuchResultError, SubtaskLogReopenedError, ResultDamagedError for a file that is gone or has another size,
-    CorruptJournalError, and the storage's errors."""
+    """Return the persisted result of ``operator``. It reads the journal and the logs, and lists the files.
+
+    Args:
+        storage: Storage of the root.
+
+    Raises ResultNotPersistedError, NoSuchResultError, SubtaskLogReopenedError, CorruptJournalError, the storage's
+    errors, and ResultDamagedError if a file is gone or has another size.
+    """
     state = Journal(storage, job_id).replay()
     check_journal(storage, state)
     known = persisted_operators(state)
@@ -88,8 +99,11 @@ def read_persisted_result(storage: Storage, job_id: str, operator: str) -> Persi
 
 
 def persisted_folders(storage: Storage, state: JobState, vertex: JobVertex) -> Iterator[tuple[str, frozenset[str]]]:
-    """Of each subtask of a vertex of a FINISHED job its partition, and the folders in it that hold what is kept.
-    Raises SubtaskLogReopenedError, and the storage's errors: a log that cannot be read does not say that nothing is."""
+    """Yield the partition of each subtask of ``vertex``, with its folders that hold persisted data. The job must be
+    FINISHED.
+
+    Raises SubtaskLogReopenedError, and the storage's errors: an unreadable log does not mean that nothing is persisted.
+    """
     for subtask in vertex.subtasks:
         found = _SubtaskResult.of(storage, state, subtask)
         named = frozenset(dirname(file.path) for batch in found.batches for file in batch.files)
@@ -97,7 +111,7 @@ def persisted_folders(storage: Storage, state: JobState, vertex: JobVertex) -> I
 
 
 def unnamed_places(storage: Storage, partition: str, named: frozenset[str]) -> Iterator[str]:
-    """What a partition holds besides the folders ``named``, from the top: as few places as say it."""
+    """Yield the paths in a partition that are not in ``named``, as few and as high in the tree as possible."""
     for name in storage.list(partition):
         path = f"{partition}/{name}"
         inside = frozenset(one.removeprefix(f"{name}/") for one in named if one.startswith(f"{name}/"))
@@ -114,7 +128,7 @@ class _SubtaskResult:
 
     @classmethod
     def of(cls, storage: Storage, state: JobState, subtask: SubtaskId) -> _SubtaskResult:
-        """``state``: of a job that is FINISHED, so that each log has its end."""
+        """Return the result of ``subtask``. The job must be FINISHED, so that each log has its end."""
         path = subtask_log_path(state.job_id, subtask.vertex, subtask.number)
         log = TailingLogReader(storage, path)
         records = log.records()

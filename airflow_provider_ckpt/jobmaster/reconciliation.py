@@ -1,7 +1,8 @@
-"""What a job in BATCH mode keeps of the runs before, by the journal, the logs and the partitions (FLIP-383).
+"""The decision which results of earlier runs a job in batch mode keeps, made from journal, logs and partitions
+(FLIP-383).
 
-In Flink the workers hold the results, and are asked for them. Here they are in the storage, which is asked instead:
-nothing has to be waited for, and what a worker had published is kept though the worker is gone.
+In Flink the workers hold the results, and the JobMaster waits for their answers. Here the storage holds them. So no
+wait is necessary, and the results of a worker outlive it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """``resets``: by subtask, what is run again. The rest, as it is when it is looked at, is for display: a driver that
-    lives yet goes on meanwhile."""
+    """The subtasks that must run again, by subtask (``resets``).
+
+    ``kept`` and ``splits_kept`` are for display only, because a driver that still lives may add to them.
+    """
 
     resets: Mapping[SubtaskId, Reset]
     kept: tuple[SubtaskId, ...] = field(default=(), compare=False)
@@ -42,7 +45,7 @@ class Reconciliation:
         return JobReconciled(epoch, self.kept, self.splits_kept, tuple(self.resets.values()), now)
 
     def applied(self, state: JobState) -> JobState:
-        """``state`` as it is going to be."""
+        """Return ``state`` as it will be after this reconciliation."""
         if not self.resets:
             return state
         after = copy.deepcopy(state)
@@ -51,25 +54,31 @@ class Reconciliation:
 
 
 class Reconciler:
-    """Of one job. What was read of its logs is kept from one call to the next: a driver that gets ready decides at
-    least twice, and a job may have a hundred thousand splits."""
+    """The reconciler of one job.
+
+    It keeps the logs that it has read, because a driver reconciles at least twice while it gets ready, and a job may
+    have a hundred thousand splits.
+    """
 
     def __init__(self, storage: Storage, job_id: str) -> None:
         self._storage, self._job_id = storage, job_id
         self._logs: dict[SubtaskId, TailingLogReader] = {}
 
     def reconcile(self, state: JobState) -> Reconciliation | None:
-        """None: there is nothing to go on from, or the job is in STREAMING mode: a lost result is lost, as checkpoints
-        cover what was made of others beside it, and sinks may have released that. In BATCH no checkpoint covers
-        anything before all subtasks are at their ends, and then nobody wants a result: a vertex that was added since
-        does not get it.
+        """Return which results are kept and which subtasks must run again. It reads the logs and lists the partitions
+        that still have readers, and writes nothing.
 
-        Reads the logs, and lists the partitions that somebody is to read; writes nothing. Raises FrozenSplitsLostError,
-        SubtaskLogReopenedError, and the storage's errors: what cannot be listed is not gone.
+        None means that there is nothing to resume, or that the job is in streaming mode. A lost result cannot be made
+        again in streaming mode, because checkpoints cover output made from it, and sinks may have released that output.
+        None is also returned once a checkpoint covers something. In batch mode that happens only when all subtasks are
+        at their ends, and then no result is needed. A vertex that was added later does not get its results.
+
+        Raises FrozenSplitsLostError, SubtaskLogReopenedError, and the storage's errors: a partition that cannot be
+        listed does not count as lost.
         """
         if state.plan is None or state.definition is None or state.definition.mode != "batch":
             return None
-        if not nothing_is_covered(state):  # of one that began anew, checkpoints before that are, and cover nothing
+        if not nothing_is_covered(state):  # after a restart from scratch earlier checkpoints remain, and cover nothing
             return None
         with _without_collection():
             return self._reconcile(state)
@@ -91,8 +100,12 @@ class Reconciler:
         return Reconciliation(resets, kept, _splits_kept(graph, logs, resets))
 
     def _without_log(self, state: JobState, known: set[SubtaskId]) -> dict[SubtaskId, Reset]:
-        """Those that the journal has at their ends, and their logs have not: entries are gone. Of a source with splits
-        it is not known any more what of them it had read. Raises SubtaskLogReopenedError."""
+        """Return resets of subtasks that are at their ends in the journal but not in their logs, because log entries
+        are gone.
+
+        Raises SubtaskLogReopenedError for a finished subtask, and for a source with splits, because it is unknown which
+        splits it had read.
+        """
         found = {}
         for subtask in [one for one in state.graph().subtasks if one in state.end_of_data and one not in known]:
             if state.graph().vertex(subtask.vertex).splits or subtask in state.finished:
@@ -102,7 +115,7 @@ class Reconciler:
         return found
 
     def _counted(self, state: JobState) -> dict[SubtaskId, TailingLogReader]:
-        """The logs of the subtasks of which something counts."""
+        """Return the logs whose entries still count."""
         found = {}
         for name in state.graph().subtasks:
             if name not in self._logs:
@@ -115,8 +128,8 @@ class Reconciler:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """What is made of the logs of a hundred thousand splits stays, and is looked through for cycles again and again:
-    that took a third of the time."""
+    """Turn off garbage collection while the logs are read. Their records all stay in use, and searching them for cycles
+    again and again took a third of the time."""
     is_on = gc.isenabled()
     gc.disable()
     try:
@@ -127,7 +140,7 @@ def _without_collection() -> Iterator[None]:
 
 
 class _Places:
-    """Of splits in the frozen lists of their sources; a list is read once."""
+    """Numbers of splits in the frozen lists of their sources. Each list is read once."""
 
     def __init__(self, storage: Storage, job_id: str, state: JobState) -> None:
         self._storage, self._job_id, self._frozen = storage, job_id, state.frozen

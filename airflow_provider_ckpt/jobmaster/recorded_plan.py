@@ -1,4 +1,4 @@
-"""What a run is going to do, in the journal."""
+"""Recording of a run's plan in the journal."""
 
 from __future__ import annotations
 
@@ -28,9 +28,15 @@ def record_plan(
     settings: Settings | None = None,
     code: JobCode | None = None,
 ) -> None:
-    """``schemas``: of each vertex's output, as Spark writes them; ``options``: of the run, without secrets;
-    ``rescaled``, ``code``: see :class:`PlanRecorded`; ``settings``: those of the journal, with what was read for them;
-    None: as they are there."""
+    """Journal the plan of this run.
+
+    Args:
+        schemas: Output schema of each vertex, as Spark writes it.
+        options: Options of the run, without secrets.
+        rescaled: See :class:`PlanRecorded`.
+        settings: The journal's settings, completed with facts that were read for them; None to use them unchanged.
+        code: See :class:`PlanRecorded`.
+    """
     now = time.time()
     state = journal.state
     if state.created is None:
@@ -43,8 +49,10 @@ def record_plan(
 
 
 def _of_those_there(settings: Settings, graph: JobGraph) -> dict[str, VertexSettings]:
-    """An operator that was left out, and is there again in whichever query, is a new one: it has the function that the
-    job declares."""
+    """Keep the settings of operators that the job still has.
+
+    An operator that was left out and comes back, in any query, is a new one: it has the function that the job declares.
+    """
     known = {vertex.uid: set(vertex.operators) for vertex in graph.vertices}
     there = {
         uid: replace(one, logic=_named(one.logic, known[uid]), digests=_named(one.digests, known[uid]))
@@ -59,8 +67,11 @@ def _named(values: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
 
 
 def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[SubtaskId, SubtaskId]:
-    """A retry begins the tasks that there were, so whoever ran a subtask beside another does it again. Once the job
-    declares another parallelism it is planned anew with that, and each is asked for by its own name."""
+    """Keep the pairs of subtasks that run in one worker, because a retry starts the same tasks as before.
+
+    If the job declares another parallelism, the pairs of that source are dropped, because then each subtask has a task
+    of its own.
+    """
     there, before, now = set(graph.subtasks), _declared(state.definition), _declared(definition)
     return {
         guest: host
@@ -70,5 +81,5 @@ def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[
 
 
 def _declared(definition: JobDefinition | None) -> dict[str, int | None]:
-    """Source -> its parallelism, as the job declares it."""
+    """Return the parallelism that the job declares for each source."""
     return {} if definition is None else {uid: one.parallelism for uid, one in definition.sources.items()}

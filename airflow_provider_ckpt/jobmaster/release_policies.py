@@ -1,4 +1,4 @@
-"""When what a completed checkpoint covers is released, sink by sink."""
+"""Rules on when the output of a completed checkpoint is released in each sink."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ from airflow_provider_ckpt.job.sink_transactions import transactions
 
 @dataclass(frozen=True)
 class ReleasePolicies:
-    """``final_only``: sinks that release with the final checkpoint only; ``gates``: what is asked before, by sink;
-    ``transactions``: uids of those that are released with one, itself among them, of sinks that share a transaction."""
+    """The release rules of a job's sinks.
+
+    Args:
+        final_only: Sinks that release with the final checkpoint only.
+        gates: Gate of a sink, asked before each release.
+        transactions: Sink uid → uids of all sinks that are released in one transaction with it, itself included.
+    """
 
     final_only: frozenset[str] = frozenset()
     gates: Mapping[str, Gate] = field(default_factory=dict)

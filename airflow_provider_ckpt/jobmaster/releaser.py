@@ -1,4 +1,4 @@
-"""Carries out releases (commits) in threads of their own: checkpoints and other sinks go on meanwhile (R9)."""
+"""Execution of releases (commits) in threads of their own. Checkpoints and other sinks continue meanwhile (R9)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,16 @@ Answer = ReleaseDone | ReleaseFailed | ReleaseHeld
 
 
 class Releaser:
-    """What it is made of: see :class:`SinkReleases`. Whoever asks asks for one release of a sink at a time."""
+    """Threads that release in sinks. The caller asks for one release of a sink at a time.
+
+    Args:
+        graph: See :class:`SinkReleases`.
+        logs: See :class:`SinkReleases`.
+        sinks: See :class:`SinkReleases`.
+        policies: See :class:`SinkReleases`.
+        post: Function that receives the answer to each release.
+        check_fenced: Function that raises if a later epoch was claimed.
+    """
 
     def __init__(
         self,
@@ -38,11 +47,11 @@ class Releaser:
         self._thread = ThreadPoolExecutor(max(1, len(sinks)), thread_name_prefix="ckpt-release")
 
     def release(self, sink: str, completed: CheckpointCompleted, since: Since) -> None:
-        """Release in ``sink`` what was staged up to ``completed``; answers with a message."""
+        """Release in ``sink`` the staged output up to ``completed``. The answer comes as a message."""
         self._thread.submit(self._run, sink, completed, since)
 
     def close(self) -> None:
-        """Returns when the releases under way, if any, are over."""
+        """Wait until the running releases are over."""
         self._thread.shutdown(wait=True)
 
     def _run(self, sink: str, completed: CheckpointCompleted, since: Since) -> None:
@@ -54,7 +63,7 @@ class Releaser:
             self._post(ReleaseHeld(self._epoch, number, sink, closed.sink))
         except CkptError as error:
             self._post(ReleaseFailed(self._epoch, number, sink, str(error), terminal=not error.retryable))
-        except BaseException as error:  # a sink may raise anything: the coordinator decides, and waits for an answer
+        except BaseException as error:  # a sink may raise anything, and the coordinator waits for an answer
             self._post(ReleaseFailed(self._epoch, number, sink, f"{type(error).__name__}: {error}"))
         else:
             self._post(ReleaseDone(self._epoch, number, sink, counts))

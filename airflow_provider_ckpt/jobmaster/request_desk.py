@@ -1,4 +1,4 @@
-"""Where a JobMaster takes what somebody asks of the job through its storage (R22), and says what came of it."""
+"""Handling of requests that users put into the job's storage (R22), with their answers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,23 @@ from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 PATIENCE = 120.0
-"""Seconds in which a job that was taken over comes to run, before a change of it is refused; at most half of those
-after which a job that does not is given up."""
+"""Seconds that a change from before a takeover waits for the job to run, before it is refused. It never waits longer
+than half of ``checkpoint_timeout``."""
 _HAS_WORKERS = (
-    "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md says what may "
-    "be another one)"
+    "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md lists what "
+    "may change)"
 )
 
 
 class RequestDesk:
-    """Of one JobMaster, in its loop. ``tell``: what the coordinator hears; ``append``: into the journal; ``warn``:
-    shows a message."""
+    """The request handling of one JobMaster, called from its loop.
+
+    Args:
+        upgrades: Loader of other versions; None if this kind of run has no upgrades.
+        tell: Function that passes a message to the coordinator.
+        append: Function that writes an event to the journal.
+        warn: Function that shows a message.
+    """
 
     def __init__(
         self,
@@ -57,7 +63,7 @@ class RequestDesk:
         self._job, self._coordinator, self._journal = identity, coordinator, journal
         self._upgrades, self._asked = upgrades, dict[str, UpgradeRequest]()
         self._upgraded = identity.upgraded
-        """Until that is answered."""
+        """The upgrade that started this version, until its request is answered."""
         self._inbox, self._clock, self._tell, self._append = inbox, clock, tell, append
         self._served = ServedRequests(identity.storage, identity.job_id)
         since = identity.deployment or (identity.epoch if identity.upgraded is None else identity.upgraded.since)
@@ -68,8 +74,11 @@ class RequestDesk:
         self._served.answered(event)
 
     def look(self, now: float, *, is_running: bool) -> None:
-        """Take what was asked since the last look. ``is_running``: the job was RUNNING in this epoch. The caller has
-        asked just now whether the journal has a later epoch."""
+        """Take the requests since the last poll. The caller must have just checked that the journal has no later epoch.
+
+        Args:
+            is_running: True if the job was RUNNING in this epoch.
+        """
         self._served.forget(self._journal.flush)
         self._reader.delete_others()
         requests = self._reader.pending(self._journal.state.answered)
@@ -80,7 +89,7 @@ class RequestDesk:
             elif holds and request.is_change:
                 continue
             elif request.kind == "drain" and self._coordinator.upgrading is not None:
-                continue  # it is the other version that ends then, or this one, if nothing comes of it
+                continue  # the new version drains then, or this one if the upgrade fails
             elif self._is_so(request):
                 self._answer(request, RequestOutcome.completed(AS_IT_IS))
             elif request.kind in ("stop", "drain"):
@@ -99,7 +108,8 @@ class RequestDesk:
                 self._answer(request, RequestOutcome.refused(f"{request.problem}"))
 
     def _still_wanted(self, changes: Changes) -> Changes:
-        """While another change is under way what is decided is not so yet."""
+        """Drop changes that are already in effect. While another change is in progress none is dropped, because that
+        one may still alter them."""
         return changes if self._coordinator.is_changing else still_wanted(self._journal.state, changes)
 
     def _is_so(self, request: Request) -> bool:
@@ -111,9 +121,12 @@ class RequestDesk:
         return bool(changes) and not self._still_wanted(changes)
 
     def _holds_changes(self, requests: Iterable[Request], now: float, *, is_running: bool) -> bool:
-        """A change that was asked of the JobMaster before, which may have taken it, and died, waits for the job to run,
-        and what was asked since waits for it: done first, it would be undone by what it was to take the place of. Not
-        for ever: behind that a change is refused by the name of who does not run."""
+        """Return whether changes must wait until the job runs.
+
+        The previous JobMaster may have taken a change and died. That change waits for the job to run, and all later
+        changes wait for it: if a later change came first, the older one would undo it. After PATIENCE seconds a change
+        is no longer held, and the coordinator refuses it with the names of the subtasks that do not run.
+        """
         if not any(one.is_change and one.epoch < self._job.epoch for one in requests):
             return False
         if self._patient_until is None:
@@ -124,7 +137,7 @@ class RequestDesk:
         self._append(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
 
     def answer_upgrade(self, event: StatusChanged) -> None:
-        """Whoever asked for this version hears of it when the job runs, or before it tells an end."""
+        """Answer the request that led to this version when the job runs, or before its end is journaled."""
         upgraded = self._upgraded
         if upgraded is None or event.status is JobStatus.CREATED:
             return

@@ -1,4 +1,4 @@
-"""Polls of the requests to one JobMaster, in a folder that other users write to (R22).
+"""Polling of the requests to one JobMaster, in a folder that other users write to (R22).
 
 No file there stops, hangs or slows the driver. A file that is no request gets one warning and is read again later. A
 poll reads a limited number of files, and deletes requests that no driver will take.
@@ -22,17 +22,25 @@ from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 READS = 100
-"""Files that one poll reads, or deletes, at the most. Others wait for the next poll."""
+"""Files that one poll reads or deletes at most. Other files wait for the next poll."""
 SECONDS = 1.0
-"""After so many seconds of a poll the other files wait, too: an object store may take long for each."""
+"""Seconds after which a poll leaves the remaining files to the next one, because an object store may be slow for each
+file."""
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
-"""Seconds from one reading of a file that is no request to the next: doubled each time."""
+"""Seconds between two reads of a file that is no request. The time doubles from the first value up to the last one."""
 MOST_WARNINGS = 20
-"""Files that are named in warnings, because thousands of them would fill the log."""
+"""Files that are named in warnings at most, because thousands of them would fill the log."""
 
 
 class RequestReader:
-    """``epoch``: of the JobMaster; ``since``: the first epoch whose requests it takes; ``warn``: shows a message."""
+    """The request poll of one JobMaster.
+
+    Args:
+        epoch: Epoch of the JobMaster.
+        since: First epoch whose requests it takes.
+        warn: Function that shows a message.
+        clock: Function that returns seconds and never goes back.
+    """
 
     def __init__(
         self,
@@ -48,15 +56,16 @@ class RequestReader:
         self._warned: set[str] = set()
         self._warned_of_folder: set[str] = set()
         self._retries: dict[str, tuple[float, float]] = {}
-        """Unreadable file -> when it is read again, and the seconds that it has waited for that."""
+        """Unreadable file → time of its next read, and the seconds of the wait before it."""
         self._earlier: set[str] = set()
         self._later: set[str] = set()
-        """Requests for epochs that this JobMaster does not have."""
+        """Requests for epochs after this JobMaster's. ``_earlier`` has requests for past epochs."""
 
     def pending(self, answered: Collection[str]) -> list[Request]:
-        """Return the requests that it takes and that have no answer, as :func:`pending_requests` orders them.
+        """Return the unanswered requests to this JobMaster, in the order of :func:`in_order`. Files that are no
+        requests are left out.
 
-        Files that are no requests are left out. Raises the storage errors that are not about one file.
+        Raises the storage errors that do not concern a single file.
         """
         names = self._names()
         self._forget_absent(names)
@@ -75,8 +84,11 @@ class RequestReader:
         return in_order(found)
 
     def delete_others(self) -> None:
-        """Delete the requests for other epochs. Call it once the journal is known to have no later epoch than this
-        JobMaster's, after the poll that found them: a request for a later one is then for no driver there ever was."""
+        """Delete the requests for other epochs.
+
+        Call it after the poll that found them, once the journal is known to have no later epoch than this JobMaster's.
+        Then a request for a later epoch is for no driver that ever existed.
+        """
         began = self._clock()
         for name in sorted(self._earlier | self._later)[:READS]:
             if self._clock() - began > SECONDS:
@@ -114,7 +126,10 @@ class RequestReader:
         return name not in self._retries or self._retries[name][0] <= now
 
     def _note_absent(self, name: str, now: float) -> None:
-        """The file was deleted since it was listed; or it is a folder, or a link to nothing, and is listed again."""
+        """Retry a listed file that is absent, and warn the second time.
+
+        The file may have been deleted since the listing. A folder, or a link to nothing, is listed again each time.
+        """
         if name in self._retries:
             self._warn(name, f"{name!r} in requests/ is not taken as a request: there is no file of that name")
         self._put_off(name, now)
@@ -142,7 +157,7 @@ class RequestReader:
             self._warn_once(message)
 
     def _warn(self, name: str, message: str) -> None:
-        """One message a name; no more than MOST_WARNINGS names."""
+        """Show one message for each name, and for at most MOST_WARNINGS names."""
         if name in self._warned or len(self._warned) > MOST_WARNINGS:
             return
         self._warned.add(name)

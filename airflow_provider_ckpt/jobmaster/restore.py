@@ -1,4 +1,4 @@
-"""What ``restore`` asks for, and whether it can be had: what Spark has purged is refused (R6)."""
+"""Checks of the ``restore`` option. A checkpoint whose state Spark has purged is refused (R6)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,14 @@ _NAME = re.compile(r"chk-(\d+)")
 
 @dataclass(frozen=True)
 class RestorePoint:
-    """Where the job goes back to: what a completed checkpoint covers stays. ``completed`` is None for a job that
-    begins anew: nothing stays, as nothing was ever released; ``checkpoint`` is then the last one, which covers nothing,
-    or 0."""
+    """The point to which the job goes back. Everything that its completed checkpoint covers stays.
+
+    Args:
+        checkpoint: The checkpoint's number. For a restart from scratch it is the last checkpoint, which covers nothing,
+            or 0.
+        completed: The checkpoint; None for a restart from scratch. Nothing stays then, because nothing was ever
+            released.
+    """
 
     checkpoint: int
     completed: CheckpointCompleted | None
@@ -35,18 +40,21 @@ class RestorePoint:
         return self.completed is None
 
     def continues_at(self, subtask: SubtaskId) -> int:
-        """Entries of the subtask's log between this position and the new attempt's ``open`` are void (R4)."""
+        """Return the log position to which the subtask goes back. Entries between it and the new attempt's ``open`` are
+        void (R4)."""
         return 0 if self.completed is None else position(self.completed, subtask) + 1
 
 
 def beginning(state: JobState) -> RestorePoint:
-    """To begin anew from, if :func:`nothing_is_covered`."""
+    """Return the restore point of a restart from scratch. :func:`nothing_is_covered` must hold."""
     return RestorePoint(state.last_completed, None)
 
 
 def nothing_is_covered(state: JobState) -> bool:
-    """No checkpoint completed, or none that covers a batch: checkpoints go on while a first batch takes its time. So
-    nothing was released."""
+    """Return whether no checkpoint has completed, or the last one covers no batch. Nothing was released then.
+
+    A completed checkpoint may cover no batch because checkpoints are taken while a slow first batch runs.
+    """
     last = state.checkpoints.get(state.last_completed)
     if last is None:
         return state.last_completed == 0
@@ -54,22 +62,26 @@ def nothing_is_covered(state: JobState) -> bool:
 
 
 def goes_on(storage: Storage, job_id: str, restore: str, state: JobState) -> bool:
-    """Whether ``restore`` means to go on from what is published: "latest", or the checkpoint the job went back to
-    last, after which another one completed. Whoever starts the same command again after a failure wants to go on,
-    as a Flink job with high availability does."""
+    """Return whether ``restore`` means to resume from what is published.
+
+    It does for "latest". It also does for the checkpoint that the job last went back to, if another one completed
+    since. A supervisor that repeats its command after a failure wants to resume, as a Flink job with high availability
+    does.
+    """
     if restore == "latest":
         return True
     if state.restored_epoch == state.anew_epoch:
-        return False  # there was no restore, or none since the job began anew
+        return False  # there was no restore, or none since the restart from scratch
     return state.restored not in (0, state.last_completed) and _number(storage, job_id, restore) == state.restored
 
 
 def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) -> RestorePoint | None:
-    """The checkpoint to go back to; None: go on from what is published ("latest"), or from nothing.
+    """Return the checkpoint to go back to; None to resume from what is published ("latest"), or to run a new job.
 
-    Raises RestoreRefusedError. A checkpoint below the last completed one cannot be restored: what came after
-    it is released, or will be (R9: a completed checkpoint is rolled forward before any rewind), and the sinks
-    cannot take it back.
+    A checkpoint below the last completed one cannot be restored. Later output is released or will be, because completed
+    checkpoints are rolled forward before any restore (R9). The sinks cannot take it back.
+
+    Raises RestoreRefusedError.
     """
 
     def refuse(reason: str) -> NoReturn:
@@ -91,7 +103,7 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
         known = ", ".join(str(n) for n in sorted(state.checkpoints)[-5:]) or "none"
         refuse(f"no such checkpoint is known; the last ones are: {known}")
     if state.anew_epoch and (state.restored_epoch, state.restored) == (state.anew_epoch, number):
-        refuse("the job was begun anew after it; go on with 'latest'")
+        refuse("the job was restarted from scratch after it; use 'latest'")
     if number != state.last_completed:
         refuse(
             f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
@@ -99,16 +111,17 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
     graph = state.graph()
     definition = None if state.plan is None else state.plan.definition
     is_batch = definition is not None and definition.mode == "batch"
-    for subtask in graph.subtasks:  # as it ran last; a vertex that is new since has nothing to go back to
+    for subtask in graph.subtasks:  # the graph of the last run, because a new vertex has nothing to go back to
         if is_batch or graph.vertex(subtask.vertex).splits:
-            continue  # it is no query of Spark's, and its log is all it has
+            continue  # no Spark query runs there, so the log is its only state
         if (problem := _purged(storage, job_id, subtask, completed.subtasks.get(subtask))) is not None:
             refuse(problem)
     return RestorePoint(number, completed)
 
 
 def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored:
-    """What was dropped by the checkpoint's batches stays dropped; the rest is read again."""
+    """Return the event of the restore. Sources that were dropped by the checkpoint's batches stay dropped, and the
+    others are read again."""
     dropped: dict[str, dict[str, int]] = {}
     subtasks = {} if point.completed is None else point.completed.subtasks
     for vertex, uids in state.dropped.items():
@@ -120,8 +133,15 @@ def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored
 
 
 def _was_dropped(uid: str, at: int, snapshots: list[Snapshot]) -> bool:
-    """``at``: the batch behind which the first subtask left it out; the numbers of others have nothing to do with it,
-    and of those it is known that they had read it to its end."""
+    """Return whether a source was already dropped at the checkpoint.
+
+    A vertex with several subtasks cannot be judged by ``at``, because each subtask numbers its own batches. There the
+    source was dropped if every subtask had read it to its end.
+
+    Args:
+        at: Batch of the first subtask after which it left out the source.
+        snapshots: The checkpoint's snapshots of the vertex.
+    """
     if len(snapshots) == 1:
         batch = snapshots[0].batch_id
         return batch is not None and at <= batch
@@ -140,7 +160,7 @@ def _number(storage: Storage, job_id: str, restore: str) -> int | None:
 
 
 def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapshot | None) -> str | None:
-    """Why the subtask cannot go back to the snapshot; None: it can."""
+    """Return why the subtask cannot go back to the snapshot; None if it can."""
     if snapshot is None or snapshot.batch_id is None or snapshot.finished_on_restore:
         return None
     log = SubtaskLog(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))
@@ -150,7 +170,7 @@ def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapsho
     folder = None if attempt is None else folders.folder(attempt)
     if folder is not None and folder.has_batch(snapshot.batch_id):
         return None
-    if folder is None or folder.newest_commit() is None:  # none was purged of anything, they are gone
+    if folder is None or folder.newest_commit() is None:  # the folders are gone, not purged
         return (
             f"{storage.full_uri(home)} holds no complete Spark folder of an attempt, <attempt>/ and <attempt>.json "
             "beside it: put it back from a backup, or run the job under another id"
@@ -159,6 +179,6 @@ def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapsho
 
 
 def spark_folders(storage: Storage, job_id: str, subtask: SubtaskId) -> tuple[AttemptFolders, str]:
-    """Of the subtask's attempts, and where they are."""
+    """Return the Spark folders of the subtask's attempts, and the path that holds them."""
     home = f"{subtask_path(job_id, subtask.vertex, subtask.number)}/spark"
     return AttemptFolders(storage, home), home

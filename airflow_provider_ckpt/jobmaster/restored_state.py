@@ -1,4 +1,4 @@
-"""What the journal says of the epochs before, for those who go on: the coordinator, and the first tasks."""
+"""State of earlier epochs from the journal, for the coordinator and the first attempts of a new epoch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None) -> RestoredState:
-    """What the coordinator starts from; ``splits``: of the sources that have some.
-    Ends of data that are in a log only are told by the runners."""
+    """Return the state with which the coordinator starts.
+
+    Ends of data that only a log has are not included, because the runners report them.
+
+    Args:
+        splits: Progress of each source with splits.
+    """
     return RestoredState(
         last_triggered=state.last_triggered,
         last_completed=state.last_completed,
@@ -36,7 +41,7 @@ def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None
 
 
 def first_plan(state: JobState, subtask: SubtaskId) -> VertexPlan:
-    """What a subtask runs when it is first deployed in an epoch: the coordinator says the same of what :func:`restored`
-    gives it."""
+    """Return the plan with which a subtask is first deployed in an epoch. The coordinator derives the same plan from
+    :func:`restored`."""
     dropped = tuple(sorted(state.dropped.get(subtask.vertex, ())))
     return VertexPlan(0, dropped, settings=state.settings.get(subtask.vertex))

@@ -1,7 +1,7 @@
-"""After a checkpoint: its portable copy, and forgetting what nothing needs any more (R3, R6, R7).
+"""Housekeeping after a checkpoint: write its portable copy, and delete data that is no longer needed (R3, R6, R7).
 
-Runs in a thread of its own. Data files go before the log entries that name them. A storage that is slower than the
-checkpoints is asked for the newest one only: what the others would have forgotten goes with it.
+It runs in a thread of its own. Data files are deleted before the log entries that name them. If the storage is slower
+than the checkpoints, only the newest checkpoint is handled, because its housekeeping includes that of the skipped ones.
 """
 
 from __future__ import annotations
@@ -46,25 +46,38 @@ log = logging.getLogger(__name__)
 KIND = "checkpoint"
 VERSION = 1
 TRUNCATE_AT = 16
-"""Entries of a subtask's log that nobody needs, which are worth a truncation; twice as many of an idle one, or one that
-has ended. They count, and not the checkpoints of this run: of a job whose runs are short as much goes."""
+"""Entries of a subtask's log that are no longer needed and are worth a truncation. An idle or ended log needs twice as
+many.
+
+Log entries count, not checkpoints of this run, so a job of many short runs is truncated as often.
+"""
 PURGE_AT = 8
-"""The same of batches in a Spark folder, with some six files each."""
+"""Batches in a Spark folder that are worth a purge. Each has about six files."""
 WORTH_A_SNAPSHOT = 64
-"""Entries of the journal of one vertex: fewer are replayed as fast as a snapshot."""
+"""Journal entries that are worth a snapshot in a job with one vertex. Fewer entries are replayed as fast as a snapshot.
+"""
 
 
 def worth_a_snapshot(graph: JobGraph) -> int:
-    """Entries of the journal. Of each vertex a snapshot says as much as of the first: 0.5 MB of 20, for which whoever
-    writes to the journal waits for 50 ms."""
+    """Return the number of journal entries that are worth a snapshot.
+
+    It grows with the vertices because each adds as much to the snapshot as the first. A snapshot of 20 vertices has 0.5
+    MB, and writers to the journal wait 50 ms for it.
+    """
     return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
 
 
 class Retention:
-    """``graph``: gives the one that the job runs now. ``retained``: how many completed checkpoints keep what a restore
-    of them needs. ``logs``: those of all subtasks, by subtask, to be read: a log has one writer, its task.
-    ``snapshot_min_pause``: in seconds, of a job that takes no checkpoints on its way; None of any other:
-    its journal is compacted behind a checkpoint, as soon as it is worth it."""
+    """Housekeeping of one run.
+
+    Args:
+        graph: Function that returns the graph that the job runs now.
+        logs: Readers of all subtasks' logs. Only the subtask's task writes to its log.
+        retained: Number of completed checkpoints for which everything is kept that a restore needs.
+        final_only: Sinks that release with the final checkpoint only.
+        snapshot_min_pause: Least seconds between journal snapshots of a job in batch mode, which takes no checkpoints
+            before its end. None for streaming mode: there a checkpoint compacts the journal as soon as it is worth it.
+    """
 
     def __init__(
         self,
@@ -84,26 +97,27 @@ class Retention:
         self._journal, self._logs, self._retained = journal, logs, retained
         self._final_only = final_only
         self._given_back: dict[SubtaskId, int] = {}
-        """Entries below that position have no data any more."""
+        """Subtask → log position below which all data is deleted."""
         self._looked: dict[SubtaskId, int] = {}
-        """How far it, and those who hold its log, had come when this JobMaster truncated it last."""
+        """Subtask → how far it, and the readers that hold its log, were at the last truncation by this JobMaster."""
         self._heads: dict[SubtaskId, int] = {}
-        """Where it has truncated them."""
+        """Subtask → log position at which this JobMaster has truncated it."""
         self._cleared: dict[SubtaskId, bool] = {}
-        """Finished subtasks of which nothing is left but the log; False: and the data that somebody still reads."""
+        """Finished subtasks that have nothing left but the log. If the value is False, data that still has readers is
+        also left."""
         self._purged: dict[SubtaskId, int] = {}
-        """The same of its batches in Spark's folder."""
+        """Subtask → batch before which its Spark folder is purged."""
         self._removal = Removal(storage)
         self._lock = threading.Lock()
         self._news: list[CheckpointCompleted] = []
-        """Completed, and not seen to yet; of those that are retained."""
+        """Completed checkpoints that wait to be handled, at most ``retained``."""
         self._retained_now: list[CheckpointCompleted] = []
         self._without_copy: dict[int, CheckpointCompleted] = {}
-        """Completed checkpoints whose portable copy is not written yet."""
+        """Completed checkpoints that still lack a portable copy."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
 
     def completed(self, checkpoint: int) -> None:
-        """Called once for each completed checkpoint."""
+        """Start the housekeeping of a completed checkpoint. Call this once for each."""
         with self._lock:
             is_first = not self._news
             self._news = [*self._news, self._journal.state.checkpoints[checkpoint]][-self._retained :]
@@ -112,7 +126,11 @@ class Retention:
             self._thread.submit(self._see_to_news)
 
     def look(self, now: float) -> None:
-        """Called every now and then. ``now``: seconds that never go back."""
+        """Write a snapshot of the journal if it is due. Call this regularly.
+
+        Args:
+            now: Seconds that never go back.
+        """
         if self._min_pause is None or now < self._next_snapshot or self._journal.uncompacted < WORTH_A_SNAPSHOT:
             return
         self._next_snapshot = now + self._min_pause
@@ -136,7 +154,7 @@ class Retention:
         unwritten = {**self._without_copy, **{one.checkpoint: one for one in news}}
         self._without_copy = {one: unwritten[one] for one in unwritten if one >= kept[0].checkpoint}
 
-        # nothing of the rest decides anything, and none of it waits for another: what fails is done after a later one
+        # no step decides anything or depends on another one, so a failed step is repeated after a later checkpoint
         acts: list[Callable[[], None]] = [
             *(partial(self._write_metadata, one) for one in list(self._without_copy.values())),
             self._removal.try_again,
@@ -147,14 +165,17 @@ class Retention:
             *(partial(self._clear, subtask, kept) for subtask in completed.subtasks),
         ]
         try:
-            if self._see_to(number, self._journal.check_fenced):  # what is kept is for the JobMaster that has the job
+            if self._see_to(number, self._journal.check_fenced):  # only the JobMaster that has the job may delete
                 for act in acts:
                     self._see_to(number, act)
         except OvertakenError as error:
             log.warning("housekeeping after checkpoint %d failed: %s", number, error)
 
     def _see_to(self, number: int, act: Callable[[], None]) -> bool:
-        """False if it failed. Raises OvertakenError."""
+        """Run ``act``. Return False if it failed.
+
+        Raises OvertakenError.
+        """
         try:
             act()
         except OvertakenError:
@@ -174,7 +195,7 @@ class Retention:
     def _snapshot(self) -> None:
         try:
             self._journal.compact(time.time())
-        except CkptError as error:  # a journal that cannot be written any more says so to who writes next
+        except CkptError as error:  # a journal that can no longer be written fails the next write, too
             log.warning("the journal was not compacted: %s", error)
         except Exception:
             log.exception("the journal was not compacted")
@@ -195,7 +216,8 @@ class Retention:
         del self._without_copy[completed.checkpoint]
 
     def _delete_old(self, oldest: int) -> None:
-        """Delete the copies of checkpoints below ``oldest``, but for as many as newer ones have no copy yet."""
+        """Delete the copies of checkpoints below ``oldest``. Spare as many of them as newer checkpoints still lack a
+        copy."""
         names = self._storage.list(f"{job_path(self._job_id)}/checkpoints")
         numbers = sorted(int(digits) for name in names if (digits := name.removeprefix("chk-")).isdecimal())
         old = [number for number in numbers if number < oldest]
@@ -212,8 +234,8 @@ class Retention:
 
     def _forget(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
         if self._graph().vertex(subtask.vertex).persist:
-            return  # who reads it when the job has FINISHED goes by the entries
-        # all of them: a consumer that was given up and has come back begins at 0 in the newer ones
+            return  # readers of the persisted result need the entries after the job has FINISHED
+        # all retained checkpoints, because a dropped consumer that comes back begins at 0 in the newer ones
         consumers = [position for one in kept for position in self._consumer_positions(subtask, one)]
         for head in data_head(consumers) or self._gone_consumers_head(subtask, kept[0]):
             if head > self._given_back.get(subtask, 0):
@@ -221,7 +243,12 @@ class Retention:
         self._truncate(subtask, position(kept[0], subtask), consumers)
 
     def _truncate(self, subtask: SubtaskId, retained: int, consumers: list[int]) -> None:
-        """``retained``: its position in the oldest retained checkpoint; those in the others are not below."""
+        """Truncate the subtask's log if enough entries are no longer needed.
+
+        Args:
+            retained: Position of the subtask in the oldest retained checkpoint. Newer checkpoints have no lower one.
+            consumers: Positions of its consumers in the retained checkpoints.
+        """
         unreleased = self._unreleased_from(subtask)
         start = held_from(unreleased, consumers)
         come = retained + (retained if start is None else min(retained, start))
@@ -231,15 +258,18 @@ class Retention:
         head = log_head(records, retained=[retained], unreleased_from=unreleased, consumers=consumers)
         self._looked[subtask] = come
         if head <= self._heads.get(subtask, 0):
-            return  # what holds it has not moved, and a truncation reads the whole log
+            return  # nothing more can be truncated, and a truncation reads the whole log
         path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
         kept = LogTruncation(self._storage, path, self._journal.check_fenced).truncate(head, unreleased)
         self._logs[subtask].forget(head, kept)
         self._heads[subtask] = head
 
     def _purge(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
-        """The lowest batch of the retained checkpoints counts, which need not be that of the oldest: an operator that
-        was given up and has come back begins at 0. Of a source with splits no query of Spark's runs."""
+        """Purge the subtask's Spark folder of batches before the lowest batch of the retained checkpoints.
+
+        The lowest batch need not be that of the oldest checkpoint, because a dropped operator that comes back begins at
+        0. Sources with splits run no Spark query, and have no Spark folder.
+        """
         vertex = self._graph().vertex(subtask.vertex)
         snapshots = [one.subtasks[subtask] for one in kept if subtask in one.subtasks]
         if vertex.persist or vertex.splits or subtask in self._cleared:
@@ -256,10 +286,11 @@ class Retention:
             self._purged[subtask] = batch
 
     def _clear(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
-        """Delete, once, what a finished subtask no longer needs; its data too when all readers have finished (R7).
+        """Delete, once, files that a finished subtask no longer needs; its data too when all readers have finished
+        (R7).
 
-        Each name has its attempt, and the names are listed before the look at the fence. So nothing of a successor
-        goes. The results of a job in batch mode stay until the job has FINISHED.
+        Each file name has its attempt, and the files are listed before the fence check. So no file of a later driver is
+        deleted. The results of a job in batch mode stay until the job has FINISHED.
         """
         if self._is_batch or not _is_finished(subtask, kept):
             return
@@ -282,7 +313,7 @@ class Retention:
         self._cleared[subtask] = is_read
 
     def _give_back(self, subtask: SubtaskId, head: int) -> None:
-        """The data below ``head``, once: an entry may be needed for longer than its data."""
+        """Delete, once, the data of entries below ``head``. The entries may be needed for longer than their data."""
         self._journal.check_fenced()
         partition = partition_path(self._job_id, subtask.vertex, subtask.number)
         start = self._given_back.get(subtask, 0)
@@ -291,7 +322,11 @@ class Retention:
         self._given_back[subtask] = max(start, head)
 
     def _consumer_positions(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> list[int]:
-        """A finished consumer has read all that there is. Its snapshot has the position of its last barrier."""
+        """Return how far each consumer has read the subtask's log at the checkpoint.
+
+        A finished consumer has read everything, but its snapshot only has the position of its last barrier. So it
+        counts as being at the end of the log.
+        """
         positions = []
         for consumer, channel in readers(self._graph(), subtask):
             snapshot = oldest.subtasks.get(consumer)
@@ -302,7 +337,7 @@ class Retention:
         return positions
 
     def _gone_consumers_head(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> tuple[int, ...]:
-        """All that was published for consumers that the job has given up, if nobody else reads the partition."""
+        """Return the end of the data for dropped consumers, if the partition has no other readers."""
         return (position(oldest, subtask),) if self._graph().vertex(subtask.vertex).layout else ()
 
     def _unreleased_from(self, subtask: SubtaskId) -> int | None:

@@ -1,7 +1,8 @@
-"""Releases by somebody else than a run: what a job has completed, when no driver lives to release it (R16).
+"""Release of completed checkpoints from outside a run, when no driver lives to release them (R16).
 
-It needs no Spark. The journal is claimed for it: whoever ran the job before can write no more, and a start of the job
-meanwhile fences this in turn. The logs of the subtasks are read, by readers: nothing is published here.
+It needs no Spark. It claims the journal: a driver that ran the job before can write nothing more, and a later start of
+the job fences this release in turn. It reads the logs of the subtasks without opening them, because it publishes
+nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +39,17 @@ _LOST = "the driver was lost; what it had completed was released from outside"
 
 
 class _NothingLeftError(Exception):
-    """Somebody has released it meanwhile."""
+    """Nothing is left to release. Another process has released it meanwhile."""
 
 
 class RollForward:
-    """Use once: :meth:`run`. ``storage``: of the root; ``job``: as it ran; ``root``: for its sinks.
+    """One release from outside. Call :meth:`run` once.
 
-    ``driver_is_gone``: said of a driver, or of workers, that cannot be seen from here.
+    Args:
+        storage: Storage of the root.
+        job: The job as it ran.
+        root: Location of the root, for the job's sinks.
+        driver_is_gone: True if the user states that a driver, or workers, that this host cannot see are gone.
     """
 
     def __init__(
@@ -63,20 +68,22 @@ class RollForward:
         self._leaves = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)
 
     def run(self) -> list[CheckpointReleased]:
-        """Release what is completed and unreleased, each sink for itself; [] if there is nothing. Whatever the status
-        of the job was is its status afterwards, but RESTARTING for a driver that was lost: the next run goes on as it
-        would have.
+        """Release all completed checkpoints that are not released, in each sink independently. Return [] if there are
+        none.
+
+        The job's status stays, except that a lost driver leaves RESTARTING. The next run then resumes as it would have
+        done anyway.
 
         Raises JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError, DefinitionChangedError,
-        DefinitionNotRecordedError, OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError,
-        FencedError, ReleaseHeldError, and what a sink fails with, each when the other sinks were released.
+        DefinitionNotRecordedError, OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError or
+        FencedError. After the other sinks were released it raises ReleaseHeldError, or the error of a sink.
         """
         journal = Journal(self._storage, self._job_id)
         try:
             self._admit(journal.refresh())
             refuse_older_journal(journal, self._sinks)
-            # No worker is named: the next driver would end its process, and this one may be anybody's. The journal's
-            # state keeps the driver that was lost: whoever releases next asks about that one.
+            # The claim names no worker, because the next driver would end that process, which may be a user's. The
+            # journal's state keeps the lost driver, so that the next release checks that one.
             claim(journal, f"{journal.state.attempt}~release", Worker(), self._admit, releases_only=True)
         except _NothingLeftError:
             return []
@@ -85,7 +92,7 @@ class RollForward:
         except OvertakenError:
             raise
         except (Exception, KeyboardInterrupt, SystemExit):
-            # a gate is user code, and somebody may lose patience with it
+            # a gate is user code, and a user may interrupt it
             with suppress(CkptError):
                 self._leave(journal)
             raise
@@ -93,7 +100,7 @@ class RollForward:
         return released
 
     def _admit(self, state: JobState) -> None:
-        """Asked once more of the very state that the claim follows."""
+        """Refuse a job that cannot be released. The claim calls this again with the state that it follows."""
         state.refuse_deleted()
         definition = state.definition
         if not state.unreleased or definition is None:
@@ -103,7 +110,7 @@ class RollForward:
         self._check_driver(state)
         self._check_sinks(state, definition)
         status = state.status
-        if status is not None and not status.is_alive:  # else it is what a lost driver has left
+        if status is not None and not status.is_alive:  # a live status was left by a lost driver
             self._leaves = StatusChanged(status, 0.0, state.cause)
 
     def _check_driver(self, state: JobState) -> None:
@@ -113,7 +120,7 @@ class RollForward:
             driver = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
             stop = ckpt_command("stop", self._job_id, root=self._storage.uri)
             raise JobHasDriverError(job_id=self._job_id, status=state.status, driver=driver, stop=stop)
-        if state.deployment and not self._driver_is_gone:  # its JobMaster is: that says nothing of its workers
+        if state.deployment and not self._driver_is_gone:  # its JobMaster is gone, but workers may live
             master = run_command("master", self._job_id, self._storage.uri)
             epoch = state.deployment
             raise JobHasWorkersError(job_id=self._job_id, status=state.status, deployment=epoch, master=master)
@@ -123,7 +130,7 @@ class RollForward:
         check_sinks(self._job, state, definition, self._sinks)
 
     def _release(self, journal: Journal) -> list[CheckpointReleased]:
-        """In every sink, whatever becomes of the others: the first failure is raised when all were tried."""
+        """Release in every sink. Raise the first failure after all sinks were tried."""
         state = journal.state
         logs = {
             name: TailingLogReader(self._storage, subtask_log_path(self._job_id, name.vertex, name.number))
@@ -134,7 +141,7 @@ class RollForward:
         releases = SinkReleases(self._job_id, lambda: self._graph, logs, self._sinks, policies)
         counts, failed, held = dict[str, dict[str, int]](), list[Exception](), dict[str, str]()
         number = state.unreleased[-1]
-        # one that has it was told with its rows: asked again, none would be new
+        # sinks that have it are skipped: their rows are counted already, and a repeated call would count none
         for uid in sorted(uid for uid, known in state.released_by_sink().items() if known.checkpoint < number):
             journal.check_fenced()
             try:
@@ -157,7 +164,7 @@ class RollForward:
         raise ReleaseHeldError(job=self._job_id, sinks=", ".join(held), gates=gates, checkpoint=number)
 
     def _release_sink(self, uid: str, releases: SinkReleases, state: JobState) -> dict[str, int]:
-        """Up to the newest completed checkpoint."""
+        """Release one sink up to the newest completed checkpoint."""
         return releases.carry_out(uid, state.checkpoints[state.unreleased[-1]], state.released_by_sink())
 
     def _leave(self, journal: Journal) -> None:

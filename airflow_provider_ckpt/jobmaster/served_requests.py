@@ -1,5 +1,4 @@
-"""Requests that have got their last answer, and that the job goes on behind, and those that were refused because they
-say nothing that can be done: their files are of no use."""
+"""Deletion of request files that are no longer needed: the job has answered them for good, or they were invalid."""
 
 from __future__ import annotations
 
@@ -16,8 +15,11 @@ log = logging.getLogger(__name__)
 
 
 class ServedRequests:
-    """Of one JobMaster. A job may be changed each hour for as long as a driver runs, and the requests are listed each
-    second. Those to stop or to drain stay for the next driver: whoever asked may take them back."""
+    """The answered requests of one JobMaster.
+
+    A job may be changed each hour for as long as a driver runs, and the requests are listed each second. Requests to
+    stop or drain stay for the next driver, because the user may withdraw them.
+    """
 
     def __init__(self, storage: Storage, job_id: str) -> None:
         self._storage, self._job_id = storage, job_id
@@ -28,7 +30,12 @@ class ServedRequests:
             self._names.append(event.request)
 
     def forget(self, flush: Callable[[], None]) -> None:
-        """``flush``: makes the answers durable; who comes next takes a request up that has none."""
+        """Delete the files of answered requests.
+
+        Args:
+            flush: Function that makes the answers durable. Without an answer the next driver would take the request
+                again.
+        """
         if not self._names:
             return
         flush()
@@ -39,4 +46,4 @@ class ServedRequests:
                 log.warning("request %s, which was answered, stays for now: %s", self._names[-1], error)
                 if error.retryable:
                     break
-            self._names.pop()  # what must not be deleted stays, and does not hold up the others
+            self._names.pop()  # a file that may not be deleted stays, and the others are still deleted

@@ -1,4 +1,4 @@
-"""Whether the sinks that somebody gives are those of a job, for whoever releases and does not run it."""
+"""A check that given sinks are those of a job, for a release from outside a run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 
 
 def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
-    """``definition``: that the job ran as; ``sinks``: of ``job``, bound. Raises SinksMissingError,
-    DefinitionChangedError, OutputLostError, OutputAheadError."""
+    """Refuse sinks that are not those with which the job ran.
+
+    Args:
+        definition: Definition with which the job ran.
+        sinks: Bound sinks of ``job``.
+
+    Raises SinksMissingError, DefinitionChangedError, OutputLostError or OutputAheadError.
+    """
     missing = {uid for vertex in state.graph().vertices for uid in vertex.sinks} - sinks.keys()
     if missing:
         raise SinksMissingError(job_id=state.job_id, missing=", ".join(sorted(missing)))

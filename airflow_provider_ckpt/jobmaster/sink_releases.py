@@ -1,4 +1,4 @@
-"""What a checkpoint releases in a sink, and in those that share a transaction with it (R9)."""
+"""Release of a checkpoint's output in a sink, and in the sinks of the same transaction (R9)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from airflow_provider_ckpt.sinks.answers import checked_counts, checked_together
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share
 
 Since = Mapping[str, SinkProgress]
-"""By sink."""
+"""Sink uid → progress of its releases."""
 _NOTHING = SinkProgress()
 
 
 class GateClosed(Exception):
-    """The gate of ``sink`` said that its rows are not to be released yet, nor those of its transaction."""
+    """The gate of ``sink`` holds back its rows, and those of its transaction."""
 
     def __init__(self, sink: str) -> None:
         super().__init__(sink)
@@ -34,8 +34,14 @@ class GateClosed(Exception):
 
 
 class SinkReleases:
-    """What a checkpoint releases in one sink. ``graph``: gives the one that the job runs now. ``logs``: of every
-    subtask that a checkpoint knows, loaded."""
+    """The releases of one run.
+
+    Args:
+        graph: Function that returns the graph that the job runs now.
+        logs: Loaded logs of every subtask that a checkpoint covers.
+        sinks: Bound sinks by uid.
+        policies: Release rules of the sinks.
+    """
 
     def __init__(
         self,
@@ -48,13 +54,15 @@ class SinkReleases:
         self._job_id, self._sinks, self._policies = job_id, sinks, policies
         self._graph, self._logs = graph, logs
         self._counts = ReleaseCounts()
-        # one for each transaction: one that is slow holds up no other
+        # one object for each transaction, so that a slow transaction does not hold up the others
         self._together = {members: TogetherReleases() for members in policies.transactions.values()}
 
     def carry_out(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, int]:
-        """Release what was staged between the last checkpoint that the sink has and this one; what the sink counted,
-        with rows that no answer has told (:class:`ReleaseCounts`). Raises GateClosed, and what the sink, or the gate,
-        fails with."""
+        """Release the output staged between the sink's last released checkpoint and ``completed``. Return the sink's
+        counts, including rows whose count was lost before (:class:`ReleaseCounts`).
+
+        Raises GateClosed, and the errors of the sink and the gate.
+        """
         if uid in self._policies.final_only and not completed.is_final:
             return {}
         if uid in self._policies.transactions:
@@ -66,7 +74,7 @@ class SinkReleases:
         return self._counts.of(uid, handles, checked_counts(uid, sink, answer, handles))
 
     def _release_all(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, dict[str, int]]:
-        """Of all sinks that share its transaction, once the gate of each lets its rows pass."""
+        """Release in all sinks of the transaction, once the gate of each is open."""
         members = self._policies.transactions[uid]
         shares = [Share(self._sinks[one], self._let_pass(one, completed, since)) for one in members]
         sink = self._sinks[uid]
@@ -91,7 +99,7 @@ class SinkReleases:
         if not rows:
             return True
         answer = self._ask(gate, PendingRelease(self._job_id, uid, completed.checkpoint, rows))
-        if not isinstance(answer, bool):  # "false" is true
+        if not isinstance(answer, bool):  # the text "false" would count as true
             raise GateAnswerError(job=self._job_id, sink=uid, checkpoint=completed.checkpoint, answer=answer)
         return answer
 
@@ -99,7 +107,7 @@ class SinkReleases:
     def _ask(gate: Gate, pending: PendingRelease) -> object:
         try:
             return gate(pending)
-        except Exception as error:  # whatever it is: it is no answer, and not the sink's failure
+        except Exception as error:  # any error of the gate is no answer, and is not the sink's failure
             cause = str(error) if isinstance(error, CkptError) else f"{type(error).__name__}: {error}"
             raise GateFailedError(
                 job=pending.job_id, sink=pending.sink, checkpoint=pending.checkpoint, cause=cause
@@ -108,16 +116,18 @@ class SinkReleases:
     def _handles(self, uid: str, completed: CheckpointCompleted, since: SinkProgress) -> list[Handle]:
         found: list[Handle] = []
         for vertex in [one for one in self._graph().vertices if uid in one.sinks]:
-            for subtask in [one for one in vertex.subtasks if one in completed.subtasks]:  # it may have got more since
+            for subtask in [
+                one for one in vertex.subtasks if one in completed.subtasks
+            ]:  # new ones may have come since
                 found += self._of(subtask, uid, completed, since)
         return found
 
     def _of(self, subtask: SubtaskId, uid: str, completed: CheckpointCompleted, since: SinkProgress) -> list[Handle]:
         end, log, is_final = position(completed, subtask), self._logs[subtask], uid in self._policies.final_only
-        # a sink that releases at the end only has been released nothing so far
+        # a sink that releases at the end only has not released anything so far
         start = 0 if is_final or since.released is None else position(since.released, subtask)
         records = log.records(start)
-        if log.position < end:  # a part of what it covers must not be taken for all of it
+        if log.position < end:  # a part must not be released as the whole
             raise SubtaskLogLostError(log=log.path, next=log.position, covered=end, checkpoint=completed.checkpoint)
         return [
             dict(record.handles[uid])
@@ -127,6 +137,6 @@ class SinkReleases:
 
 
 def position(completed: CheckpointCompleted, subtask: SubtaskId) -> int:
-    """The position of the subtask's log that the checkpoint covers; 0 if it had not started."""
+    """Return the position up to which the checkpoint covers the subtask's log; 0 if the subtask had not started."""
     snapshot = completed.subtasks.get(subtask)
     return 0 if snapshot is None else snapshot.position

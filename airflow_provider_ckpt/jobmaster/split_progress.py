@@ -1,4 +1,4 @@
-"""How far the sources with splits are when a driver takes the job over: by the journal, and by the logs' tails."""
+"""Progress of the sources with splits when a driver takes the job over, from the journal and the tails of the logs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,13 @@ def restored_splits(
     lists: Mapping[str, Sequence[Split]],
     parallelism: Mapping[str, int],
 ) -> dict[str, RestoredSplits]:
-    """What is done (R14), of the sources in ``lists``: their frozen splits. ``logs``: opened, so that nothing is
-    published behind what is seen here; ``parallelism``: how many subtasks are to read each (:func:`readers_wanted`)."""
+    """Return the done splits (R14) of each source in ``lists``.
+
+    Args:
+        logs: Opened logs, so that no earlier attempt publishes after they are read.
+        lists: Frozen splits of each source.
+        parallelism: Number of subtasks that must read each source (:func:`readers_wanted`).
+    """
     return {uid: _restored(state, graph.vertex(uid), logs, splits, parallelism[uid]) for uid, splits in lists.items()}
 
 
@@ -32,7 +37,7 @@ def _restored(
     ids = [split.id for split in splits]
     places = {name: number for number, name in enumerate(ids)}
     published: dict[int, tuple[SubtaskId, int]] = {}
-    # before what is published, as attempts may live on (W13): of one that has ended all of it is seen then
+    # checked before the entries are read, because attempts may still run (W13): all entries of an ended log are seen
     ended = [subtask for subtask in vertex.subtasks if logs[subtask].has_ended]
     for subtask in vertex.subtasks:
         for position, record in logs[subtask].records():
@@ -45,8 +50,11 @@ def _restored(
 
 
 def readers_wanted(state: JobState, uid: str, declared: int) -> int:
-    """How many subtasks are to read a source with splits: as many as the job declares, unless somebody has asked for
-    another number while it ran (R21, :class:`GraphChanged`). That holds until another one is declared."""
+    """Return how many subtasks must read a source with splits.
+
+    It is the declared number, unless a user has rescaled the source while the job ran (R21, :class:`GraphChanged`). The
+    rescaled number holds until the job declares another one.
+    """
     if state.plan is None or (definition := state.definition) is None or uid not in definition.sources:
         return declared
     is_as_then = definition.sources[uid].parallelism == declared
@@ -54,10 +62,10 @@ def readers_wanted(state: JobState, uid: str, declared: int) -> int:
 
 
 def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
-    """How many subtasks the vertex of a source with splits has, if the job declares ``parallelism``.
+    """Return how many subtasks the vertex of a source with splits has, if the job declares ``parallelism``.
 
-    What has ended is never begun again (R11), and no log that was written goes away: a job that goes on with another
-    parallelism keeps its subtasks, and gets as many new ones as are missing. With the same one it stays as it is.
+    An ended subtask never runs again (R11), and no log is removed. So a job that resumes with another parallelism keeps
+    its subtasks, and gets as many new ones as are missing. With the same parallelism the vertex stays as it is.
     """
     definition = state.definition
     if definition is None:

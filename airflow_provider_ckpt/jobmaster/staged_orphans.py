@@ -1,4 +1,4 @@
-"""What is staged in the targets of sinks, and nobody can release any more (R5)."""
+"""Staged output in the targets of sinks that can no longer be released (R5)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
 
 
 def staged_orphans(sinks: Mapping[str, BoundSink], over: Collection[str], named: Collection[str]) -> Iterator[Garbage]:
-    """Of the attempts ``over``, but for the handles ``named``. What attempts have staged that this job does not know
-    stays: a job of the same id under another root may stage in the same target."""
+    """Yield the staged output of attempts that are over, except live handles.
+
+    Staged output of attempts that this job does not know stays, because a job of the same id under another root may
+    stage in the same target.
+
+    Args:
+        over: Attempts of this job that are over.
+        named: Ids of handles that may still be released.
+    """
     for uid, sink in sinks.items():
         for name, sizes in sorted((sink.staged() or {}).items()):
             if attempt_of(name) in over and name not in named:

@@ -1,4 +1,4 @@
-"""Where a run of a job begins."""
+"""The point from which a run of a job starts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class Start:
-    """``restore``: where the job goes back to first. None: it goes on from what is published, which of a job that has
-    not run is nothing. ``is_journaled``: a driver before has written down that restore, and not completed it."""
+    """The point from which a run starts.
+
+    Args:
+        restore: Point to which the job goes back first; None to resume from what is published. A new job resumes from
+            nothing.
+        is_journaled: True if an earlier driver has journaled that restore and not completed it.
+    """
 
     restore: RestorePoint | None
     is_journaled: bool = False
@@ -35,18 +40,21 @@ def find_start(
     is_anew: bool,
     asked: RestorePoint | None,
 ) -> Start:
-    """Of a job that is claimed: before, the driver before may yet complete the restore that it has begun.
+    """Return where the run starts. It reads only.
 
-    ``is_anew``: no checkpoint covers anything, and the job's definition does not fit the one before. ``asked``: the
-    checkpoint that somebody wants to go back to, which was looked at (:func:`~.restore.restore_point`). ``graph``: as
-    it is going to run. Reads, writes nothing.
+    Call it after the claim, because the previous driver may complete its restore until then.
+
+    Args:
+        graph: Graph that this run uses.
+        is_anew: True if no checkpoint covers anything and the job's definition does not fit the recorded one.
+        asked: Checked checkpoint that the user wants to go back to (:func:`~.restore.restore_point`).
     """
     if is_anew:
         return Start(beginning(state))
     if asked is not None:
         return Start(asked)
     if not state.restored_epoch or state.restored != state.last_completed:
-        return Start(None)  # there was no restore, or a checkpoint completed since: every subtask had been taken back
+        return Start(None)  # there was no restore, or a checkpoint completed since, so every log had been rewound
     interrupted = interrupted_restore(storage, job_id, state, graph, load_logs(storage, job_id, graph), mode)
     return Start(interrupted, is_journaled=interrupted is not None)
 
@@ -59,16 +67,18 @@ def interrupted_restore(
     logs: Mapping[SubtaskId, SubtaskLog],
     mode: RuntimeMode,
 ) -> RestorePoint | None:
-    """The goal of the last restore, after which no checkpoint completed, if the driver that began it did not complete
-    it: it died after it had taken some logs back and not others (R4). None if there is nothing to make up for.
-    ``logs``: loaded.
+    """Return the target of the last restore, if the driver that began it has not completed it; else None.
 
-    No query was started before all were back that there were then, so that going back once more, everywhere, is right.
+    Such a driver died after it had rewound some logs and not others (R4). No checkpoint has completed since. No query
+    was started before all logs of that time were rewound, so it is correct to rewind all of them once more.
+
+    Args:
+        logs: Loaded logs.
     """
     anew = state.restored_epoch == state.anew_epoch
     epoch, by_split = state.restored_epoch, {vertex.uid for vertex in graph.vertices if vertex.splits}
     unfinished = _to_be_taken_back(logs, by_split, anew=anew)
-    if mode == "batch":  # no Spark folders there: an attempt without its end is void in any case
+    if mode == "batch":  # there are no Spark folders, and an attempt without its end is void in any case
         back = all(_was_opened(logs[subtask], epoch) for subtask in unfinished)
     else:
         back = all(
@@ -83,11 +93,12 @@ def interrupted_restore(
 
 
 def _to_be_taken_back(logs: Mapping[SubtaskId, SubtaskLog], by_split: set[str], *, anew: bool) -> list[SubtaskId]:
-    """A log that nobody has opened is that of a vertex which is new: it has nothing to go back from.
+    """Return the subtasks whose logs a restore must rewind.
 
-    Of a job that begins anew whoever opens the log of a subtask with splits voids what is in it from before
-    (``is_outdated``). Not having been opened says nothing of it: a rescale may have brought the subtask back since, and
-    the driver died before it began (R21)."""
+    A log that was never opened belongs to a new vertex, and has nothing to rewind. At a restart from scratch, subtasks
+    with splits are left out, because opening their logs voids the old entries (``is_outdated``). An unopened log means
+    nothing there: a rescale may have brought the subtask back just before the driver died (R21).
+    """
     if anew:
         return [one for one, log in logs.items() if log.state.opened and one.vertex not in by_split]
     return [one for one, log in logs.items() if log.state.opened and not log.state.closed]

@@ -1,20 +1,20 @@
-"""What attempts that are over have left of a subtask, by the name of who left it (R5). Nobody's claim is needed for it.
+"""Search for leftovers of a subtask's attempts that are over, identified by the attempt in each name (R5).
 
-A driver may claim the job at any moment, and nothing that it can need is in the answer, whenever it comes:
+It needs no claim. A driver may claim the job at any moment, and never needs anything that the search returns:
 
-1.  The newest attempt that has opened the log, and has its Spark folder complete, is where every later one goes on
-    from (R8). So what is over is what it follows in the log, and no attempt can go back to that: neither one that is
-    paused (its appends are refused, R3), nor one that is yet to come. Without a complete folder a later attempt goes on
-    from an earlier one, and nothing is over.
-2.  What an attempt before has staged can be published still if Spark had committed it (R1): its prepared record says
-    so, and was there before the folder was complete. So the records are read behind the look for the folder, and the
-    log once more behind them: who publishes deletes the record behind its entry, and one of the two shows what is
-    named.
-3.  An entry that is void, or truncated, never counts again (R3, R4).
-4.  Everything has the name of its attempt, which nobody has a second time (R5): what is yet to come is another name.
+1. Every later attempt continues from the newest attempt that has opened the log and has a complete Spark folder (R8).
+   So all attempts before it in the log are over. No paused attempt can return to them, because its appends are refused
+   (R3), and no future attempt can either. If the newest attempt has no complete folder, a later attempt continues from
+   an earlier one, and then no attempt is over.
+2. Staged output of an earlier attempt can still be published if Spark had committed it (R1). Its prepared record says
+   so, and was written before the folder was complete. So the search reads the records after it has found the folder,
+   and the log once more after the records. A publisher deletes the record after it has appended the entry, so one of
+   the two shows the names.
+3. A void or truncated entry never counts again (R3, R4).
+4. Every name contains its attempt, and no two attempts have the same name (R5). So future output has other names.
 
-In batch mode, and of a source with splits, there is no Spark folder, and nothing is prepared: an attempt that the log
-shows to be followed is over.
+In batch mode, and for a source with splits, there are no Spark folders and no prepared records. There an attempt is
+over if the log shows a later one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Order = tuple[int, int]
 
 @dataclass(frozen=True)
 class SubtaskLook:
-    """What a subtask has, at one moment. Paths are relative to its folder."""
+    """The files and records of a subtask at one moment. Paths are relative to its folder."""
 
     subtask: SubtaskId
     home: str
@@ -53,7 +53,7 @@ class SubtaskLook:
     records: list[Numbered] = field(default_factory=list)
     prepared: tuple[Prepared, ...] = ()
     newest: AttemptId | None = None
-    """The last attempt that has opened the log, if it is complete: every later one goes on from it."""
+    """The last attempt that has opened the log, if it is complete. Every later attempt continues from it."""
 
     @property
     def opened(self) -> tuple[AttemptId, ...]:
@@ -65,27 +65,30 @@ class SubtaskLook:
 
     @property
     def over(self) -> frozenset[AttemptId]:
-        """Those that can publish nothing any more, and that nobody goes on from."""
+        """The attempts that can no longer publish, and from which no attempt continues."""
         if self.newest is None:
             return frozenset()
         return frozenset(self.opened if self.state.closed else self.opened[:-1])
 
     @property
     def publishable(self) -> tuple[Prepared, ...]:
-        """What is prepared and may still be published. What has the number of a batch that is, or a lower one, may not:
-        a later attempt publishes a prepared batch if it is the one behind the last."""
+        """The prepared batches that may still be published.
+
+        A later attempt publishes only the prepared batch that follows the last published one. So a lower or equal batch
+        number of an attempt that is over can no longer be published.
+        """
         last = self.state.last_batch
         done = -1 if last is None else last.batch_id
         return tuple(one for one in self.prepared if one.attempt not in self.over or one.batch_id > done)
 
     @property
     def named_folders(self) -> frozenset[str]:
-        """Of data files that live entries name, or batches that may still be published."""
+        """Folders of data files that live entries, or publishable batches, name."""
         return frozenset(file.folder for one in self._named() for file in one.files)
 
     @property
     def named_handles(self) -> frozenset[str]:
-        """The ids of handles, likewise."""
+        """Ids of handles that live entries, or publishable batches, name."""
         return frozenset(str(handle["id"]) for one in self._named() for handle in one.handles.values())
 
     def _named(self) -> Iterator[Batch | Prepared]:
@@ -94,8 +97,13 @@ class SubtaskLook:
 
 
 def look_at_subtask(storage: Storage, job_id: str, subtask: SubtaskId, *, has_folder: bool) -> SubtaskLook:
-    """``has_folder``: it is a query of Spark's, whose attempts go on from folders. Reads only; the order of what is
-    read is that of the module's docstring. Raises CorruptLogError, PreparedLostError, and the storage's errors."""
+    """Read the files and records of a subtask, in the order that the module's docstring requires.
+
+    Args:
+        has_folder: True if the subtask runs a Spark query, whose attempts continue from Spark folders.
+
+    Raises CorruptLogError, PreparedLostError, and the storage's errors.
+    """
     home = subtask_path(job_id, subtask.vertex, subtask.number)
     reader = TailingLogReader(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))
     newest = _last_open(reader.records())
@@ -105,7 +113,7 @@ def look_at_subtask(storage: Storage, job_id: str, subtask: SubtaskId, *, has_fo
     files = storage.files(home)
     records = reader.records()
     if newest is not None and _last_open(records) != newest:
-        newest = None  # somebody is about to take it over
+        newest = None  # a new driver is taking the subtask over
     return SubtaskLook(subtask, home, reader, files, records, tuple(prepared), newest)
 
 
@@ -114,7 +122,8 @@ def _last_open(records: list[Numbered]) -> AttemptId | None:
 
 
 def orphans(look: SubtaskLook) -> Iterator[Garbage]:
-    """Of a subtask that the job has. Feeds are their consumer's: see :func:`old_feeds`."""
+    """Yield the leftovers of a subtask that is in the job's graph. Feeds belong to their consumer: see
+    :func:`old_feeds`."""
     over, named = look.over, look.named_folders
     gone_on = published_last(look.records)
     kept = {one.attempt for one in look.publishable}
@@ -126,15 +135,21 @@ def orphans(look: SubtaskLook) -> Iterator[Garbage]:
             unneeded = unit.attempt not in (gone_on, look.newest)
         elif part == "prepared":
             unneeded = unit.attempt not in kept
-        else:  # a copy in scratch is read by its own batch only, one for a trial by its own attempt
+        else:  # only its own batch reads a copy in scratch, and only its own attempt reads one in trial
             unneeded = part in ("scratch", "trial") or unit.name not in named
         if unneeded:
             yield unit.garbage(look.home, Reason.ATTEMPT)
 
 
 def old_feeds(look: SubtaskLook, path: str, before: Order) -> Iterator[Garbage]:
-    """``look``: at the producer. ``path``: of the edge's feeds, below its folder; ``before``: the newest attempt of the
-    consumer, which is complete: every later one takes up its feed, if that has begun."""
+    """Yield the feeds of a consumer's earlier attempts.
+
+    Args:
+        look: The producer's files.
+        path: Path of the edge's feeds, relative to the producer's folder.
+        before: The consumer's newest attempt, which is complete. Every later attempt continues its feed, once that
+            exists.
+    """
     feeds = [unit for unit in _units(look.files) if unit.feed is not None and unit.path.startswith(f"{path}/feeds/")]
     if before in {unit.feed for unit in feeds}:
         for unit in feeds:
@@ -143,8 +158,12 @@ def old_feeds(look: SubtaskLook, path: str, before: Order) -> Iterator[Garbage]:
 
 
 def given_up(look: SubtaskLook, epoch: int) -> Iterator[Garbage]:
-    """Of a subtask of which nothing counts any more, whatever its log says. ``epoch``: of the state that says so. If
-    the operator comes back, then in a later one, and with nothing of this."""
+    """Yield all files of a subtask whose entries no longer count, regardless of its log.
+
+    Args:
+        epoch: Epoch of the state from which this follows. If the operator comes back, it does so in a later epoch, and
+            needs none of these files.
+    """
     for unit in _until(look.files, look.opened, epoch):
         yield unit.garbage(look.home, Reason.OPERATOR)
 
@@ -152,7 +171,7 @@ def given_up(look: SubtaskLook, epoch: int) -> Iterator[Garbage]:
 def left_by_finished(
     home: str, files: Sizes, opened: Iterable[AttemptId], epoch: int, *, is_read: bool
 ) -> Iterator[Garbage]:
-    """Return what a finished subtask no longer needs: its Spark folders, prepared records and copies.
+    """Yield files that a finished subtask no longer needs: its Spark folders, prepared records and copies.
 
     The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7).
 
@@ -160,8 +179,9 @@ def left_by_finished(
         home: The subtask's folder.
         files: The files in it.
         opened: The attempts in the subtask's log.
-        epoch: The epoch of the state that says so. If the operator is removed and comes back, then in a later one.
-        is_read: Every reader has finished too. The data of the partition and its feeds go then.
+        epoch: Epoch of the state from which this follows. If the operator is removed and comes back, it does so in a
+            later epoch.
+        is_read: True if every reader has finished, too. Then the partition's data and feeds are also yielded.
     """
     for unit in _until(files, opened, epoch):
         if is_read or not unit.path.startswith("partition/"):
@@ -169,7 +189,7 @@ def left_by_finished(
 
 
 def _until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Iterator[_Unit]:
-    """Yield what the attempts of ``opened`` up to ``epoch`` wrote, and what attempts up to ``epoch`` were fed."""
+    """Yield the files and feeds of attempts up to ``epoch``. Files must be of attempts in ``opened``."""
     known = {one for one in opened if one.epoch <= epoch}
     for unit in _units(files):
         if unit.attempt in known or (unit.feed is not None and unit.feed[0] <= epoch):
@@ -178,7 +198,10 @@ def _until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Iterator[_U
 
 @dataclass(frozen=True)
 class _Unit:
-    """What goes as a whole, of one attempt; ``feed``: the consumer's, whose nonce its name does not have."""
+    """Files of one attempt that are deleted as a whole.
+
+    ``feed`` is set for a feed: epoch and number of the consumer's attempt, because the name of a feed has no nonce.
+    """
 
     path: str
     attempt: AttemptId | None
@@ -195,8 +218,10 @@ class _Unit:
 
 
 def _units(files: Sizes) -> Iterator[_Unit]:
-    """Markers of Spark folders and prepared records first: no half-deleted folder is chosen. What has no such name is
-    nobody's that could be told, and is in none."""
+    """Group files into units. Files without the name of an attempt belong to no unit.
+
+    Markers of Spark folders and prepared records come first, so that no driver chooses a half-deleted folder.
+    """
     found = [(unit, size) for path, size in files if (unit := _unit_of(path.split("/"))) is not None]
     found.sort(key=lambda one: (one[0].is_folder, one[0].path))
     for path, of_unit in groupby(found, key=lambda one: one[0].path):
@@ -229,5 +254,5 @@ def _of_attempt(parts: list[str], attempt: AttemptId | None, *, is_folder: bool 
 
 
 def _staged_by(name: str) -> AttemptId | None:
-    """``<attempt>-<batch>-<nonce>``, as outputs are named."""
+    """Return the attempt in a name ``<attempt>-<batch>-<nonce>``; None if there is none."""
     return AttemptId.find(attempt_of(name) or "")

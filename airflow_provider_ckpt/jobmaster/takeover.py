@@ -1,4 +1,4 @@
-"""Taking a job over: claim it, and make sure that the driver before is gone (R8)."""
+"""Takeover of a job: claim it, and make sure that the previous driver is gone (R8)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.model.worker import Worker
 
 GRACE = 10.0
-"""Seconds a fenced driver on this host gets to leave by itself before it is killed."""
+"""Seconds that a fenced driver on this host has to leave before it is killed."""
 
 
 RECENT = 60.0
@@ -26,7 +26,12 @@ RECENT = 60.0
 
 @dataclass(frozen=True)
 class TakenOver:
-    """``before``: what became of the driver before ("none" if there was none, "upgraded" if it is this one)."""
+    """The result of a claim.
+
+    Args:
+        before: Fate of the previous driver; "none" if there was none, "upgraded" if it is this process.
+        resumed: True if the job has run before.
+    """
 
     epoch: int
     before: str
@@ -43,13 +48,17 @@ def claim(
     deployment: int = 0,
     upgrades: int = 0,
 ) -> TakenOver:
-    """Claim the next epoch, then see to it that the driver before is gone (only here may it be killed).
+    """Claim the next epoch, then make sure that the previous driver is gone. Only here may a driver kill another one.
 
-    A driver marks itself before its claim, so that its successor knows the process that the claim names.
+    A driver marks itself before its claim, so that its successor recognises the process that the claim names. The
+    previous driver is the one whose epoch the claim ended. It may have come after this driver began to get ready.
 
-    ``attempt``: the caller's name for this try, for the journal. ``admit``, ``releases_only``, ``deployment``,
-    ``upgrades``: see :meth:`Journal.claim`. The driver before is the one whose epoch the claim ended, which need not be
-    the one that was there when this driver began to get ready.
+    Args:
+        attempt: The caller's name for this try, for the journal.
+        admit: See :meth:`Journal.claim`.
+        releases_only: See :meth:`Journal.claim`.
+        deployment: See :meth:`Journal.claim`.
+        upgrades: See :meth:`Journal.claim`.
     """
     now, only = time.time(), releases_only
     mark(worker, journal.root, journal.job_id)
@@ -67,12 +76,11 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
     the last :data:`RECENT` seconds. The process that prepared a job for workers does not count, because it leaves.
 
     Args:
-        state: what the journal says now.
-        now: epoch seconds by the clock of this host.
-        root: the root for display.
+        state: The journal's current state.
+        now: Epoch seconds by the clock of this host.
+        root: URI of the root, for display.
 
-    Raises:
-        JobRunsError: another driver has the job and lives.
+    Raises JobRunsError if another driver has the job and lives.
     """
     worker, alive, last = state.worker, is_alive(state.worker), _last_sign(state)
     is_planned = 0 < state.deployment == state.epoch
@@ -90,7 +98,11 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
 
 
 def _wait(now: float, last: float) -> str:
-    """Return how long a driver elsewhere counts as alive if it writes nothing more. ``last``: its last sign of life."""
+    """Return a sentence on how long an unseen driver still counts as alive.
+
+    Args:
+        last: Time of its last sign of life.
+    """
     seconds = math.floor(last + RECENT - now) + 1
     return (
         f". If that driver is gone, run this again in {seconds} s: a driver on another host counts as alive until "
@@ -99,7 +111,7 @@ def _wait(now: float, last: float) -> str:
 
 
 def _last_sign(state: JobState) -> float | None:
-    """Return the time of the newest journal entry that the state keeps the time of, in epoch seconds."""
+    """Return the time, in epoch seconds, of the newest journal entry whose time the state keeps."""
     begun = [one.at for one in (state.created, state.plan) if one is not None]
     checkpoints = [one.at for kept in (state.checkpoints, state.triggered, state.releases) for one in kept.values()]
     return max([*begun, *checkpoints], default=None)

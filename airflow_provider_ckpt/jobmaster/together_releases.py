@@ -1,4 +1,5 @@
-"""Sinks that share a transaction are each asked for by themselves: who comes first releases for all of them."""
+"""Joint release of sinks that share a transaction. Each sink's release is requested alone, and the first request
+releases all of them."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from airflow_provider_ckpt.jobmaster.release_counts import Counts, told_as
 
 
 class TogetherReleases:
-    """Of one transaction in one run. Whoever asks for a sink is told each count once, also of what another one's call
-    has released."""
+    """The joint releases of one transaction in one run. Each sink's request returns each of its counts once, even if
+    the call for another sink has released it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -18,9 +19,14 @@ class TogetherReleases:
         self._untold: dict[str, dict[int, Counts]] = {}
 
     def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
-        """``release``: of all that share ``uid``'s transaction, up to ``checkpoint``; counts by uid. Not called if that
-        is done. What it raises is raised."""
-        with self._lock:  # a second one would only wait in the database
+        """Release the transaction up to ``checkpoint``, unless that is done. Return the counts of ``uid`` that no call
+        has returned.
+
+        Args:
+            release: Function that releases all sinks of the transaction, and returns counts by uid. Its errors are
+                raised.
+        """
+        with self._lock:  # a concurrent call would only wait in the database
             if self._reached.get(uid, 0) < checkpoint:
                 for member, counts in release().items():
                     self._reached[member] = checkpoint

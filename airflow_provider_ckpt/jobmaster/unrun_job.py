@@ -1,4 +1,4 @@
-"""What attempts that are over have left of a job that has not FINISHED, and that nobody runs."""
+"""Search for leftovers of attempts that are over, in a job that has not FINISHED and is not running."""
 
 from __future__ import annotations
 
@@ -25,8 +25,13 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class UnrunJob:
-    """Looks at every subtask when it is made; raises what :func:`~.subtask_orphans.look_at_subtask` does, and
-    SubtaskLogLostError. ``sinks``: those that can be reached."""
+    """The files of a job that is not running. The constructor reads every subtask.
+
+    Args:
+        sinks: Sinks of the job that can be reached.
+
+    Raises SubtaskLogLostError, and the errors of :func:`~.subtask_orphans.look_at_subtask`.
+    """
 
     def __init__(self, storage: Storage, state: JobState, sinks: Mapping[str, BoundSink]) -> None:
         self._storage, self._state, self._sinks = storage, state, sinks
@@ -44,9 +49,9 @@ class UnrunJob:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """Of what the next driver is waited for."""
+        """Messages about subtasks whose leftovers must wait for the next driver."""
         return tuple(
-            f"{subtask}: its newest attempt had not begun yet, the next run goes on from the one before"
+            f"{subtask}: its newest attempt had not begun yet, the next run resumes from the previous one"
             for subtask in self._graph.subtasks
             if self._looks[subtask].newest is None
             and len(self._looks[subtask].opened) > 1
@@ -69,7 +74,7 @@ class UnrunJob:
         yield from staged_orphans(self._sinks, over, named)
 
     def _left_by_finished(self, look: SubtaskLook) -> Iterator[Garbage]:
-        """Return what a finished subtask no longer needs, by the last completed checkpoint (R7).
+        """Yield files that a finished subtask no longer needs, by the last completed checkpoint (R7).
 
         A job in batch mode keeps its results until it has FINISHED.
         """
@@ -93,7 +98,7 @@ class UnrunJob:
         yield from old_feeds(look, path, (newest[0].epoch, newest[0].number))
 
     def _others(self) -> Iterator[SubtaskId]:
-        """Those whose folders are there, and that the job does not have."""
+        """Yield the subtasks that have a folder but are not in the graph."""
         vertices, known = vertices_path(self._state.job_id), set(self._graph.subtasks)
         for vertex in self._storage.list(vertices):
             for number in self._storage.list(f"{vertices}/{vertex}"):
@@ -101,7 +106,8 @@ class UnrunJob:
                     yield SubtaskId.of(vertex, int(number))
 
     def _is_given_up(self, look: SubtaskLook) -> bool:
-        """Nothing of it counts, by what the journal says: only an operator that begins anew takes its place."""
+        """Return whether nothing of the subtask counts by the journal. Only an operator that starts from scratch can
+        take its place."""
         uid, epochs = look.subtask.vertex, [one.epoch for one in look.opened]
         if uid not in self._graph.operators and uid in self._state.given_up:
             return True

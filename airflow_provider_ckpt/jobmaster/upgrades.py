@@ -1,4 +1,4 @@
-"""What a JobMaster knows of upgrades: of the one that it came by, and of those that it is asked for."""
+"""Upgrades as a JobMaster sees them: the one that started it, and the ones that users request."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 
 @dataclass(frozen=True)
 class Upgraded:
-    """Of a JobMaster that takes the place of another one in the same driver. ``since``: the first epoch of that driver,
-    whose requests it takes, ``left``: the last one; ``ran``: seconds for which the job was RUNNING by then. ``request``
-    is answered with ``outcome`` as soon as the job is RUNNING again: as the other version, or, if that could not begin,
-    as it was."""
+    """The upgrade by which a JobMaster follows another one in the same driver.
+
+    The request is answered as soon as the job is RUNNING again: as the new version, or as the old one if the new one
+    could not start.
+
+    Args:
+        since: First epoch of the driver. The JobMaster takes requests from this epoch on.
+        left: Last epoch before the upgrade.
+        ran: Seconds for which the job had been RUNNING by then.
+        request: Name of the request.
+        outcome: Answer to the request.
+    """
 
     since: int
     left: int
@@ -26,10 +34,10 @@ class Upgraded:
 
 
 class Upgrades(Protocol):
-    """Loads and tries other versions of the job, beside the one that runs."""
+    """A loader that tries other versions of the job while the current one runs."""
 
     def submit(self, name: str, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
-        """Answers by ``tell``, in a thread of its own. Returns at once."""
+        """Start a trial in a thread of its own, and return at once. Pass the answer to ``tell`` when it is known."""
 
     def close(self) -> None:
-        """Nothing is tried any more when it returns, or soon after."""
+        """Stop all trials. A running trial may end shortly after this returns."""

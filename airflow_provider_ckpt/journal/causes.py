@@ -1,4 +1,4 @@
-"""Texts of an event that come from elsewhere: from Spark, from libraries and from the user's code."""
+"""Clean-up of texts in events that come from Spark, from libraries or from the user's code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXTS = ("cause", "reason", "why")
 
 
 def cleaned(event: Event) -> Event:
-    """Return the event without the secrets of this driver, passwords of URIs and colours in these texts."""
+    """Return the event without secrets of this driver, passwords in URIs and colours in its texts."""
     given = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
     shown = {name: without_colours(redact_given(text)) for name, text in given.items()}
     if shown == given:

@@ -1,4 +1,4 @@
-"""Events as JSON: ``{"type": "SubtaskFinished", "subtask": …}``, one object for each event."""
+"""The JSON form of events: one object ``{"type": "SubtaskFinished", "subtask": …}`` for each event."""
 
 from __future__ import annotations
 
@@ -19,15 +19,21 @@ _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 
 def encode(event: Event) -> str:
-    """The event as JSON text. Raises ValueError for a number that JSON does not have."""
+    """Return the event as JSON text.
+
+    Raises ValueError for a number that JSON does not have.
+    """
     return _ENCODER.encode(_EVENTS.to_json(event))
 
 
 def decode(data: Mapping[str, Any], written_by: str = "unknown") -> Event:
-    """The event of parsed JSON. ``written_by``: the release that wrote it.
+    """Return the event of parsed JSON.
 
-    Raises UnknownEventError for a type, a field or a value of a later release, DamagedFormError for what no release has
-    written.
+    Args:
+        written_by: Release that wrote it, for the error.
+
+    Raises UnknownEventError for a type, a field or a value of a later release, and DamagedFormError for data that no
+    release has written.
     """
     try:
         return _EVENTS.from_json(data)
@@ -51,7 +57,10 @@ def _unknown(what: str, written_by: str) -> UnknownEventError:
 
 
 def decode_all(body: Any) -> list[Event]:
-    """Those of an entry of the journal. Raises as :func:`decode`."""
+    """Return the events of a journal entry.
+
+    Raises the errors of :func:`decode`.
+    """
     if not isinstance(body, Mapping):
         raise DamagedFormError(what=f"its body is {shown(body)}")
     written_by = str(body.get("release", "unknown"))
@@ -59,5 +68,5 @@ def decode_all(body: Any) -> list[Event]:
 
 
 def release() -> str:
-    """The release of this library, written beside the events."""
+    """Return the release of this library, which each entry records."""
     return str(getattr(sys.modules.get("airflow_provider_ckpt"), "__version__", "unknown"))

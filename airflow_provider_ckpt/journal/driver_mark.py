@@ -21,9 +21,9 @@ _CREDENTIALS = struct.Struct("3i")
 """Process, user and group: the ``ucred`` of Linux."""
 _PATIENCE = 1.0
 _QUEUE = 128
-"""Connections are never accepted. Each look of a successor takes one place in the queue."""
+"""Length of the socket's queue. Connections are never accepted, so each check by a successor takes one place in it."""
 _MOST = 64
-"""Marks of one process. A driver has one job. The oldest marks of a notebook that ran many jobs are given up."""
+"""Marks that one process keeps. A driver has one job. In a notebook that ran many jobs the oldest marks are closed."""
 
 _marks: dict[str, socket.socket] = {}
 _lock = threading.Lock()
@@ -32,15 +32,20 @@ _lock = threading.Lock()
 def mark(worker: Worker, root: str, job_id: str) -> None:
     """Mark this process as a driver of the job, until the process ends.
 
-    ``worker``: this process, as its claim names it. A process that must never be killed has no start, and gets no mark.
-    A system that has no such sockets gives none, so that only the fence holds a driver there.
+    A process that must never be killed has no start time, and gets no mark. On a system without such sockets no process
+    gets a mark, and only the fence holds a driver there.
+
+    Args:
+        worker: This process, as its claim names it.
+        root: URI of the root.
+        job_id: Id of the job.
     """
     if sys.platform != "linux" or worker.pid != os.getpid() or worker.started is None:
         return
     name = _name(worker, root, job_id)
     with _lock:
         if name in _marks:
-            _marks[name] = _marks.pop(name)  # the newest one again
+            _marks[name] = _marks.pop(name)  # moved to the end, because the oldest marks are closed first
             return
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -70,6 +75,6 @@ def is_marked(worker: Worker, root: str, job_id: str) -> bool:
 
 
 def _name(worker: Worker, root: str, job_id: str) -> str:
-    """Return the name of the socket. It begins with a null: no file has it."""
+    """Return the name of the socket. It begins with a null byte, so that it is no file."""
     said = "\0".join(["/".join(segments(root)), job_id, str(worker.pid), str(worker.started)])
     return f"\0airflow-provider-ckpt/{hashlib.sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

@@ -17,7 +17,7 @@ class RequestTooLargeError(InvalidInputError):
 
 
 class UnknownEventError(TerminalError):
-    """``where``: the journal, or the entry."""
+    """An event of a later release. ``where`` names the journal or the entry."""
 
     template = (
         "{where} holds an event {what}, written by release {written_by}, which this release ({release}) "
@@ -26,7 +26,7 @@ class UnknownEventError(TerminalError):
 
 
 class DefinitionNotRecordedError(InvalidInputError):
-    """Of a journal from before definitions were recorded: it can be shown, and not gone on from."""
+    """A journal from before definitions were recorded. The job can be shown but not resumed."""
 
     template = (
         "the journal of job {job_id!r} is from before release 0.1 recorded what a job reads and writes: nothing says "
@@ -35,17 +35,20 @@ class DefinitionNotRecordedError(InvalidInputError):
 
 
 class JobDeletedError(InvalidInputError):
-    """``data``: job_id, status (DELETING or DELETED), at (when that began, in UTC), was."""
+    """A job that is deleted, or whose deletion has begun.
+
+    ``data``: job_id, status (DELETING or DELETED), at (when the deletion began, in UTC), was.
+    """
 
     template = (
-        "job {job_id!r} is {status} since {at}, and was {was} before: nothing says any more what it has read, and what "
-        "it released is still where its sinks put it. Beginning anew would release that once more; use another job id "
-        "(a cleared Airflow task has one with on_clear='restart')"
+        "job {job_id!r} is {status} since {at}, and was {was} before: its record of read input is gone, but its "
+        "released output is still in the targets of its sinks. A new start would release that output once more; use "
+        "another job id (a cleared Airflow task has one with on_clear='restart')"
     )
 
 
 class FencedError(OvertakenError):
-    """A later driver owns the job (R3, R8): stop at once, write nothing, release nothing."""
+    """A later driver owns the job (R3, R8). The caller must stop at once, and must write and release nothing more."""
 
     template = (
         "job {job_id} was taken over: epoch {epoch} is owned by attempt {attempt} ({worker}), "
@@ -58,7 +61,8 @@ class CorruptJournalError(TerminalError):
 
 
 class JournalUnwritableError(TransientError):
-    """The journal refuses everything after this (no silent degradation); the next attempt reads what landed."""
+    """The journal could not be written, and refuses all later writes: there is no mode without a journal. The next
+    attempt reads which entries were written."""
 
     template = "the journal of job {job_id} cannot be written: {reason}; this attempt stops"
 

@@ -1,6 +1,6 @@
-"""Every event of a job's journal: the order of everything that happened to the job.
+"""All kinds of events of a job's journal, which holds everything that happened to the job in order.
 
-A kind of event stands in ``journal.kinds``, with what it changes in the state, and how. Times are epoch seconds (UTC).
+Each kind is defined in ``journal.kinds``, together with its effect on the state. Times are epoch seconds (UTC).
 """
 
 from __future__ import annotations

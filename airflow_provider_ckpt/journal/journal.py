@@ -1,15 +1,15 @@
 """The job event log: write buffer, replay, fencing, compaction.
 
-1.  An epoch claim is an entry, made by create-if-absent; after it the log is listed again (R3). Claims are
-    never deleted.
-2.  Whoever meets an entry that it has not written or read is fenced: a later driver owns the job.
-3.  An entry holds the events of one flush, all or none. Decisions are flushed at once, with all that was written
-    before them; what decides nothing (``JournalEvent.decides``) waits for others, and may be lost with its driver.
-4.  When an entry cannot be written the journal refuses everything after: no silent degradation.
-5.  A damaged entry is reported by ``replay``, with the state of what lies before it, and stops ``claim``,
-    also when it is the last one. On a sound storage an entry is whole or absent, so a damaged one was whole
-    once, and may have held a decision that was carried out ("completed n", then released): going on
-    without it could release twice. A person brings it back, or starts another job from a checkpoint.
+1. An epoch claim is an entry that is created only if it is absent. After it the log is listed again (R3). Claims are
+   never deleted.
+2. A driver is fenced when it finds an entry that it has neither written nor read: a later driver owns the job.
+3. An entry holds the events of one flush, all or none. A decision is flushed at once, with everything written before
+   it. An event that decides nothing (``JournalEvent.decides``) waits for other events, and may be lost with its driver.
+4. If an entry cannot be written, the journal refuses all later writes. It never continues with less safety.
+5. A damaged entry stops ``claim``, even if it is the last entry. ``replay`` reports it, with the state before it. On
+   sound storage an entry is whole or absent, so a damaged entry was once whole. It may have held a decision that was
+   carried out ("completed n", then released), and a driver without it could release twice. A person must bring the
+   entry back, or start another job from a checkpoint.
 """
 
 from __future__ import annotations
@@ -41,11 +41,16 @@ __all__ = ["Journal", "job_ids", "list_jobs"]
 
 
 class Journal:
-    """One job's journal, as its owner (after :meth:`claim`) or as a reader.
+    """The journal of one job, for its owner (after :meth:`claim`) or a reader.
 
-    ``storage`` is the checkpoint root. ``buffer_bytes`` and ``flush_interval`` (seconds) bound what is lost
-    of events that are no decisions (FLIP-383). ``clock``: seconds that never go back. Not thread-safe, and without
-    threads: the owner calls :meth:`tick`.
+    It is not thread-safe and has no threads of its own: the owner calls :meth:`tick`. ``buffer_bytes`` and
+    ``flush_interval`` limit how many events without decisions can be lost (FLIP-383).
+
+    Args:
+        storage: Storage of the checkpoint root.
+        buffer_bytes: Size of the write buffer.
+        flush_interval: Seconds for which an event may wait in the buffer.
+        clock: Function that returns seconds and never goes back.
     """
 
     def __init__(
@@ -64,7 +69,7 @@ class Journal:
             format="journal",
             keep=_takes_over,
             parse=decode_all,
-            skip_kept=True,  # claims that the snapshot behind them has, one for each driver that there ever was
+            skip_kept=True,  # kept claims, one for each driver that ever ran, are in the snapshot after them
             watchful=True,
             begins_at_head=True,  # :meth:`compact` writes the snapshot first, and moves the head to it
         )
@@ -73,30 +78,33 @@ class Journal:
         self._clock = clock
         self._state = JobState(job_id)
         self._writer: str | None = None
-        """Of the last entry that was read."""
+        """Writer of the last entry that was read."""
         self._epoch: int | None = None
         self._buffer: list[str] = []
         self._buffered = 0
         self._due: float | None = None
         self._broken: CkptError | None = None
         self.predecessor: Worker | None = None
-        """Where the driver lives whose epoch :meth:`claim` ended; None if there was none."""
+        """The worker of the driver whose epoch :meth:`claim` ended; None if there was none."""
 
     @property
     def state(self) -> JobState:
-        """The fold of every event read and written so far, buffered ones included. Don't change it."""
+        """The state after all events read and written so far, including buffered ones. Callers must not change it."""
         return self._state
 
     @property
     def epoch(self) -> int | None:
-        """The epoch this journal claimed."""
+        """The epoch that this journal has claimed; None before :meth:`claim`."""
         return self._epoch
 
     # ---- reading
 
     def replay(self) -> JobState:
-        """Read the whole journal, writing nothing. A damaged journal gives the state before the damage, and
-        says so in ``damage``. Raises UnknownEventError, NewerFormatError (upgrade)."""
+        """Read the whole journal without writing. A damaged journal returns the state before the damage, and names the
+        damage in ``damage``.
+
+        Raises UnknownEventError or NewerFormatError if a newer release wrote it.
+        """
         self._state, self._writer = JobState(self.job_id), None
         try:
             entries = self._log.load()
@@ -107,7 +115,7 @@ class Journal:
         return self._state
 
     def refresh(self) -> JobState:
-        """Read what was added since the last read (no list); a first call replays. For observers."""
+        """Read the entries added since the last read, without listing. The first call replays. This is for readers."""
         if self._state.damage or not self._log.loaded:
             return self.replay()
         try:
@@ -120,18 +128,19 @@ class Journal:
         return self._state
 
     def reread(self) -> JobState:
-        """As :meth:`refresh`, of a journal that may be another one by now: the root of a job that has ended may be
-        deleted, and made anew. A request more."""
+        """Like :meth:`refresh`, but replay if the journal was replaced. The root of an ended job may have been deleted
+        and created again. This costs one more request."""
         position, writer = self._state.position, self._writer
         state = self.refresh()
-        try:  # behind the read: what was read goes on from that entry if it is there still
+        try:  # checked after the read, which continued the known journal only if that entry still exists
             is_same = writer is None or self._log.writer_of(position) == writer
         except CorruptLogError:
             is_same = False
         return state if is_same else self.replay()
 
     def _fold(self, entries: Iterable[Entry]) -> None:
-        """An entry whose events do not fit the state is damage. Entries after it are not folded."""
+        """Apply the events of ``entries`` to the state. An entry whose events do not fit the state is damage, and later
+        entries are not applied."""
         for entry in entries:
             try:
                 for event in entry.value:
@@ -147,12 +156,13 @@ class Journal:
 
     @property
     def is_compact(self) -> bool:
-        """Whether nothing lies behind the snapshot with which it begins. Of what was read."""
+        """Whether no entry follows the snapshot at the head, among the entries read so far."""
         return self._log.head == self._log.next_number - 1
 
     @property
     def uncompacted(self) -> int:
-        """Entries behind the snapshot with which it begins, or all of them. Of what was read and written."""
+        """Number of entries after the snapshot at the head, or of all entries without one, among those read or written
+        so far."""
         return self._log.next_number - self._log.head - 1
 
     # ---- owning
@@ -168,13 +178,22 @@ class Journal:
         deployment: int = 0,
         upgrades: int = 0,
     ) -> int:
-        """Take the job over: append the next epoch, and return it. ``releases_only``, ``deployment``, ``upgrades``: see
-        :class:`EpochClaimed`; the first is of who claims it to run nothing.
+        """Take the job over: append the next epoch, and return it.
 
-        ``worker`` says where this driver lives. ``admit`` is given the state that the claim will follow, and may
-        raise: then nothing is written. Nobody can come in between: the claim is made by create-if-absent of the
-        very next number, and asked again when that is taken. So what it decides is decided for good.
-        Raises CorruptJournalError, FencedError (a still later driver has claimed meanwhile).
+        The claim creates the entry with the very next number, only if that is absent. If another entry takes the
+        number, ``admit`` is called again with the new state. So no entry can come between the state that ``admit``
+        accepted and the claim.
+
+        Args:
+            attempt: The caller's name for this try.
+            worker: The process of this driver.
+            now: Epoch seconds.
+            admit: Function that gets the state before the claim. If it raises, nothing is written.
+            releases_only: True if the caller runs nothing. See :class:`EpochClaimed`.
+            deployment: See :class:`EpochClaimed`.
+            upgrades: See :class:`EpochClaimed`.
+
+        Raises CorruptJournalError, and FencedError if a still later driver has claimed the job meanwhile.
         """
         self._epoch, self._broken = None, None
         self._buffer, self._buffered, self._due = [], 0, None
@@ -190,14 +209,17 @@ class Journal:
                 claimed = lost.data["entry"] is None
                 if claimed and self.replay().epoch > event.epoch:
                     raise self._fence(event.epoch) from None
-                continue  # somebody was faster, or the place we claimed had been truncated meanwhile
+                continue  # another writer was faster, or the claimed number had been truncated meanwhile
             event.apply(self._state)
             self._epoch, self.predecessor = event.epoch, before
             return event.epoch
 
     def write(self, event: Event) -> None:
-        """Write an event: a decision, and all that was buffered before it, is durable on return. See :meth:`flush`
-        for the errors; raises ValueError for a number that JSON does not have, and nothing is written."""
+        """Write an event. When this returns, a decision is durable together with all events buffered before it.
+
+        Raises the errors of :meth:`flush`, and ValueError for a number that JSON does not have. Nothing is written
+        then.
+        """
         self._refuse()
         event = cleaned(event)
         text = encode(event)
@@ -212,7 +234,7 @@ class Journal:
     def flush(self) -> None:
         """Write the buffer as one entry.
 
-        Raises FencedError, or JournalUnwritableError; either is raised again by every later call.
+        Raises FencedError or JournalUnwritableError. Every later call raises the same error again.
         """
         self._refuse()
         if self._buffer:
@@ -220,33 +242,36 @@ class Journal:
             self._append(texts)
 
     def tick(self) -> None:
-        """Flush what has waited for ``flush_interval``. Called every now and then by the owner's loop."""
+        """Flush the buffer if it has waited for ``flush_interval``. The owner's loop calls this regularly."""
         self._refuse()
         if self._due is not None and self._clock() >= self._due:
             self.flush()
 
     def check_fenced(self) -> None:
-        """Raise FencedError, naming the winner, if a later driver owns the job (one request)."""
+        """Check, with one request, whether a later driver owns the job.
+
+        Raises FencedError, which names that driver.
+        """
         self._refuse()
         if self._log.is_overtaken():
             raise self._fence(self._epoch or 0)
 
     def compact(self, now: float) -> None:
-        """Write the state as one event and move the head of the log to it.
+        """Write the state as one event, and move the head of the log to it.
 
-        Raises as :meth:`flush` does, and the storage's own errors if only the truncation failed: then the
-        journal is whole and goes on, and the next compaction deletes the rest.
+        Raises the errors of :meth:`flush`. It raises the storage's errors if only the truncation failed. The journal is
+        whole then and can be written, and the next compaction deletes the rest.
         """
         self.truncate(self.write_snapshot(now))
 
     def write_snapshot(self, now: float) -> int:
-        """The first half of :meth:`compact`; returns the number of the entry."""
+        """Carry out the first half of :meth:`compact`. Return the number of the snapshot's entry."""
         self.flush()
         self._append([encode(StateSnapshot(self._state, now))])
         return self._log.next_number - 1
 
     def truncate(self, head: int) -> None:
-        """The second half, which may run in another thread while this one goes on writing."""
+        """Carry out the second half of :meth:`compact`. It may run in another thread while the journal is written."""
         self._log.truncate(head)
 
     def _append(self, texts: list[str]) -> None:
@@ -284,7 +309,7 @@ class Journal:
 
 
 def list_jobs(storage: Storage) -> list[JobState]:
-    """Return the state of every job under a checkpoint root. Any error of one job is in its ``damage``."""
+    """Return the state of every job under a checkpoint root. The error of a job is in its ``damage``."""
     return [_state_of(storage, name) for name in job_ids(storage)]
 
 
@@ -298,8 +323,8 @@ def _state_of(storage: Storage, job_id: str) -> JobState:
 
 
 def job_ids(storage: Storage) -> list[str]:
-    """Return the id of every job under a checkpoint root; one LIST for each folder there. A folder that cannot be
-    listed counts as a job: reading it tells what is wrong."""
+    """Return the id of every job under a checkpoint root, with one LIST for each folder there. A folder that cannot be
+    listed counts as a job, because reading its journal shows the cause."""
     return [name for name in storage.list("") if is_job_id(name) and _may_be_job(storage, name)]
 
 

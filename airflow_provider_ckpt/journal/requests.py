@@ -1,12 +1,12 @@
-"""Requests: how somebody outside the driver asks a job to stop, to drain, to be changed, or upgraded (R22).
+"""Requests by which a user asks a job to stop, to drain, to change or to upgrade (R22).
 
-A request is a file ``requests/<name>.json`` under the job's folder, so it needs no access to the
-cluster. It names the epoch it is meant for: the next driver of the job does nothing because of it.
-The driver answers it in the journal (``RequestAnswered``); the file itself is never changed, and deleted by a later
-driver or when the job has FINISHED; of a change as soon as its last answer is durable.
+A request is a file ``requests/<name>.json`` in the job's folder, so the user needs no access to the cluster. It names
+the epoch that it is for, and the next driver of the job ignores it. The driver answers in the journal
+(``RequestAnswered``). The file itself is never changed. A later driver deletes it, or the clean-up of a FINISHED job.
+The file of a change is deleted as soon as its last answer is durable.
 
-Whoever may write to the folder may put anything there. So a file is read up to MOST_BYTES, at most MOST_FILES of a
-folder are read, and no file can raise an error: one that is no request is of kind ``invalid``.
+Any file may be put into the folder by users who may write there. So a file is read up to MOST_BYTES, and at most
+MOST_FILES of a folder are read. No file can raise an error: a file that is no request gets the kind ``invalid``.
 """
 
 from __future__ import annotations
@@ -36,37 +36,41 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 VERSION = 1
 CHANGES = ("rescale", "reconfigure", "upgrade")
-"""Kinds behind which the job goes on, as another one."""
+"""Kinds of requests after which the job continues in another form."""
 KINDS = ("stop", "drain", *CHANGES)
 INVALID = "invalid"
 MOST_BYTES = 64 << 10
-"""Of a request: some hundred operators can be changed by one."""
+"""Size limit of a request. It is enough to change some hundred operators at once."""
 MOST_FILES = 1_000
-"""Of a job's folder, that are read: as many names as an object store lists by one request."""
+"""Files of a job's folder that are read at most. An object store lists as many names with one request."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
 _LATEST = 253_402_300_800.0
 """Epoch seconds: the end of the year 9999."""
 _LAST_EPOCH = 2**63 - 1
 _SHOWN = 300
-"""Characters of a problem."""
+"""Characters that are kept of a problem."""
 
 
 @dataclass(frozen=True)
 class RescaleRequest:
-    """``parallelism`` subtasks are to read the splits of source ``uid`` that are left."""
+    """A request that ``parallelism`` subtasks read the remaining splits of source ``uid``."""
 
     uid: str
     parallelism: int
 
 
 Changes = Mapping[str, VertexSettings]
-"""By operator: what is to be another one of the query in which it runs."""
+"""Operator uid → settings to change in the query that runs it."""
 
 
 @dataclass(frozen=True)
 class UpgradeRequest:
-    """The job is to go on as another version of it, in the same driver. ``job``: its reference where the driver runs;
-    None: that of now, read anew. ``allow_non_restored_state``: also without operators that it has."""
+    """A request that the same driver resumes the job as another version.
+
+    Args:
+        job: Reference of the new version's job where the driver runs; None to read the current reference again.
+        allow_non_restored_state: True if the new version may lack operators of the job.
+    """
 
     job: str | None = None
     allow_non_restored_state: bool = False
@@ -74,8 +78,13 @@ class UpgradeRequest:
 
 @dataclass(frozen=True)
 class Request:
-    """One request. ``at``: epoch seconds. ``kind`` is one of KINDS, or invalid: then ``problem`` says why
-    the file could not be understood."""
+    """One request.
+
+    Args:
+        kind: A kind of KINDS, or ``invalid``.
+        at: Time of the request in epoch seconds.
+        problem: Reason why an invalid file could not be understood.
+    """
 
     name: str
     kind: str
@@ -83,18 +92,19 @@ class Request:
     at: float
     problem: str | None = None
     leaves: bool = False
-    """Of a stop: the driver is to leave also when it cannot take a savepoint."""
+    """For a stop: True if the driver must leave even if it cannot take a savepoint."""
     at_once: bool = False
-    """Of a drain: live sources end where they stand."""
+    """For a drain: True if live sources end at once, and leave the rest of their input unread."""
     rescale: RescaleRequest | None = None
-    """Of that kind: what is asked for."""
+    """The change, for a request of that kind."""
     changes: Changes = field(default_factory=dict)
-    """Of a reconfiguration."""
+    """The changes, for a reconfiguration."""
     upgrade: UpgradeRequest | None = None
-    """Of that kind."""
+    """The new version, for an upgrade."""
     is_unreadable: bool = False
-    """Of an invalid one: the file is no request at all, or nobody may read it. It may be another one at the next poll,
-    so it gets no answer. Any other invalid request is refused in the journal, because somebody waits for that."""
+    """For an invalid request: True if the file is no request at all, or cannot be read. It gets no answer, because it
+    may be a request at the next poll. Any other invalid request is refused in the journal, because its author waits for
+    an answer."""
 
     @property
     def is_change(self) -> bool:
@@ -114,14 +124,22 @@ def write_request(
     upgrade: UpgradeRequest | None = None,
     now: Callable[[], float] = time.time,
 ) -> str:
-    """Ask the driver of ``epoch`` to stop (savepoint, release, exit), to drain (end of data, FINISHED), to rescale, to
-    make ``changes``, or to go on as another version.
-    A stop that fails leaves the job running, unless it ``leaves`` (the driver's process is about to go).
-    ``at_once``: a drain does not read what waits in live sources.
+    """Write a request to the driver of ``epoch``. Return its name, under which the journal answers it.
 
-    Returns the request's name, under which the journal answers it. Raises UnknownRequestKindError,
-    InvalidJobIdError, RequestTooLargeError, and the storage's errors; ValueError for a change that does not say to
-    what.
+    A stop takes a savepoint, releases it and ends the run. A drain runs the job to its end of data, until it is
+    FINISHED. An upgrade resumes the job as another version.
+
+    Args:
+        leaves: For a stop: True because the driver's process is about to end. Without it a stop that fails leaves the
+            job running.
+        at_once: For a drain: True to leave the waiting input of live sources unread.
+        rescale: Change of a request of kind "rescale".
+        changes: Changes of a request of kind "reconfigure".
+        upgrade: New version of a request of kind "upgrade".
+        now: Function that returns epoch seconds.
+
+    Raises UnknownRequestKindError, InvalidJobIdError, RequestTooLargeError, the storage's errors, and ValueError if the
+    kind and its details do not match.
     """
     if kind not in KINDS:
         raise UnknownRequestKindError(kind=kind, known=", ".join(KINDS))
@@ -151,10 +169,17 @@ def write_request(
 def pending_requests(
     storage: Storage, job_id: str, epoch: int, answered: Collection[str], since: int | None = None
 ) -> list[Request]:
-    """The unanswered requests for ``epoch``, oldest first: what was asked of an earlier one is older, whatever the
-    clocks of those who asked say. Files that cannot be understood come last, as kind ``invalid``. One LIST, and one
-    read for each request that is not answered. ``since``: those for earlier epochs, too, from this one on: they are of
-    the same deployment, whose JobMaster of then is gone (W20), or of the same driver, as it was before an upgrade."""
+    """Return the unanswered requests for ``epoch``, oldest first. Files that cannot be understood come last, with kind
+    ``invalid``.
+
+    A request for an earlier epoch counts as older, because the clocks of users may differ. This costs one LIST, and one
+    read for each unanswered request.
+
+    Args:
+        answered: Names of requests that are answered.
+        since: First epoch whose requests are also returned. Such requests were for an earlier JobMaster of the same
+            deployment (W20), or for the same driver before an upgrade.
+    """
     found = [
         read_request(storage, job_id, name, epoch) for name in request_names(storage, job_id) if name not in answered
     ]
@@ -164,6 +189,7 @@ def pending_requests(
 
 
 def in_order(requests: Iterable[Request]) -> list[Request]:
+    """Return the requests by epoch and time, invalid ones last."""
     return sorted(requests, key=lambda request: (request.kind == INVALID, request.epoch, request.at, request.name))
 
 
@@ -174,16 +200,23 @@ def request_names(storage: Storage, job_id: str) -> list[str]:
 
 
 def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leaves: bool = False) -> None:
-    """Delete the requests for drivers before ``epoch``: nobody is going to take them, and whoever waits for an answer
-    reads the journal. Called by the driver of ``epoch`` once the job is its own. ``keep_leaves``: by one that ends:
-    whoever looks why it did has to see, until the next one comes, that it was told to go."""
+    """Delete the requests for drivers before ``epoch``. No driver takes them any longer, and their authors read the
+    journal.
+
+    The driver of ``epoch`` calls this once it owns the job.
+
+    Args:
+        keep_leaves: True for a driver that ends. It keeps requests to leave, because they show until the next driver
+            comes why this one has left.
+    """
     for request in _requests_before(storage, job_id, epoch):
         if not (keep_leaves and request.leaves):
             storage.delete(request_path(job_id, request.name))
 
 
 def requests_before(storage: Storage, job_id: str, epoch: int) -> list[str]:
-    """The names of the requests for drivers before ``epoch``. What cannot be understood is for none of them."""
+    """Return the names of the requests for drivers before ``epoch``. A file that cannot be understood is not among
+    them."""
     return [request.name for request in _requests_before(storage, job_id, epoch)]
 
 
@@ -193,8 +226,11 @@ def _requests_before(storage: Storage, job_id: str, epoch: int) -> list[Request]
 
 
 def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
-    """Delete the requests up to ``epoch`` to leave (``leaves``): whoever asked, because its process was to go, wants
-    the job to go on after all. One that a driver has taken takes place nevertheless. How many there were."""
+    """Delete the requests to leave (``leaves``) up to ``epoch``, and return how many there were.
+
+    Their author's process was about to end, and now wants the job to continue. A request that a driver has taken is
+    still carried out.
+    """
     asked = [one for one in pending_requests(storage, job_id, epoch, (), since=0) if one.leaves]
     for request in asked:
         storage.delete(request_path(job_id, request.name))
@@ -202,8 +238,13 @@ def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
 
 
 def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> Request | None:
-    """Read one file. ``epoch`` is taken for a file that does not say whom it is meant for: who reads it answers it.
-    None if it was deleted since it was listed. Raises only what says that the storage is out of reach."""
+    """Return the request in one file; None if it was deleted since it was listed.
+
+    Args:
+        epoch: Epoch for a file that names none, because the reader of the file must answer it.
+
+    Raises only errors which mean that the storage cannot be reached.
+    """
     if not _NAME.fullmatch(name):
         return _unreadable(name, epoch, "no request has such a name")
     path = request_path(job_id, name)
@@ -229,7 +270,8 @@ def _invalid(name: str, epoch: int, problem: str, at: float = 0.0) -> Request:
 
 
 def _shortened(problem: str) -> str:
-    """Whoever wrote the file decides how long its values are, and the journal keeps the problem."""
+    """Shorten a problem, because the author of a file decides how long its values are, and the journal keeps the
+    problem."""
     return problem if len(problem) <= _SHOWN else f"{problem[: _SHOWN - 1]}…"
 
 

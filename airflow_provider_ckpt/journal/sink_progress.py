@@ -1,4 +1,4 @@
-"""How far the releases of a sink have come, as the journal knows."""
+"""Progress of a sink's releases, as the journal knows it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import CheckpointCompleted
 
 @dataclass(frozen=True)
 class SinkProgress:
-    """``released``: the last checkpoint that the sink has; None: nothing yet. ``epoch``: from which on it is in the
-    job; what was staged before under its uid was given up."""
+    """The last release of a sink.
+
+    Args:
+        released: Last checkpoint that the sink has released; None if it has released none.
+        epoch: First epoch of the sink in the job. Output that was staged under its uid before does not count.
+    """
 
     released: CheckpointCompleted | None = None
     epoch: int = 0

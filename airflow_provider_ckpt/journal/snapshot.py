@@ -1,4 +1,4 @@
-"""The state itself as an event, from a compaction."""
+"""The event that holds the whole state, written by a compaction."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from airflow_provider_ckpt.model.limits import Instant
 
 @dataclass(frozen=True)
 class StateSnapshot(JournalEvent):
-    """The fold of all events before it, made by a compaction: the head of the journal moves to its entry,
-    which holds nothing else."""
+    """The state of the job after all earlier events. A compaction writes it as the only event of an entry, and moves
+    the head of the journal to that entry."""
 
     state: JobState = field(metadata=own_form(state_to_json, state_from_json))
     at: Instant
 
     def apply(self, state: JobState) -> None:
-        """The snapshot's state goes over into ``state``: it is applied once."""
+        """Move the snapshot's state into ``state``. It can be applied only once."""
         damage = state.damage
         state.__dict__.update(self.state.__dict__)
         state.damage = damage

@@ -1,4 +1,4 @@
-"""The state of a job, as its journal tells it."""
+"""The state of a job, as its journal records it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 
 @dataclass(frozen=True)
 class SplitProgress:
-    """Numbers of splits. ``assigned``: handed out and not done."""
+    """Numbers of splits of a source. ``assigned`` counts splits that are assigned and not done."""
 
     source: str
     total: int
@@ -34,36 +34,45 @@ class SplitProgress:
 
     @property
     def left(self) -> int:
-        """Neither handed out nor done."""
+        """Number of splits that are neither assigned nor done."""
         return self.total - self.done - self.assigned
 
     @property
     def open(self) -> int:
+        """Number of splits that are not done."""
         return self.total - self.done
 
 
 @dataclass
 class JobState(Reconfigurations):
-    """The parts are in ``journal.kinds``, each beside the events that change it. A checkpoint number 0 means "none
-    yet"; times are epoch seconds."""
+    """The state of a job. Its parts are in ``journal.kinds``, each with the events that change it.
+
+    A checkpoint number 0 means that there is none. Times are epoch seconds.
+    """
 
     damage: list[str] = field(default_factory=list, metadata=UNRECORDED)
-    """What is wrong with the journal this state was read from; the state is that of the intact part."""
+    """Problems of the journal from which this state was read. The state is that of the intact part."""
     position: int = field(default=-1, compare=False, metadata=UNRECORDED)
-    """Number of the last entry that was read of it; -1: none was."""
+    """Number of the last entry that was read; -1 if none was."""
 
     @property
     def definition(self) -> JobDefinition | None:
-        """What the job ran as last, which a later run is compared with; None: no run has recorded a plan. Whoever goes
-        on with the job, or releases for it, asks for this, and nobody who only shows it. Raises
-        DefinitionNotRecordedError."""
+        """The definition of the last run, with which a later run is compared; None if no run has recorded a plan.
+
+        Code that resumes the job or releases for it reads this. Code that only shows the job does not.
+
+        Raises DefinitionNotRecordedError.
+        """
         if self.plan is not None and self.plan.definition is None:
             raise DefinitionNotRecordedError(job_id=self.job_id)
         return None if self.plan is None else self.plan.definition
 
     def refuse_deleted(self) -> None:
-        """Raises JobDeletedError. Asked by whoever goes on with the job, or releases for it, of the very state that the
-        claim follows."""
+        """Refuse a deleted job. Each claim that resumes the job, or releases for it, calls this with the state that the
+        claim follows.
+
+        Raises JobDeletedError.
+        """
         if self.deletion is not None:
             at = datetime.fromtimestamp(self.deletion.at, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
             was = self.deletion.was or "not RUNNING yet"
@@ -71,16 +80,19 @@ class JobState(Reconfigurations):
 
     @property
     def has_finished(self) -> bool:
-        """It is FINISHED, or was when it was deleted."""
+        """Whether the job is FINISHED, or was FINISHED when it was deleted."""
         return JobStatus.FINISHED in (self.status, self.deletion.was if self.deletion is not None else None)
 
     def since(self, uid: str) -> int:
-        """The epoch from which on the attempts of a vertex or source count."""
+        """Return the first epoch whose attempts count for a vertex or source."""
         return max(self.anew_epoch, self.introduced.get(uid, (0, 0))[0])
 
     def covering(self) -> dict[SubtaskId, Snapshot]:
-        """The snapshots of the last completed checkpoint that count: not those of before the job was begun anew, or
-        of an operator that was given up and came back since."""
+        """Return the snapshots of the last completed checkpoint that count.
+
+        Snapshots from before a restart from scratch do not count. Neither do snapshots of an operator that was dropped
+        and has come back since.
+        """
         last = self.checkpoints.get(self.last_completed)
         anew = self.anew_epoch and (self.anew_epoch, self.last_completed) == (self.restored_epoch, self.restored)
         if last is None or anew:
@@ -92,19 +104,22 @@ class JobState(Reconfigurations):
         }
 
     def finished_operators(self) -> list[str]:
-        """Sorted uids: the sources that ended, and every operator of a vertex with no unfinished subtask."""
+        """Return the sorted uids of ended sources, and of all operators of vertices without unfinished subtasks."""
         found = {uid for uids in (*self.ended.values(), *self.dropped.values()) for uid in uids}
         graph = self.graph()
         for vertex in graph.vertices:
             if self.finished.issuperset(vertex.subtasks):
                 found |= {*vertex.operators, *vertex.sinks}
         operators = set(graph.operators)
-        # Ended input edges are in the journal too; they are no operators.
+        # The journal also records ended input edges, which are no operators.
         return sorted(found & operators if operators else found)
 
     def split_progress(self) -> list[SplitProgress]:
-        """Of every source with splits, as far as it was told. One that is at its end has read all of them: the last
-        ones may be in the logs alone, if the driver died before it had told them."""
+        """Return the progress of every source with splits, as far as it is journaled.
+
+        A source at its end has read all splits. Its last splits may be in the logs alone, if the driver died before it
+        had journaled them.
+        """
         found = []
         for vertex in [one for one in self.graph().vertices if one.splits]:
             uid = vertex.uid
@@ -116,15 +131,15 @@ class JobState(Reconfigurations):
             assigned: Ranges = ()
             for of_subtask in self.splits_assigned.get(uid, {}).values():
                 assigned = union(assigned, of_subtask)
-            # what was handed out and is done counts as done
+            # assigned splits that are done count as done
             open_ones = size(union(assigned, self.splits_done.get(uid, ()))) - done
             found.append(SplitProgress(uid, total, done, open_ones))
         return found
 
     @property
     def unreleased(self) -> tuple[int, ...]:
-        """The remembered checkpoints that are completed and not released, ascending. Releasing the last of them
-        releases what the others cover."""
+        """The remembered checkpoints that are completed and not released, ascending. A release of the last one also
+        releases the others."""
         return tuple(number for number in sorted(self.checkpoints) if number > self.last_released)
 
     def released_by_sink(self) -> dict[str, SinkProgress]:
@@ -138,17 +153,22 @@ class JobState(Reconfigurations):
 
     @property
     def has_event_time(self) -> bool:
-        """Whether the watermarks of the job's queries tell up to when its results are complete: some query has one, and
-        the results of none come out later. As far as its plan says so."""
+        """Whether the watermarks of the job's queries show how far its results are complete, by the recorded plan.
+
+        At least one query must have a watermark, and no query may output its results later than its watermark.
+        """
         return bool(self._with_event_time())
 
     def watermark(self, checkpoint: int) -> int | None:
-        """Event time in epoch milliseconds up to which what a remembered checkpoint covers is complete: every window
-        that ends then or earlier is closed. The lowest of the queries that have event time and were not at their end;
-        MAX_WATERMARK if all of those were. None: one of them has seen none yet, the job has none, or the checkpoint is
-        not remembered.
+        """Return the event time, in epoch milliseconds, up to which the output of a remembered checkpoint is complete.
+        Every window that ends then or earlier is closed.
 
-        One cut goes through all queries, so what one has put out before it is in what those behind it have read.
+        It is the lowest watermark of the queries that have event time and are not at their end. It is MAX_WATERMARK if
+        all of them are at their end. It is None if such a query has no watermark yet, if the job has no event time, or
+        if the checkpoint is not remembered.
+
+        A checkpoint is one cut through all queries. So every query has read all that its producers published before the
+        cut.
         """
         done = self.checkpoints.get(checkpoint)
         if done is None or not self.has_event_time:
@@ -170,8 +190,8 @@ class JobState(Reconfigurations):
         return {vertex: rows for vertex, rows in dropped.items() if rows}
 
     def with_timers(self) -> list[str]:
-        """Return the unfinished vertices whose state may wait for timers of processing time, as far as the plan says
-        it. A drain discards such state."""
+        """Return the unfinished vertices whose state may wait for timers of processing time, by the recorded plan. A
+        drain discards such state."""
         recorded = None if self.plan is None else self.plan.definition
         vertices = {} if recorded is None else recorded.vertices
         ended = {subtask.vertex for subtask in self.end_of_data}
@@ -186,11 +206,11 @@ class JobState(Reconfigurations):
         return frozenset(one.path for event in self.changed_files for one in event.files)
 
     def times(self, checkpoint: int | None = None) -> dict[str, dict[str, SourceTimes]]:
-        """Return what the rows of inputs have shown of event time, by vertex and by source, up to a remembered
+        """Return the event times that the rows of inputs have shown, by vertex and source, up to a remembered
         checkpoint.
 
-        The default is the last completed one. Only queries that keep state tell. An input that another query gives has
-        the name of that one.
+        The default is the last completed checkpoint. Only queries that keep state report event times. An input from
+        another query has the name of that query.
         """
         done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
         producers = {edge.uid: edge.producer for edge in self.graph().edges}
@@ -202,11 +222,11 @@ class JobState(Reconfigurations):
         return found
 
     def unfit_rows(self, checkpoint: int | None = None) -> int:
-        """Return how many rows had an event time that their query cannot go by, up to a remembered checkpoint."""
+        """Return how many rows had an event time that their query cannot use, up to a remembered checkpoint."""
         return sum(one.unfit for times in self.times(checkpoint).values() for one in times.values())
 
     def watermarks(self) -> dict[str, int]:
-        """Return the watermark of each query that has come to one, by vertex, in epoch milliseconds.
+        """Return the watermark of each query that has one, by vertex, in epoch milliseconds.
 
         A query that is at its end is left out.
         """
@@ -235,12 +255,15 @@ class JobState(Reconfigurations):
 
     @property
     def is_held(self) -> bool:
-        """A driver has claimed the job and has not told an end: it answers requests, or will when it is RUNNING. Before
-        the driver of the first run has said that the job is CREATED, there is no status."""
+        """Whether a driver has claimed the job and has not reported an end. Such a driver answers requests, at the
+        latest when it is RUNNING.
+
+        The job has no status until the driver of its first run has journaled one.
+        """
         return self.epoch > 0 if self.status is None else self.status.is_alive
 
     def graph(self) -> JobGraph:
-        """As the job ran last; of one that has not begun: nothing."""
+        """Return the graph that the job ran last; an empty graph if it has not run."""
         recorded = self.plan or self.created
         return JobGraph((), ()) if recorded is None else recorded.graph
 
@@ -250,39 +273,45 @@ class JobState(Reconfigurations):
         return {} if self.plan is None else self.plan.hosts
 
     def together(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:
-        """``subtasks``, and those that run beside them since a rescale, as far as they are to begin by now."""
+        """Return ``subtasks`` and the subtasks that a rescale has placed with them. Added subtasks that must not begin
+        yet are left out."""
         asked, waiting = tuple(subtasks), () if self.plan is None else self.plan.waiting
         beside = [guest for guest, host in sorted(self.hosts.items()) if host in asked and guest not in asked]
         return (*asked, *(one for one in beside if one not in waiting))
 
     def named(self, name: str) -> tuple[SubtaskId, ...]:
-        """The subtasks that whoever is asked to run ``name`` runs: those that it means (:meth:`JobGraph.named`), and
-        those that run beside them, as far as they are to begin by now; none of a job that has no plan."""
+        """Return the subtasks that a process runs if it is started for ``name``.
+
+        They are the subtasks that ``name`` means (:meth:`JobGraph.named`), and those that a rescale has placed with
+        them. Added subtasks that must not begin yet are left out. A job without a plan has none.
+        """
         if self.plan is None:
             return ()
         return self.together(one for one in self.graph().named(name) if one not in self.plan.waiting)
 
     def asked_for(self) -> tuple[SubtaskId, ...]:
-        """The subtasks that somebody has to be asked to run: all but those that run beside another."""
+        """Return the subtasks that need a process of their own: all except those that a rescale has placed with another
+        one."""
         return tuple(one for one in self.graph().subtasks if one not in self.hosts)
 
     def left_to_ask_for(self) -> tuple[SubtaskId, ...]:
-        """Of these, the ones that are not finished, or have one beside them that is not."""
+        """Return the subtasks of :meth:`asked_for` that still need their process: they, or subtasks placed with them,
+        are not finished."""
         return tuple(one for one in self.asked_for() if not self.finished.issuperset(self.together((one,))))
 
     @property
     def settings(self) -> Settings:
-        """What somebody has changed of the job's vertices while it ran."""
+        """Settings of the job's vertices that users changed while it ran."""
         return {} if self.plan is None else self.plan.settings
 
     def checkpoint_views(self) -> list[CheckpointView]:
-        """What became of the checkpoints remembered (the last 100), oldest first."""
+        """Return the outcomes of the remembered checkpoints (the last 100), oldest first."""
         numbers = sorted({*self.checkpoints, *self.triggered, *self.aborted})
         return [self._completed(n) if n in self.checkpoints else self._not_completed(n) for n in numbers]
 
     def _completed(self, number: int) -> CheckpointView:
         done = self.checkpoints[number]
-        # Releasing n releases everything staged up to n.
+        # A release of n includes everything staged up to n.
         release = self.releases.get(number)
         return CheckpointView(
             number,

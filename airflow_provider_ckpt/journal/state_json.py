@@ -1,8 +1,8 @@
-"""JobState as a document, kept in the StateSnapshot of a compaction.
+"""The JSON document of a JobState, kept in the StateSnapshot of a compaction.
 
-Its form follows from the declaration of the state's parts: a value's from its type (``model.json_form``), and an event
-that the state remembers is written as it is in the journal. A field is added beside the events that change it, and
-nowhere else.
+The document follows from the declarations of the state's parts. The form of a value follows from its type
+(``model.json_form``). An event in the state has the same form as in the journal. To add a field, declare it next to the
+events that change it, and nowhere else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIRST_KEYS = (
     *("created", "plan", "frozen", "triggered", "checkpoints", "releases", "aborted", "ended", "dropped"),
     *("end_of_data", "finished", "late_files", "answered"),
 )
-"""The order in which version 1 began, what says most first. Fields that came since stand behind, as declared."""
+"""The first keys of version 1, most important first. Later fields follow in the order of their declaration."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class _Key:
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
     may_lack: bool
-    """It came later in this version."""
+    """Whether the field was added later in this version, so that older documents lack it."""
     leave_out: bool
-    """While it is empty."""
+    """Whether the field is left out while it is empty."""
 
 
 def state_to_json(state: JobState) -> dict[str, Any]:
-    """Readable, with format and version; what is wrong with the journal is not part of it."""
+    """Return the state as a document with format and version. The journal's damage is not part of it."""
     values = ((key, getattr(state, key.name)) for key in _KEYS)
     return {
         "format": PREFIX + _KIND,
@@ -55,7 +55,10 @@ def state_to_json(state: JobState) -> dict[str, Any]:
 
 
 def state_from_json(data: Mapping[str, Any]) -> JobState:
-    """Raises MalformedDocumentError, NewerFormatError, UnknownFormError (of an event in it, or a status)."""
+    """Return the state of a document.
+
+    Raises MalformedDocumentError, NewerFormatError, and UnknownFormError for an unknown event or status.
+    """
     if not isinstance(data, Mapping):
         raise MalformedDocumentError(uri="the state of a job", what=_KIND, reason=f"it is {shown(data)}")
     where = f"the state of job {shown(data.get('job_id'))}"
@@ -80,7 +83,7 @@ def _keys() -> Iterator[_Key]:
 
 
 def _remembered(hint: Any) -> type[JournalEvent] | None:
-    """The kind of event of which a field holds one, or several."""
+    """Return the kind of event that a field holds; None if it holds no events."""
     kinds = (hint, *typing.get_args(hint))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, JournalEvent)), None)
 
@@ -88,8 +91,11 @@ def _remembered(hint: Any) -> type[JournalEvent] | None:
 def _of_events(
     one: Field[Any], hint: Any, kind: type[JournalEvent], events: Tagged[JournalEvent]
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """How a field with events is written, and read: one or None, a list, or those that go by one of their fields, which
-    are a list in the document."""
+    """Return the writer and the reader of a field with events.
+
+    The field holds one event or None, a list of events, or a dict of events by one of their fields. The document has a
+    list for such a dict.
+    """
 
     def event(data: Any) -> JournalEvent:
         found = events.from_json(data)

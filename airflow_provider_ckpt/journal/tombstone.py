@@ -1,4 +1,4 @@
-"""What stays of a job that was deleted."""
+"""The remains of a job's state after its deletion."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ _STAYS = (
     *("job_id", "epoch", "attempt", "last_triggered", "last_completed", "completed_count", "aborted_count"),
     *("last_released", "releases", "deletion", "damage", "position"),
 )
-"""Of the state: who the job was and how far it had come. Not what it ran. ``releases``, the last 100: who tells of each
-(``CheckpointReleaseTrigger``) looks now and then, and the job may be deleted right behind its end."""
+"""Fields of the state that stay: the identity of the job and its progress, but not its plan.
+
+The last 100 ``releases`` stay, too, because ``CheckpointReleaseTrigger`` polls them and the job may be deleted right
+after its end.
+"""
 
 
 @dataclass(frozen=True)
 class JobDeleted(JournalEvent):
-    """Everything that the job had under its root is gone, but the journal: its entries go next, to a snapshot of what
-    is left of the state, and the claims."""
+    """All files of the job under its root are deleted except the journal. The journal is truncated next, to the claims
+    and a snapshot of the remaining state."""
 
     at: Instant
 

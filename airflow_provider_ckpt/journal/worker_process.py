@@ -1,4 +1,4 @@
-"""Who runs a job: the identity a driver writes into its epoch claim, and making sure the last one is gone (R8)."""
+"""Identity of a driver process for its epoch claim, and the end of the previous driver's process (R8)."""
 
 from __future__ import annotations
 
@@ -15,32 +15,36 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.processes import boot_id, pid_namespace, process_started
 
 _DYING = 30.0
-"""Seconds a killed process gets to be gone: one that hangs in the kernel may stay for ever."""
+"""Seconds to wait for a killed process to end, because a process that hangs in the kernel may stay for ever."""
 
 
 def identify(application_id: str | None = None) -> Worker:
-    """This process."""
+    """Return the identity of this process."""
     pid = os.getpid()
     started = None
-    with contextlib.suppress(OSError):  # then nobody can judge it: the fence alone holds it
+    with contextlib.suppress(OSError):  # without a start time only the fence holds it
         started = process_started(pid)
     return Worker(socket.gethostname(), boot_id(), pid, started, application_id, pid_namespace())
 
 
 def identify_shared() -> Worker:
-    """This process, which has other things to do: nobody is to kill it, whoever takes over from what runs here. Without
-    its start it cannot be judged, and the fence alone holds it."""
+    """Return the identity of a process that also does other work, and must not be killed by a later driver.
+
+    It has no start time, so no driver can judge whether it lives, and only the fence holds it.
+    """
     return replace(identify(), started=None)
 
 
 def is_alive(worker: Worker) -> bool | None:
-    """True/False if the worker can be judged from here, None if not: it ran on another host or boot, in another
-    container, or cannot be seen."""
+    """Return whether the worker's process lives; None if this host cannot judge it.
+
+    A host cannot judge a process of another host, boot or container, or a process that it cannot see.
+    """
     if worker.host != socket.gethostname() or worker.boot_id != boot_id():
         return None
     if worker.pid is None or worker.started is None:
         return None
-    if worker.pid_namespace not in (None, pid_namespace()):  # None: written before it was noted
+    if worker.pid_namespace not in (None, pid_namespace()):  # None: an earlier release did not record it
         return None
     try:
         return process_started(worker.pid) == worker.started
@@ -59,14 +63,17 @@ def end_worker(
 ) -> str:
     """Wait ``grace`` seconds for a fenced worker to leave by itself, then kill it.
 
-    Returns what happened: "gone", "left", "killed", or "unreachable" (another host, another user's process, one
-    that the system does not end, or one that is no driver of this job: only the fence holds it). Called after the
-    epoch was claimed, before any Spark folder is touched.
+    Call this after the claim and before any Spark folder is touched. The result is "gone", "left", "killed" or
+    "unreachable". "unreachable" means that only the fence holds the worker. Its process is on another host, belongs to
+    another user, is no driver of this job, or does not end.
 
     Args:
-        worker: process that the journal names. The entry may be forged.
-        root: URI of the root that the journal is under.
-        job_id: job of the journal.
+        worker: Process that the journal names. The entry may be forged.
+        root: URI of the root with the journal.
+        job_id: Job of the journal.
+        grace: Seconds to wait.
+        clock: Function that returns seconds and never goes back.
+        sleep: Function that sleeps for some seconds.
     """
     alive = is_alive(worker)
     if alive is None:

@@ -1,4 +1,4 @@
-"""Where the feeds of an edge are, one for each attempt, and which entries they hold: in the names of Spark's sink."""
+"""Folders and entry numbers of an edge's feeds, one feed for each attempt. Names are those of Spark's file sink."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 _NAME = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 COMPACT_EVERY = 10
-"""Spark's default interval; readers find the compact entries by it."""
+"""Spark's default interval between compact entries. Readers need it to find them."""
 
 
 class AttemptFeeds:
-    """The feeds of one edge, one for each attempt of its consumer: ``feeds/<epoch>``, and ``feeds/<epoch>-<number>`` of
-    an attempt that follows another one in its epoch."""
+    """The feeds of one edge, one for each attempt of its consumer.
+
+    The first attempt of an epoch has the feed ``feeds/<epoch>``. Later attempts in the epoch have
+    ``feeds/<epoch>-<number>``.
+    """
 
     def __init__(self, storage: Storage, path: str, attempt: AttemptId) -> None:
         self._storage = storage
@@ -26,15 +29,19 @@ class AttemptFeeds:
         self.own = f"{path}/feeds/{attempt.epoch:04d}{number}"
 
     def newest(self) -> str:
-        """That of the last attempt before this one which had begun it; of the time before epochs, if there is none."""
+        """Return the newest feed that an earlier attempt has begun. Without one, return the feed from before each
+        driver had its own."""
         for order, feed in sorted(_found(self._storage, self._path), reverse=True):
             if order < self._order and self.numbers(feed):
                 return feed
         return self._path
 
     def delete_before(self, feed: str) -> None:
-        """Those that are older than ``feed``, which this attempt has taken up, when its own has begun: whoever comes
-        takes up the newest that has. Its attempt before, if it is alive yet, has taken up a newer one than these."""
+        """Delete the feeds older than ``feed``. Call it when this attempt has taken up ``feed`` and begun its own feed.
+
+        Later attempts take up the newest feed that has begun. The previous attempt, if it still lives, took up a newer
+        feed than the deleted ones.
+        """
         found = _found(self._storage, self._path)
         taken_up = next((order for order, one in found if one == feed), (0, 0))
         for order, one in found:
@@ -43,9 +50,11 @@ class AttemptFeeds:
                     self._storage.delete_tree(one)
 
     def whole(self, feed: str) -> list[int]:
-        """The entries from the newest compact one on. Raises SparkFolderLostError if one is missing: what it named
-        would never be read."""
-        for _ in range(2):  # the driver before may be at work, and a list made meanwhile show a later entry only
+        """Return the numbers of the entries from the newest compact entry on.
+
+        Raises SparkFolderLostError if an entry is missing, because its files would never be read.
+        """
+        for _ in range(2):  # the previous driver may still write, so that a listing misses an entry before a later one
             numbers = self.numbers(feed)
             first = max(filter(is_compact, numbers), default=0)
             there = [number for number in numbers if number >= first]
@@ -55,12 +64,14 @@ class AttemptFeeds:
         raise SparkFolderLostError(uri=self._storage.full_uri(entry_path(feed, lost[0])), problem="is missing")
 
     def numbers(self, feed: str) -> list[int]:
+        """Return the numbers of a feed's entries, ascending."""
         names = (name.partition(".")[0] for name in self._storage.list(f"{feed}/_spark_metadata"))
         return sorted(map(int, filter(str.isdigit, names)))
 
 
 def delete_feeds_before(storage: Storage, path: str, epoch: int) -> None:
-    """Those of the drivers before ``epoch``, whose own has begun. After a look at the fence."""
+    """Delete the feeds of drivers before ``epoch``. Call it after a fence check, when the feeds of ``epoch`` have
+    begun."""
     for order, feed in _found(storage, path):
         if order < (epoch, 0):
             storage.delete_tree(feed)
@@ -68,7 +79,7 @@ def delete_feeds_before(storage: Storage, path: str, epoch: int) -> None:
 
 
 def _found(storage: Storage, path: str) -> list[tuple[tuple[int, int], str]]:
-    """(epoch and number of the attempt, its feed); what is not named so is not ours."""
+    """Return ((epoch, number) of the attempt, path of its feed). Folders with other names are ignored."""
     names = [(_NAME.fullmatch(name), name) for name in storage.list(f"{path}/feeds")]
     return [((int(one[1]), int(one[2] or 0)), f"{path}/feeds/{name}") for one, name in names if one is not None]
 

@@ -1,8 +1,8 @@
-"""One Spark checkpoint folder per attempt (R8): which one to continue from, and the copy.
+"""The Spark checkpoint folders of a subtask's attempts, one for each attempt (R8). A new attempt continues from a copy:
 
-1. The new attempt opens the log; from here on nobody else can publish.
-2. It copies the folder of the newest attempt whose marker exists.
-3. It writes its own marker. An attempt without a marker published nothing and is passed over.
+1. The new attempt opens the log. From here on no earlier attempt can publish.
+2. It copies the folder of the newest attempt with a marker.
+3. It writes its own marker. An attempt without a marker has published nothing and is skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VERSION = 1
 
 
 class AttemptFolders:
-    """``path``: the folder that holds one folder per attempt."""
+    """The Spark folders of one subtask. ``path`` is the folder that holds one folder for each attempt."""
 
     def __init__(self, storage: Storage, path: str) -> None:
         self._storage = storage
@@ -36,13 +36,25 @@ class AttemptFolders:
         return SparkFolder(self._storage, f"{self._path}/{attempt}")
 
     def previous(self, records: list[Numbered], attempt: AttemptId | None = None, since: int = 0) -> AttemptId | None:
-        """The newest attempt before ``attempt``, if one is given, of epoch ``since`` or later, that has a complete
-        folder."""
+        """Return the newest attempt with a complete folder.
+
+        Args:
+            records: Records of the subtask's log.
+            attempt: Only attempts before this one count; None for all.
+            since: Only attempts of this epoch or later count.
+        """
         return next((one for one in before(records, attempt, since) if self._storage.exists(self._marker(one))), None)
 
     def refuse_lost(self, previous: AttemptId | None, last: Batch | None, *, rewinds: bool) -> None:
-        """Raises SparkFolderLostError if ``previous`` cannot be gone on from after the published batch ``last``;
-        ``rewinds``: the attempt goes back to it."""
+        """Refuse a folder from which an attempt cannot continue after the published batch ``last``.
+
+        Args:
+            previous: Attempt whose folder is to be copied.
+            last: Last published batch that counts.
+            rewinds: True if the attempt goes back to ``last``.
+
+        Raises SparkFolderLostError.
+        """
         if previous is not None:
             if last is not None or not rewinds:
                 FolderCheck(self.folder(previous), last, rewinds=rewinds).run()
@@ -63,10 +75,13 @@ class AttemptFolders:
         past: Mapping[str, PastFiles] | None = None,
         gone: Collection[str] = (),
     ) -> SparkFolder:
-        """The attempt's folder, a copy of ``previous`` if there is one; complete when this returns.
+        """Make the attempt's folder, as a copy of ``previous`` if there is one. It is complete when this returns.
 
-        ``rewind_to``: the batch to go back to (a restore); ``edges``: see :meth:`SparkFolder.rewind`; ``past``: by
-        edge, what its log need not name any more; ``gone``: see :meth:`SparkFolder.forget_unreadable`.
+        Args:
+            rewind_to: Batch to go back to (a restore).
+            edges: See :meth:`SparkFolder.rewind`.
+            past: For each edge, the files that its log no longer has to name.
+            gone: See :meth:`SparkFolder.forget_unreadable`.
         """
         folder = self.folder(attempt)
         if previous is not None:
@@ -81,14 +96,15 @@ class AttemptFolders:
         try:
             self._storage.create(self._marker(attempt), marker)
         except AlreadyExistsError:
-            pass  # the attempt's own marker: its reply was lost
+            pass  # the attempt's own marker, if the reply was lost
         return folder
 
     def delete_before(self, attempt: AttemptId, keep: AttemptId | None = None) -> None:
-        """Delete the folders of earlier attempts but ``keep``; markers first, so that no half-deleted folder is chosen.
+        """Delete the folders of earlier attempts except ``keep``. Markers go first, so that no half-deleted folder is
+        chosen.
 
-        After a look at the fence: whoever claims the job after that look finds the marker of ``attempt``, and copies
-        none of those.
+        Call it after a fence check. A driver that claims the job later finds the marker of ``attempt``, and copies none
+        of the deleted folders.
         """
         names = {name.removesuffix(".json") for name in self._storage.list(self._path)}
         for other in map(AttemptId.find, sorted(names)):
@@ -98,8 +114,12 @@ class AttemptFolders:
                     self._storage.delete_tree(f"{self._path}/{other}")
 
     def forget_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
-        """Delete what :meth:`delete_before` was told to keep, when nobody can want it any more. It is in nobody's way:
-        if the store fails, it stays until the next attempt. ``check_fenced`` raises if the attempt was overtaken."""
+        """Delete the folder that :meth:`delete_before` kept, once it is no longer needed. If the storage fails, the
+        folder stays until the next attempt, which does no harm.
+
+        Args:
+            check_fenced: Function that raises if the attempt was overtaken.
+        """
         check_fenced()
         with best_effort(f"the Spark folders before attempt {attempt}"):
             self.delete_before(attempt)
@@ -109,8 +129,12 @@ class AttemptFolders:
 
 
 def delete_trials_before(storage: Storage, path: str, attempt: AttemptId) -> None:
-    """``path``: the folder of what attempts have tried, ``<attempt>-<trial>`` each. Those of earlier ones, which may
-    have died in it. What a later one tries by now stays: this attempt may have been overtaken since it looked."""
+    """Delete the trials of earlier attempts, which may have died during them. Trials of later attempts stay, because
+    this attempt may have been overtaken meanwhile.
+
+    Args:
+        path: Folder of the trials, named ``<attempt>-<trial>``.
+    """
     for name in storage.list(path):
         other = AttemptId.find(name.rpartition("-")[0])
         if other is not None and other < attempt:
@@ -119,7 +143,7 @@ def delete_trials_before(storage: Storage, path: str, attempt: AttemptId) -> Non
 
 
 def published_last(records: list[Numbered]) -> AttemptId | None:
-    """The attempt that published the last batch."""
+    """Return the attempt that published the last batch."""
     opened = found = None
     for _, record in records:
         if isinstance(record, Open):
@@ -130,6 +154,6 @@ def published_last(records: list[Numbered]) -> AttemptId | None:
 
 
 def before(records: list[Numbered], attempt: AttemptId | None, since: int = 0) -> list[AttemptId]:
-    """The attempts before ``attempt``, None for all, of epoch ``since`` or later, newest first."""
+    """Return the attempts before ``attempt`` (None for all) of epoch ``since`` or later, newest first."""
     opens = [record.attempt for _, record in records if isinstance(record, Open) and record.epoch >= since]
     return [one for one in reversed(opens) if attempt is None or one < attempt]

@@ -1,8 +1,8 @@
-"""One channel of an edge, as its feed shows it to the consumer: several producers of an edge are named in one feed.
+"""One channel of an edge, as its feed shows it to the consumer. One feed holds the files of all producers of an edge.
 
-A consumer's query reads such an edge by one source, whatever the number of producers: so its Spark folder stays good
-when that number changes, and it has one source to leave out at the end. Files of one producer are read in the order of
-its log; those of several are in no order.
+The consumer's query reads the edge as one source, whatever the number of producers. So its Spark folder stays valid
+when that number changes, and it leaves out only one source at the end. Files of one producer are read in the order of
+its log. Files of several producers have no order among each other.
 """
 
 from __future__ import annotations
@@ -14,30 +14,35 @@ from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 
 
 class ChannelFeed:
-    """``partition``: of the producer, one of the feed's; ``feed`` is shared with the other channels of the edge, and is
-    reset by whoever makes it. Paths are normal ones; those of other channels are passed over."""
+    """The part of a feed that belongs to one producer. All paths are normal paths, and paths of other channels are
+    ignored.
+
+    Args:
+        feed: Feed that all channels of the edge share. Its creator also resets it.
+        partition: Result partition of the producer.
+    """
 
     def __init__(self, feed: EdgeFeed, partition: str) -> None:
         self._feed, self._partition = feed, partition
 
     def beside(self, partition: str) -> ChannelFeed:
-        """One more channel of the edge: of a producer that it has got, and of which nothing was fed."""
+        """Return the channel of a new producer of the edge, of which nothing has been fed."""
         self._feed.add_partition(partition)
         return ChannelFeed(self._feed, partition)
 
     @property
     def _root(self) -> str:
-        """Empty while there is no other channel."""
+        """Start of the normal paths of this channel. It is empty if there is no other channel."""
         return self._feed.root(self._partition)
 
     @property
     def location(self) -> str:
-        """What the consumer's query reads: a URI of Spark's."""
+        """The URI that the consumer's query reads."""
         return self._feed.location
 
     @property
     def fed(self) -> int:
-        """Highest position of the producer's log that was fed, -1 for none."""
+        """The highest fed position of the producer's log; -1 for none."""
         return self._feed.fed(self._partition)
 
     def add(self, position: int, batch: Batch) -> None:
@@ -47,12 +52,12 @@ class ChannelFeed:
         self._feed.may_feed_again(self._partition, batch)
 
     def may_name(self, batches: Iterable[Batch]) -> frozenset[str]:
-        """Normal paths of what the feed names, and of what ``batches`` of the producer would have it name."""
+        """Return the normal paths that the feed names, or would name after ``batches`` of the producer."""
         return self._feed.unread.union(*(self._feed.paths(self._partition, batch) for batch in batches))
 
     @property
     def folder(self) -> str:
-        """What the normal paths of the producer's files begin with."""
+        """Start of the normal paths of the producer's files."""
         return self._feed.folder(self._partition)
 
     def consumed(self, paths: Collection[str]) -> int | None:

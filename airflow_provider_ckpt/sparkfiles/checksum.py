@@ -1,9 +1,10 @@
-"""The checksums that Hadoop's local file system keeps beside what Spark writes: ``.<name>.crc``.
+r"""Hadoop's checksum files next to the files that Spark writes on a local file system: ``.<name>.crc``.
 
-Four bytes ``crc\\0``, the length of a block, and the CRC-32 of each block. Spark compares them when it reads a
-file, and fails in words of its own. A copy takes the checksum along, and what we write for Spark gets one: else what is
-cut in a copy, at a line's end, would be whole to everybody. A file without one is whole to Hadoop and to us; a checksum
-that is left beside a new file of the same name is damage to both, so it goes first and comes last.
+A checksum file has four bytes ``crc\0``, the size of a block, and the CRC-32 of each block. Spark compares them when
+it reads a file, and fails with an error of its own. A copy includes the checksum, and files that this package writes
+for Spark get one. Otherwise a copy that is cut at the end of a line would seem whole. Hadoop and this package take a
+file without a checksum as whole. An old checksum next to a new file of the same name counts as damage. So the checksum
+is deleted first and written last.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from airflow_provider_ckpt.storage.storage import Storage
 _MAGIC = b"crc\0"
 _HEAD = 8
 _BLOCK = 512
-"""Bytes; Hadoop's default (``file.bytes-per-checksum``). Readers go by what the file says."""
+"""Bytes in a block, Hadoop's default (``file.bytes-per-checksum``). Readers use the size in the checksum file."""
 
 
 def is_as_written(storage: Storage, path: str, data: bytes) -> bool:
-    """Whether ``data`` of the file at ``path`` are those of its checksum; True if it has none. One look, on a local
-    disk; none elsewhere: object stores have no such files, and write whole objects or nothing."""
+    """Return whether ``data`` of the file at ``path`` match its checksum; True if it has none.
+
+    This costs one read on a local disk. It costs nothing elsewhere, because object stores have no such files, and write
+    objects whole or not at all.
+    """
     if not _has_checksums(storage):
         return True
     try:
@@ -36,13 +40,16 @@ def is_as_written(storage: Storage, path: str, data: bytes) -> bool:
 
 
 def create(storage: Storage, path: str, data: bytes) -> None:
-    """A new file and then its checksum. Raises AlreadyExistsError."""
+    """Create a file and then its checksum.
+
+    Raises AlreadyExistsError.
+    """
     storage.create(path, data)
     _write(storage, path, data)
 
 
 def replace(storage: Storage, path: str, data: bytes) -> None:
-    """For a folder that nobody reads yet."""
+    """Replace a file and its checksum, in a folder that no process reads yet."""
     if _has_checksums(storage):
         storage.delete(_beside(path))
     storage.replace(path, data)
@@ -50,19 +57,23 @@ def replace(storage: Storage, path: str, data: bytes) -> None:
 
 
 def delete(storage: Storage, path: str) -> None:
-    """The checksum first: Hadoop does not write a file beside whose name there is one."""
+    """Delete the checksum and then the file, because Hadoop does not write a file whose checksum already exists."""
     if _has_checksums(storage):
         storage.delete(_beside(path))
     storage.delete(path)
 
 
 def copy_all(storage: Storage, copies: Pairs, is_small: Callable[[str], bool]) -> set[str]:
-    """Copy files (source, target) into a folder that nobody reads yet, with their checksums; returns the sources that
-    were not there. ``is_small`` (of a source): one without a checksum gets one: it was copied by a release that left it
-    out, or whoever wrote it died before he came to it."""
+    """Copy files with their checksums into a folder that no process reads yet. Return the sources that do not exist.
+
+    Args:
+        copies: Pairs of source and target.
+        is_small: Function that selects small sources. Such a source gets a checksum if it has none: an earlier release
+            copied it without one, or its writer died before it wrote one.
+    """
     if not _has_checksums(storage):
         return storage.copy_all(copies)
-    # one behind the other: whose folder it is may be alive, and write another file and checksum of that name
+    # each file just before its checksum, because the folder's owner may live, and replace both under the same name
     pairs = [((source, target), (_beside(source), _beside(target))) for source, target in copies]
     missing = storage.copy_all([*itertools.chain.from_iterable(pairs)])
     for source, target in copies:

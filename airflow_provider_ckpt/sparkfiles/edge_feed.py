@@ -1,17 +1,16 @@
-"""How a consumer's query sees a result partition: a log in the form of Spark's own file sink, written by us.
+"""The feed by which a consumer's query reads a result partition: a log in the form of Spark's file sink.
 
-Spark's file source, pointed at a folder that holds a ``_spark_metadata`` log, reads exactly the files the
-log names. So a published batch of the producer becomes visible to the consumer by one small file, data moves
-at the speed of Spark's Parquet source, and no code of ours runs in the executors. What lies behind a barrier is not
-named before the snapshot (R19).
+Spark's file source reads exactly the files that a ``_spark_metadata`` log names. So one small file makes a published
+batch of the producer visible to the consumer. Data moves at the speed of Spark's Parquet source, and no code of this
+package runs in the executors. Batches after a barrier are not named before the snapshot (R19).
 
-Each attempt of the consumer has a feed of its own, in a folder named after it, and takes up what the one before had fed
-and the query has not read. So nothing that an overtaken attempt still feeds, forgets or resets is ever seen by its
-successor, whatever the moment (R4, R8).
+Each attempt of the consumer has a feed of its own, in a folder named after the attempt. It takes up what the previous
+attempt had fed and the query has not read. So a successor never sees what an overtaken attempt still feeds, forgets or
+resets, at any moment (R4, R8).
 
-The data of a partition with several consumers lie below one folder per edge (``partition/<edge>/<edge>/data``): where
-the feeds were before each driver had its own. A feed need not be a folder above the files as long as they are looked
-for recursively: :meth:`.JobGraph.edge_folder` says where it is.
+The data of a partition with several consumers are below one folder for each edge (``partition/<edge>/<edge>/data``).
+The feeds were there, too, before each driver had its own. A feed need not be in a folder above its files, because Spark
+searches for them recursively: :meth:`.JobGraph.edge_folder` names its folder.
 """
 
 from __future__ import annotations
@@ -36,11 +35,17 @@ _STEP_MS = 1_000
 
 
 class EdgeFeed:
-    """``path``: the edge's folder; ``partitions``: the folders that PartitionFile paths are relative to, of one
-    producer or of several whose files are named side by side, each in its own order; ``attempt``: the consumer's. Made
-    before the consumer's Spark folder is copied: what an attempt before feeds later is fed again.
+    """The feed of one edge for one attempt of the consumer. One :class:`ChannelFeed` for each partition reads and feeds
+    it.
 
-    It is read and fed through one :class:`ChannelFeed` for each partition.
+    It must be made before the consumer's Spark folder is copied. Files that an earlier attempt feeds later are then fed
+    again.
+
+    Args:
+        path: The edge's folder.
+        partitions: Folders to which PartitionFile paths are relative. Each belongs to one producer, and its files are
+            fed in its own order.
+        attempt: The consumer's attempt.
     """
 
     def __init__(self, storage: Storage, path: str, *partitions: str, attempt: AttemptId) -> None:
@@ -51,22 +56,22 @@ class EdgeFeed:
         self._roots = {_root_of(storage, partition): partition for partition in partitions}
         self._next = 0
         self._before: tuple[str, int] = ("", -1)
-        """The feed that this one was taken up from, and the number of its last entry that was read."""
+        """The feed from which this feed was taken up, and the number of its last entry that was read."""
         self._lines: dict[str, str] = {}
         self._positions: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
-        """Partition -> what of it is unread."""
+        """Partition → normal path → log position, of the files that are not read."""
         self._fed = dict.fromkeys(partitions, -1)
         self._read_before: set[str] = set()
-        """Normal paths that the query has read already, and that are going to be fed once more."""
+        """Normal paths that the query has already read, and that are going to be fed again."""
         self._again: frozenset[str] = frozenset()
-        """Normal paths of the batch at the edge of what the query has read."""
+        """Normal paths of the last batch of which the query has read a part."""
         self._new: frozenset[str] = frozenset()
-        """Partitions of which nothing was fed, or that were reset: whatever the query has read of them may be fed once
-        more."""
+        """Partitions of which nothing was fed, or that were reset. Files of them that the query has read may be fed
+        again."""
         self._load()
 
     def add_partition(self, partition: str) -> None:
-        """Of a producer that the edge has got; nothing of it was fed, by any attempt."""
+        """Add the partition of a new producer of the edge. No attempt has fed any of it."""
         if partition in self._partitions:
             return
         self._partitions = (*self._partitions, partition)
@@ -75,16 +80,15 @@ class EdgeFeed:
         self._new |= {partition}
 
     def fed(self, partition: str) -> int:
-        """Highest position of the producer's log that was fed, -1 for none."""
+        """Return the highest fed position of the producer's log; -1 for none."""
         return self._fed[partition]
 
     def root(self, partition: str) -> str:
-        """By what the normal paths of its files are told from those of the others: the first part of them; empty if
-        there are no others."""
+        """Return the start of the normal paths of its files; empty if the edge has no other partition."""
         return self.folder(partition) if len(self._partitions) > 1 else ""
 
     def folder(self, partition: str) -> str:
-        """What the normal paths of its files begin with."""
+        """Return the start of the normal paths of its files."""
         return _root_of(self._storage, partition)
 
     @property
@@ -92,7 +96,7 @@ class EdgeFeed:
         return self._storage.spark_uri(self._path)
 
     def add(self, partition: str, position: int, batch: Batch) -> None:
-        """Make the batch at ``position`` of the producer's log visible; a no-op if it is already."""
+        """Make the batch at ``position`` of the producer's log visible. Do nothing if it is visible already."""
         if position <= self._fed[partition]:
             return
         lines = [self._line(partition, position, index, file.path, file.size) for index, file in enumerate(batch.files)]
@@ -105,28 +109,32 @@ class EdgeFeed:
             self._forget_before(self._next - 1 - COMPACT_EVERY)
 
     def may_feed_again(self, partition: str, batch: Batch) -> None:
-        """The batch is the last one of which the query has read something: it is offered once more, and what was read
-        of it is not unread if the feed before has lost the entry that named it."""
+        """Remember the last batch of which the query has read a part, because it is fed again. Its files that were read
+        do not count as unread, even if the previous feed has lost the entry that named them."""
         self._again |= self.paths(partition, batch)
 
     def paths(self, partition: str, batch: Batch) -> set[str]:
-        """The normal paths of its files."""
+        """Return the normal paths of the batch's files."""
         return {f"{self.folder(partition)}{file.path}" for file in batch.files}
 
     @property
     def unread(self) -> frozenset[str]:
-        """Normal paths; until a batch is fed or read, all that the feed names."""
+        """Normal paths of unread files. Until a batch is fed or read, these are all files that the feed names."""
         return frozenset(self._lines)
 
     def _forget_before(self, number: int) -> None:
-        """Delete entries that two compact ones cover; Spark may still be reading from the older of them."""
+        """Delete entries that two compact entries cover, because Spark may still read from the older of the two."""
         for found in self._feeds.numbers(self._path):
             if found < number:
                 self._storage.delete(entry_path(self._path, found))
 
     def consumed(self, paths: Collection[str]) -> int | None:
-        """Forget files (normal paths) that a published batch has read, so that compaction leaves them out;
-        returns the highest position among them."""
+        """Forget files that a published batch has read, so that compaction leaves them out. Return their highest log
+        position.
+
+        Args:
+            paths: Normal paths of the files.
+        """
         positions = self._fed_by_others([path for path in paths if path not in self._lines])
         positions += [self._positions[self._partition_of(path)].pop(path) for path in paths if path in self._lines]
         for path in paths:
@@ -134,7 +142,13 @@ class EdgeFeed:
         return max(positions, default=None)
 
     def refuse_damaged(self, paths: Collection[str]) -> None:
-        """Of files (normal paths) that a batch is going to read. Raises PartitionFilesDamagedError."""
+        """Refuse damaged files that a batch is going to read.
+
+        Args:
+            paths: Normal paths of the files.
+
+        Raises PartitionFilesDamagedError.
+        """
         for root, partition in self._roots.items():
             unread = [path for path in paths if path in self._lines and path.startswith(root)]
             files = [PartitionFile(path[len(root) :], json.loads(self._lines[path])["size"]) for path in unread]
@@ -145,17 +159,18 @@ class EdgeFeed:
         return bool(self._positions[partition])
 
     def reset(self) -> None:
-        """Forget all that was fed; for a rewind, when part of it became void. Before the query is started."""
+        """Forget all that was fed, because a rewind has made a part of it void. Call it before the query starts."""
         self._forget()
         self._read_before, self._new = set(), frozenset(self._partitions)
         self._begin()
 
     def forget_earlier(self) -> None:
-        """See :meth:`AttemptFeeds.delete_before`: a subtask that fails each hour gets a feed each hour."""
+        """Delete feeds that are no longer needed, because a subtask that fails each hour gets a feed each hour. See
+        :meth:`AttemptFeeds.delete_before`."""
         self._feeds.delete_before(self._before[0])
 
     def _load(self) -> None:
-        """Take up what earlier attempts fed: from the newest compact entry on."""
+        """Take up the entries that earlier attempts fed, from the newest compact entry on."""
         while not self._absorb(self._feeds.newest()):
             self._forget()
         self._new = frozenset(partition for partition, fed in self._fed.items() if fed < 0)
@@ -166,7 +181,8 @@ class EdgeFeed:
         self._positions = {partition: {} for partition in self._partitions}
 
     def _absorb(self, feed: str) -> bool:
-        """False if an attempt before us, which is still alive, deleted entries while they were read."""
+        """Read the entries of ``feed``. Return False if an earlier attempt that still lives deleted some of them
+        meanwhile."""
         numbers = self._feeds.whole(feed)
         self._before = (feed, -1)
         try:
@@ -179,14 +195,15 @@ class EdgeFeed:
         return True
 
     def _begin(self) -> None:
-        """All that is unread, in one entry, before the first query: without a log Spark would list the folder."""
+        """Write all unread files as the first entry before the first query, because Spark would list the folder without
+        a log."""
         self._storage.delete_tree(f"{self._path}/_spark_metadata")
         self._next = 0
         self._write(self._lines.values())
 
     def _fed_by_others(self, paths: Collection[str]) -> list[int]:
-        """Positions of files that the query has read and we have not fed: the attempt before us fed them after we had
-        looked. Those that were compacted away before have none."""
+        """Return the positions of files that the query has read and this feed has not named. The previous attempt fed
+        them after this feed was taken up. Files that were already compacted away have no position."""
         if not paths:
             return []
         feed, last = self._before
@@ -195,14 +212,18 @@ class EdgeFeed:
             try:
                 late |= {path: position for path, position, _ in self._parse(feed, number)}
             except ObjectNotFoundError:
-                continue  # compacted: the position is found when it is fed again
+                continue  # the entry was compacted away, and the position is found when the file is fed again
             self._before = (feed, number)
         again = (path for path in paths if path in self._again or self._is_fed_again(path, late.get(path, -1)))
         self._read_before.update(again)
         return [late[path] for path in paths if path in late]
 
     def _is_fed_again(self, path: str, late: int) -> bool:
-        """``late``: the position at which the attempt before fed it after we had looked, -1 if it did not."""
+        """Return whether a file that the query has read is going to be fed again.
+
+        Args:
+            late: Position at which the previous attempt fed it after this feed was taken up; -1 if it did not.
+        """
         partition = self._partition_of(path)
         return partition in self._new or late > self._fed[partition]
 
@@ -210,7 +231,10 @@ class EdgeFeed:
         return next((one for root, one in self._roots.items() if path.startswith(root)), self._partitions[0])
 
     def _parse(self, feed: str, number: int) -> list[tuple[str, int, str]]:
-        """(normal path, position, line) of what an entry names. Raises SparkFolderLostError."""
+        """Return (normal path, position, line) of the files that an entry names.
+
+        Raises SparkFolderLostError.
+        """
         name = entry_path(feed, number)
         try:
             return [(*_read_line(line), line) for line in feed_entry.decode(self._storage.read(name))]
@@ -233,11 +257,11 @@ class EdgeFeed:
             entry = feed_entry.encode(lines, self._spark_uri(self._path))
             self._storage.create(entry_path(self._path, self._next), entry)
         except AlreadyExistsError:
-            pass  # the attempt is ours alone: only the reply was lost
+            pass  # only this attempt writes here, so the reply was lost
         self._next += 1
 
     def _line(self, partition: str, position: int, index: int, path: str, size: int) -> str:
-        # Spark reads in the order of modification times: the order of the producer's log
+        # Spark reads in the order of modification times, so they follow the order of the producer's log
         modified = _EPOCH_MS + position * _STEP_MS + min(index, _STEP_MS - 1)
         return feed_entry.line(self._spark_uri(f"{partition}/{path}"), size, modified)
 
@@ -252,5 +276,5 @@ def _read_line(line: str) -> tuple[str, int]:
 
 
 def _root_of(storage: Storage, partition: str) -> str:
-    """What the normal paths of the files in a partition begin with."""
+    """Return the start of the normal paths of the files in a partition."""
     return storage.spark_uri(partition).partition(":")[2].lstrip("/") + "/"  # nothing in it is escaped

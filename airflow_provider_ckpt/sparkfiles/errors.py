@@ -6,21 +6,24 @@ from airflow_provider_ckpt.errors import TerminalError
 
 
 class SparkFolderLostError(TerminalError):
-    """What Spark keeps of a query is not whole: going on would leave rows out, or never end. Data: uri, problem."""
+    """Spark's files of a query are not whole. A resumed query would lose rows or never end. ``data``: uri, problem."""
 
     template = (
-        "{uri} {problem}: what Spark keeps of the query is damaged, and going on would lose rows. Nothing was "
-        "released on account of it, and nothing of the folder was deleted: put it back from a backup and go on with "
+        "{uri} {problem}: Spark's files of the query are damaged, and a resumed query would lose rows. Nothing was "
+        "released because of it, and nothing of the folder was deleted: put it back from a backup and resume with "
         "--resume-failed, or run the job under another id, from its input"
     )
 
 
 class SparkStateLostError(SparkFolderLostError):
-    """The same of the state of a stateful operator. The one that an older checkpoint covers may be whole."""
+    """The state of a stateful operator is not whole. The state that an older checkpoint covers may be whole.
+
+    ``data``: uri, problem.
+    """
 
     template = (
-        "{uri} {problem}: the state of the query is damaged, and it cannot go on without. Nothing was released on "
-        "account of it, and nothing of the folder was deleted: put it back from a backup and go on with "
+        "{uri} {problem}: the state of the query is damaged, and it cannot resume without. Nothing was released "
+        "because of it, and nothing of the folder was deleted: put it back from a backup and resume with "
         "--resume-failed. If batches came after the last completed checkpoint, its state may be whole: "
         "--restore chk-<n> --resume-failed goes back to it, and is refused if it is not. Else run the job under "
         "another id, from its input"
@@ -28,9 +31,9 @@ class SparkStateLostError(SparkFolderLostError):
 
 
 class DamagedOffsetError(TerminalError):
-    """Data: offset (its beginning), problem."""
+    """An offset that cannot be read. ``data``: offset (its beginning), problem."""
 
     template = (
-        "the offset {offset!r} of a source cannot be read ({problem}): the subtask's log, or what Spark keeps of the "
+        "the offset {offset!r} of a source cannot be read ({problem}): the subtask's log, or a Spark file of the "
         "query, was changed; put the job's folder back from a backup"
     )

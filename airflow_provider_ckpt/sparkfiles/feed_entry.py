@@ -1,8 +1,9 @@
-"""An entry of a feed: a file of the log of Spark's file sink, in which it also shows that the file was cut.
+"""The entry of a feed: a file of the log of Spark's file sink, extended so that a cut file is recognised.
 
-Spark's form is a version, and then a line for each file. One that ends early is whole to Spark, and what it does not
-name is never read. So the line behind the version says how many follow: as a folder, which Spark's reader leaves out
-(``MetadataLogFileIndex``). The version tells such an entry from those of before: Spark reads ``v01`` as the number 1.
+Spark's form is a version, and then a line for each file. Spark takes an entry that was cut at the end of a line as
+whole, and never reads the files that are missing. So the line after the version holds the number of lines that follow.
+It has the form of a folder, which Spark's reader leaves out (``MetadataLogFileIndex``). The version ``v01`` marks such
+entries, and Spark reads it as the number 1.
 """
 
 from __future__ import annotations
@@ -13,18 +14,26 @@ from typing import Any
 
 COUNTED = "v01"
 UNCOUNTED = "v1"
-"""As entries were written before they had a count."""
+"""Version of older entries, which have no count."""
 _TOO_LARGE = 1 << 63
 
 
 def encode(lines: Iterable[str], folder: str) -> bytes:
-    """``lines``: see :func:`line`; ``folder``: any escaped URI, which nobody looks at."""
+    """Return an entry.
+
+    Args:
+        lines: Lines of files (:func:`line`).
+        folder: Any escaped URI. No reader uses it.
+    """
     lines = list(lines)
     return "\n".join([COUNTED, line(folder, len(lines), 0, is_folder=True), *lines]).encode()
 
 
 def decode(data: bytes) -> list[str]:
-    """The lines of files. Raises ValueError, KeyError, TypeError for what is no whole entry."""
+    """Return the lines of files.
+
+    Raises ValueError, KeyError or TypeError for data that is no whole entry.
+    """
     version, *lines = data.decode().splitlines() or [""]
     if version == UNCOUNTED:
         return list(map(_checked, lines))
@@ -37,7 +46,14 @@ def decode(data: bytes) -> list[str]:
 
 
 def line(uri: str, size: int, modified: int, *, is_folder: bool = False) -> str:
-    """What Spark has to know of a file. ``modified``: milliseconds since 1970."""
+    """Return the line of a file, with all that Spark needs to know of it.
+
+    Args:
+        uri: Escaped URI.
+        size: Size in bytes.
+        modified: Milliseconds since 1970.
+        is_folder: True for the line that holds the count.
+    """
     return json.dumps(
         {
             "path": uri,

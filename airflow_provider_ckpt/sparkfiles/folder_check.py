@@ -1,8 +1,8 @@
-"""Whether the Spark folder that an attempt goes on from is whole, looked at before anything is published or deleted.
+"""A check that the Spark folder from which an attempt continues is whole, before anything is published or deleted.
 
-Spark takes what is missing for something that never was: a folder that is gone begins at batch 0 again, and a file
-that comes after a lost entry of a source's log gets a number of which the offsets say that it was read. Both end in
-rows that nobody misses. What Spark does miss it names by a stack trace, in the copy, when the folder before is deleted.
+Spark treats a missing file as one that never existed. Without its folder, a query begins at batch 0 again. After a lost
+entry of a source's log, a new file gets a number that the offsets already count as read. In both cases rows are lost
+without notice. Other losses fail with a stack trace, but only in the copy, after the previous folder was deleted.
 """
 
 from __future__ import annotations
@@ -22,28 +22,35 @@ _COMPACT = ".compact"
 
 
 class FolderCheck:
-    """Of the folder before. ``last``: the last published batch that counts; ``rewinds``: the attempt goes back to it,
-    and what was planned and committed later is of no interest."""
+    """The check of the previous attempt's folder.
+
+    Args:
+        last: Last published batch that counts.
+        rewinds: True if the attempt goes back to ``last``. Later plans and commits are not checked then.
+    """
 
     def __init__(self, folder: SparkFolder, last: Batch | None, *, rewinds: bool) -> None:
         self._folder, self._storage = folder, folder.storage
         self._last, self._rewinds = last, rewinds
 
     def run(self) -> None:
-        """Raises SparkFolderLostError."""
+        """Refuse a folder that is not whole.
+
+        Raises SparkFolderLostError.
+        """
         try:
             self._look()
         except SparkFolderLostError:
-            self._look()  # a driver that is fenced and not gone may have compacted a log meanwhile
+            self._look()  # a fenced driver that still runs may have compacted a log meanwhile
 
     def _look(self) -> None:
         commit, newest = self._ends()
         if newest is None:
-            return  # its query never came to plan a batch
+            return  # its query never planned a batch
         self._metadata()
         if commit is not None:
             self._commit(commit)
-        # Spark reads the newest entry and the one before it, from which it says what the newest batch reads
+        # Spark reads the newest two entries, because the newest batch reads the input between them
         plans = {number: self._offsets(number) for number in range(max(0, newest - 1), newest + 1)}
         self._same_as_published(plans)
         for uid, offset in plans[newest].items():
@@ -52,7 +59,7 @@ class FolderCheck:
                 self._source_log(uid, number)
 
     def _ends(self) -> tuple[int | None, int | None]:
-        """(newest commit, newest offsets) that the attempt goes on from."""
+        """Return the numbers of the newest commit and the newest offsets from which the attempt continues."""
         last = None if self._last is None else self._last.batch_id
         commit, newest = self._folder.newest_commit(), self._folder.newest_offsets()
         if last is not None and (commit is None or commit < last):
@@ -93,8 +100,10 @@ class FolderCheck:
             self._refuse(f"offsets/{last.batch_id}", "names other offsets than those that were published")
 
     def _source_log(self, uid: str, offset: int) -> None:
-        """Spark reads the newest compacted entry and all behind it. It deletes what a compacted entry covers, and
-        writes an entry before the plan that names it."""
+        """Check a file source's log. Spark reads the newest compacted entry and all entries after it.
+
+        Spark deletes the entries that a compacted one covers, and writes an entry before the plan that names it.
+        """
         entries: dict[int, str] = {}
         for name in self._storage.list(f"{self._folder.path}/sources/{uid}"):
             if (digits := name.removesuffix(_COMPACT)).isdecimal():
@@ -105,12 +114,12 @@ class FolderCheck:
             if number not in entries:
                 self._refuse(f"sources/{uid}/{number}", f"is missing, and {uid} was read up to entry {offset}")
             name = f"sources/{uid}/{entries[number]}"
-            lines = self._lines(name)  # an entry without files has the line of its version alone
+            lines = self._lines(name)  # an entry without files has only its version line
             if not lines or (len(lines) > 1 and not _is_object(lines[-1])):
                 self._refuse(name, "is not what Spark wrote")
 
     def _lines(self, name: str) -> list[str]:
-        """Of a file with a version in its first line; none if it has no such line."""
+        """Return the lines of a file whose first line is a version; none if it has no such line."""
         try:
             lines = self._read(name).decode().splitlines()
         except UnicodeDecodeError:
@@ -139,13 +148,14 @@ def _is_object(line: str) -> bool:
 
 
 def _is_offset(line: str) -> bool:
-    """``<source>:<offset>``; "-" for none yet. Sources choose the form of their offsets, most take JSON."""
+    """Return whether ``line`` is ``<source>:<offset>``, with "-" for no offset. Sources choose the form of their
+    offsets, mostly JSON."""
     _, colon, offset = line.partition(":")
     return bool(colon and offset) and (not offset.startswith("{") or _is_object(offset))
 
 
 def _file_offset(offset: str) -> int | None:
-    """The number in a file source's offset; None for that of another kind of source, or one that took nothing."""
+    """Return the number in a file source's offset; None for another kind of source, or if the source took nothing."""
     body = offset_object(offset) or {}
     number = body.get("logOffset") if body.keys() == {"logOffset"} else None
     return number if isinstance(number, int) and number >= 0 else None

@@ -1,17 +1,17 @@
-"""What an attempt's Spark folder holds of batches that nobody goes back to (R6, R7).
+"""Deletion of files in an attempt's Spark folder that no restore needs (R6, R7).
 
-Spark keeps the plans and commits of its last hundred batches, however old, and of a file source's log all that it wrote
-in the last ten minutes, however much: on a local disk, with checksums, six files a batch. Its numbers have to be that
-high, since it knows nothing of checkpoints: a batch that one covers is what a restore goes back to. Who knows of them
-deletes what lies before.
+Spark keeps the plans and commits of its last hundred batches, regardless of age. It keeps all entries of a file
+source's log from the last ten minutes, regardless of size. On a local disk, with checksums, that is six files for each
+batch. Spark's limits must be that high because it knows no checkpoints, and a restore goes back to the batch of a
+checkpoint. This package knows the checkpoints, so it deletes earlier files.
 
-1.  Only what no retained checkpoint needs. Those to come are behind them, and so is where a successor goes back to:
-    whoever was overtaken while it deletes here takes nothing from anybody.
-2.  Spark finds nothing missing that it looks for: it reads the newest two plans, the newest commit, and of a source's
-    log the newest compacted entry and what follows. From the newest two compacted ones it tells how often it compacts,
-    so two are left below the checkpoint.
-3.  Whatever is asked for, the newest commit stays with those before it that are looked at.
-4.  State is Spark's own affair: its files refer to each other.
+1. Only files that no retained checkpoint needs are deleted. Future checkpoints are later, and so is the batch to which
+   a later driver goes back. So an overtaken driver that still deletes here deletes nothing that is needed.
+2. Spark misses none of these files. It reads the newest two plans, the newest commit, and the newest compacted entry of
+   a source's log with all later ones. It computes its compaction interval from the newest two compacted entries, so two
+   are left below the checkpoint.
+3. The newest commit always stays, with the batches before it that this package reads.
+4. Files of the state are left to Spark, because they refer to each other.
 """
 
 from __future__ import annotations
@@ -23,25 +23,32 @@ from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
 _MARGIN = 2
-"""Batches before the oldest one needed that stay: whether a batch cut the state anew is told by the one before it."""
+"""Batches that stay before the oldest needed one. A batch repartitioned the state if it has another number of
+partitions than the batch before it."""
 _COMPACT = ".compact"
 
 
 class FolderPurge:
-    """Of one attempt's folder, in which its query may be running. Raises the storage's errors: what was not deleted is
-    deleted by the next one."""
+    """The purge of one attempt's folder, in which its query may be running.
+
+    It raises the storage's errors. The next purge deletes the files that are left.
+    """
 
     def __init__(self, folder: SparkFolder) -> None:
         self._storage, self._path = folder.storage, folder.path
 
     def run(self, batch_id: int, offsets: Mapping[str, str]) -> None:
-        """``batch_id``: the batch of the oldest checkpoint that is retained; ``offsets``: those of that batch, by
-        source."""
+        """Delete the files before the oldest retained checkpoint.
+
+        Args:
+            batch_id: Batch of that checkpoint.
+            offsets: Offsets of that batch, by source.
+        """
         newest = max(self._numbers("commits"), default=-1)
         for log in ("offsets", "commits"):
             self._purge(log, min(batch_id, newest) - _MARGIN)
         for uid, offset in offsets.items():
-            if offset.startswith("{"):  # else it is no file source's, and not even JSON
+            if offset.startswith("{"):  # an offset of a file source is a JSON object
                 self._purge_source(f"sources/{uid}", log_offset(offset))
 
     def _purge(self, log: str, before: int) -> None:
@@ -53,8 +60,12 @@ class FolderPurge:
         return sorted(int(name) for name in self._storage.list(f"{self._path}/{log}") if name.isdecimal())
 
     def _purge_source(self, log: str, offset: int) -> None:
-        """``offset``: up to which entry the source's log is needed as it is; -1 of another kind of source, whose
-        entries are its own."""
+        """Delete old entries of a file source's log.
+
+        Args:
+            offset: Entry up to which the log is needed unchanged; -1 for another kind of source, whose entries are left
+                alone.
+        """
         entries = {name: _number(name) for name in self._storage.list(f"{self._path}/{log}")}
         compacted = sorted(n for name, n in entries.items() if name.endswith(_COMPACT) and 0 <= n <= offset)
         if len(compacted) < 2:
@@ -65,6 +76,6 @@ class FolderPurge:
 
 
 def _number(name: str) -> int:
-    """-1: it is no entry."""
+    """Return the number of an entry's name; -1 if it is no entry."""
     digits = name.removesuffix(_COMPACT)
     return int(digits) if digits.isdecimal() else -1

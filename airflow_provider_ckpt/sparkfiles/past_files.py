@@ -1,13 +1,13 @@
-"""What a query's own log of an edge need not name any more: files that it has read and no feed names again (R7).
+"""Removal of old files from a query's own log of an edge: files that it has read and no feed names again (R7).
 
-Spark's file source keeps the name of every file that it ever took, in a log that it compacts each ten batches
-(``sources/<edge>/<n>.compact``), and each attempt goes on with a copy. The files of a source are a user's, and may be
-there for ever; those of an edge are ours, and are given back when all have read them.
+Spark's file source keeps the name of every file that it ever took. It compacts that log each ten batches
+(``sources/<edge>/<n>.compact``), and each attempt continues with a copy. The files of a user's source may exist for
+ever. The files of an edge belong to this package, and are deleted when all consumers have read them.
 
-What such a log does not name, and the feed does, Spark reads once more: rows twice. That a file is gone says little, as
-somebody may put it back. So it goes by what can be fed: a file is past if the feed of the attempt does not name it, and
-no live entry of the producer's log does. The log is truncated behind what each retained checkpoint needs (R7), so that
-who goes back to one of them is fed nothing else (R4), and each later attempt takes up this feed or a later one.
+If a feed names a file that the log no longer names, Spark reads it once more, and its rows are there twice. An absent
+file is no proof that it can be forgotten, because a user may put it back. So a file is past only if neither the
+attempt's feed nor a live entry of the producer's log names it. The log keeps all entries that a retained checkpoint
+needs (R7). So a restore feeds no other files (R4), and each later attempt takes up this feed or a later one.
 """
 
 from __future__ import annotations
@@ -26,18 +26,28 @@ _COMPACT = ".compact"
 
 @dataclass(frozen=True)
 class PastFiles:
-    """Of one edge. ``offset``: the entry of the source's log up to which published batches have read it. What comes
-    behind is planned, and may run again. ``roots``: what the normal paths of files of its producers begin with;
-    ``named``: those that the feed names, or may name yet."""
+    """The past files of one edge.
+
+    Args:
+        offset: Entry of the source's log up to which published batches have read it. Later entries are planned, and may
+            run again.
+        roots: Starts of the normal paths of its producers' files.
+        named: Normal paths that the feed names, or may still name.
+    """
 
     offset: int
     roots: tuple[str, ...]
     named: frozenset[str]
 
     def forget(self, storage: Storage, path: str) -> None:
-        """Leave them out of the compacted entries of the log at ``path``, of a folder of our own, before its query
-        starts and before it is complete. All entries stay: by their numbers Spark tells how often it compacts, and the
-        offsets what was read. The other ones are few. Raises SparkFolderLostError."""
+        """Leave the past files out of the compacted entries of the log at ``path``.
+
+        The folder must belong to this attempt, and must not be complete. Its query must not have started. All entries
+        stay, because Spark computes its compaction interval from their numbers, and the offsets name them. Other
+        entries are few and stay unchanged.
+
+        Raises SparkFolderLostError.
+        """
         names = [name.removesuffix(_COMPACT) for name in storage.list(path) if name.endswith(_COMPACT)]
         compacted = sorted(int(name) for name in names if name.isdecimal())
         if not compacted:
@@ -51,7 +61,7 @@ class PastFiles:
             raise SparkFolderLostError(uri=storage.full_uri(newest), problem="is not what Spark wrote") from None
         if len(kept) == len(lines):
             return
-        for number in compacted:  # each has what the one before it has
+        for number in compacted:  # each includes the files of the previous one
             own = [line for batch, line in kept if batch <= number]
             checksum.replace(storage, f"{path}/{number}{_COMPACT}", "\n".join([version, *own]).encode())
 

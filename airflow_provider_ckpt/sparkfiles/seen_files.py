@@ -1,7 +1,7 @@
-"""Which files a file source has taken, read off the log Spark keeps of it (``<checkpoint>/sources/<name>``).
+"""The files that a file source has taken, read from the log that Spark keeps of it (``<checkpoint>/sources/<name>``).
 
-Spark writes an entry when it plans a batch. Only what a committed batch took counts as read:
-:meth:`SeenFiles.advance` is given the offset of one (R2).
+Spark writes an entry when it plans a batch. Only files of a committed batch count as read, so :meth:`SeenFiles.advance`
+takes the offset of such a batch (R2).
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ from airflow_provider_ckpt.storage.storage import Storage
 _COMPACT_EVERY = 10
 """Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
 GROWN = 4 << 20
-"""Bytes of a compacted entry: some twenty thousand files. Spark writes it anew each ten batches."""
+"""Size in bytes from which a compacted entry counts as large. It has some twenty thousand files then, and Spark
+rewrites it each ten batches."""
 _GROWN_TIMES = 4
 _TAIL = 1 << 16
-"""Bytes of a compacted entry that are read first: some three hundred files."""
+"""Bytes that are read first from the end of a compacted entry. They name some three hundred files."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
 _GLOB = re.compile(r"[{}\[\]*?\\]")
-"""Whatever makes Hadoop take a path for a pattern (``SparkHadoopUtil.isGlobPath``)."""
+"""Characters that make Hadoop treat a path as a pattern (``SparkHadoopUtil.isGlobPath``)."""
 _LOCAL = re.compile(r"file:(?!//[^/])")
-"""Not ``file://host/x``, in which a user and a password may be."""
+"""Local URIs except ``file://host/x``, which may contain a user and a password."""
 _COLON = re.compile(r"file:/(.*/)?[^/]*:[^/]*")
-"""Hadoop's local file system looks for the checksum of ``a:b`` in ``.a:b.crc``, and takes ``.a`` for a scheme."""
+"""Names that Hadoop's local file system cannot read. It looks for the checksum of ``a:b`` in ``.a:b.crc``, and takes
+``.a`` for a scheme."""
 
 
 def glob_name(paths: Iterable[str]) -> str | None:
-    """The first of the normal paths that Spark would take for a pattern."""
+    """Return the first of the normal paths that Spark would treat as a pattern."""
     return min((path for path in paths if _GLOB.search(path)), default=None)
 
 
@@ -46,50 +48,56 @@ def escaped_glob(path: str) -> str:
 
 
 def colon_name(uris: Iterable[str]) -> str | None:
-    """The normal path of the first of the URIs that cannot be read for a colon in the file's own name. Colons in
+    """Return the normal path of the first URI that cannot be read because the file's own name has a colon. Colons in
     folders, and in object stores, do no harm."""
     return min((normal_path(uri) for uri in uris if _COLON.fullmatch(uri)), default=None)
 
 
 def normal_path(path: str) -> str:
-    """One spelling for a file's path, whoever names it: no scheme, no leading slash, nothing escaped."""
+    """Return a file's path in normal form: no scheme, no leading slash, nothing escaped."""
     if _SCHEME.match(path):
         return unquote(without_scheme(path)).lstrip("/")
     return path.lstrip("/")
 
 
 def shown_path(uri: str) -> str:
-    """Return a file's path as a person writes it: a local one without scheme. Nothing in ``uri`` is escaped."""
+    """Return a file's path as a person writes it: a local path without scheme. ``uri`` must not be escaped."""
     return f"/{uri[5:].lstrip('/')}" if _LOCAL.match(uri) else redact_uri(uri)
 
 
 def without_scheme(uri: str) -> str:
-    """An authority stays: ``nn:8020/in`` of ``hdfs://nn:8020/in``."""
+    """Return ``uri`` without its scheme. An authority stays: ``nn:8020/in`` of ``hdfs://nn:8020/in``."""
     return _SCHEME.sub("", uri)
 
 
 class SeenFiles:
-    """Incremental reader of one source's log; ``path`` is the folder of the log."""
+    """An incremental reader of one source's log. ``path`` is the folder of the log."""
 
     def __init__(self, storage: Storage, path: str) -> None:
         self._storage = storage
         self._path = path
         self._read_up_to = -1
         self._planned: tuple[int, list[str]] | None = None
-        """What :meth:`planned` has read: (offset, URIs)."""
+        """Result of :meth:`planned`: (offset, URIs)."""
         self._sizes: list[int] = []
-        """Bytes of the compacted entry that was read first, and of the one that was read last."""
+        """Bytes of the first and of the last compacted entry that was read."""
         self._is_told = True
 
     def has_grown(self) -> bool:
-        """Whether the log is several times as long as it was at first, and long. True once for each compacted entry
-        that was read: whoever is told may not have heard it."""
+        """Return whether the log is large and several times as long as it was at first.
+
+        It is True once for each compacted entry that was read, because the receiver of the last report may have missed
+        it.
+        """
         is_told, self._is_told = self._is_told, True
         return not is_told and self._sizes[-1] >= max(GROWN, _GROWN_TIMES * self._sizes[0])
 
     def planned(self, offset: int) -> list[str]:
-        """URIs that a batch up to ``offset`` takes, as Spark writes them, each as often as the log names it; the next
-        :meth:`advance` to it reads nothing again."""
+        """Return the URIs that batches up to ``offset`` take, as Spark writes them. A URI appears as often as the log
+        names it.
+
+        The next :meth:`advance` to ``offset`` reads nothing again.
+        """
         if offset <= self._read_up_to:
             return []
         if self._planned is None or self._planned[0] != offset:
@@ -97,11 +105,11 @@ class SeenFiles:
         return self._planned[1]
 
     def skip_to(self, offset: int) -> None:
-        """What was taken up to ``offset`` is of no interest: nothing is read."""
+        """Skip the files taken up to ``offset`` without reading anything."""
         self._read_up_to = max(self._read_up_to, offset)
 
     def advance(self, offset: int) -> set[str]:
-        """Normal paths taken by the source's own batches since the last call, up to ``offset``."""
+        """Return the normal paths that the source took since the last call, up to ``offset``."""
         taken = set(map(normal_path, self.planned(offset)))
         self.skip_to(offset)
         self._planned = None
@@ -113,7 +121,7 @@ class SeenFiles:
             yield from self._parse(names[number], self._read_up_to, offset)
 
     def _names(self, offset: int) -> dict[int, str]:
-        """Log entries to read: the newest compact one covers everything before it."""
+        """Return the log entries to read. The newest compact entry covers all before it."""
         if self._read_up_to == offset - 1:
             for name in (f"{offset}", f"{offset}.compact"):
                 if self._storage.exists(f"{self._path}/{name}"):
@@ -124,7 +132,7 @@ class SeenFiles:
             number, _, suffix = name.partition(".")
             if not number.isdecimal():
                 continue
-            if suffix == "compact":  # one behind the offset counts too: Spark deletes what it covers
+            if suffix == "compact":  # one after the offset counts, too, because Spark deletes the entries it covers
                 compact = max(compact, int(number))
                 found[int(number)] = name
             elif not suffix and int(number) <= offset:
@@ -148,8 +156,11 @@ class SeenFiles:
         self._sizes, self._is_told = [*self._sizes[:1], size], False
 
     def _news(self, path: str, after: int, up_to: int) -> list[str]:
-        """The same, without the most of a compacted entry: it names all that the source has ever taken, and of that its
-        last lines are what each tenth batch is after."""
+        """Return the new files of a compacted entry, read from its end.
+
+        The entry names all files that the source ever took, but only the last lines are new since the tenth batch
+        before.
+        """
         size, span = self._storage.size(path), _TAIL
         self._note_size(size)
         while span < size:
@@ -161,10 +172,9 @@ class SeenFiles:
 
 
 def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
-    """Return normal path -> modification time of the files that a source's log names, up to the offset ``up_to``.
+    """Return the modification time of each file that a source's log names, by normal path, up to the offset ``up_to``.
 
-    The time is that of the listing which the batch was planned with. What another kind of source keeps there is left
-    out.
+    The time is that of the listing with which the batch was planned. Entries of another kind of source are left out.
     """
     times: dict[str, int] = {}
     for name in storage.list(path):
@@ -173,14 +183,14 @@ def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
         try:
             lines = [json.loads(line) for line in storage.read(f"{path}/{name}").decode().splitlines()[1:] if line]
             times |= {normal_path(line["path"]): int(line["timestamp"]) for line in lines if line["batchId"] <= up_to}
-        except (*UNREADABLE, ObjectNotFoundError):  # Spark deletes what a compacted entry covers
+        except (*UNREADABLE, ObjectNotFoundError):  # Spark deletes entries that a compacted one covers
             continue
     return times
 
 
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
-    """(batch of the source, URI) of what a file source's log names behind ``offset``; nothing for what
-    another kind of source keeps there."""
+    """Return (batch of the source, URI) of the files that a file source's log names after ``offset``. Entries of
+    another kind of source are left out."""
     found: list[tuple[int, str]] = []
     for name in storage.list(path):
         number = name.partition(".")[0]
@@ -198,8 +208,8 @@ def _files_named(entry: bytes) -> list[tuple[int, str]]:
 
 
 def forget_after(storage: Storage, path: str, offset: int) -> None:
-    """Take a source's log back to ``offset``: the files it took later are void (R4). For a folder of our own,
-    before its query starts."""
+    """Take a source's log back to ``offset``, because files that it took later are void (R4). The folder must belong to
+    this attempt, and its query must not have started."""
     numbers = {name: int(name.partition(".")[0]) for name in storage.list(path) if _is_numbered(name)}
     later = [name for name, number in numbers.items() if number > offset]
     compact = max((name for name in later if name.endswith(".compact")), key=numbers.__getitem__, default=None)
@@ -215,7 +225,10 @@ def _is_numbered(name: str) -> bool:
 
 
 def _by_batch(storage: Storage, path: str) -> list[tuple[int, str]]:
-    """Return (batch of the source, line) of an entry. Raises SparkFolderLostError."""
+    """Return (batch of the source, line) of an entry.
+
+    Raises SparkFolderLostError.
+    """
     data = storage.read(path)
     with refused_as(lambda _: SparkFolderLostError(uri=storage.full_uri(path), problem="is not what Spark wrote")):
         lines = [line for line in data.decode().splitlines()[1:] if line]
@@ -223,7 +236,7 @@ def _by_batch(storage: Storage, path: str) -> list[tuple[int, str]]:
 
 
 def _write_log(storage: Storage, path: str, by_batch: list[tuple[int, str]], offset: int) -> None:
-    """The log up to ``offset``, of which Spark may have deleted what its next compact entry covers."""
+    """Write the log up to ``offset`` again, because Spark deletes entries that a later compact entry covers."""
     last_compact = (offset + 1) // _COMPACT_EVERY * _COMPACT_EVERY - 1
     names = {number: f"{number}" for number in range(last_compact + 1, offset + 1)}
     if last_compact >= 0:
@@ -234,8 +247,11 @@ def _write_log(storage: Storage, path: str, by_batch: list[tuple[int, str]], off
 
 
 def _named_between(end: bytes, after: int, up_to: int) -> tuple[list[str], bool]:
-    """URIs, in the entry's order, of the batches behind ``after`` and up to ``up_to``, in what an entry ends with; and
-    whether ``after`` or one before it was come to: Spark writes a compacted entry in the order of the batches."""
+    """Return the URIs of the batches after ``after`` and up to ``up_to``, in order, and whether the search is complete.
+
+    ``end`` is the end of an entry. Spark writes a compacted entry in the order of the batches. So the search is
+    complete once it has met a batch at or before ``after``.
+    """
     found: list[str] = []
     for line in _from_the_end(end):
         named = json.loads(line)
@@ -248,7 +264,8 @@ def _named_between(end: bytes, after: int, up_to: int) -> tuple[list[str], bool]
 
 
 def _from_the_end(entry: bytes) -> Iterator[bytes]:
-    """Its lines but the first, which is the version's or may be cut, and empty ones."""
+    """Yield the lines of an entry from the last to the second, without empty ones. The first line is the version, or
+    may be cut."""
     end = len(entry)
     while (start := entry.rfind(b"\n", 0, end)) >= 0:
         if start + 1 < end:
@@ -257,15 +274,16 @@ def _from_the_end(entry: bytes) -> Iterator[bytes]:
 
 
 def log_offset(offset: str | None) -> int:
-    """Return the source's own batch number in a file source's offset JSON; -1: it has taken nothing, or is none.
+    """Return the source's own batch number in a file source's offset JSON; -1 if it has taken nothing, or is no file
+    source.
 
     Raises DamagedOffsetError.
     """
     body = offset_object(offset)
     number = -1 if body is None else body.get("logOffset", -1)
-    return number if isinstance(number, int) else -1  # else it is a topic of Kafka that has this name
+    return number if isinstance(number, int) else -1  # a Kafka topic may have this name, too
 
 
 def is_file_offset(offset: str | None) -> bool:
-    """Whether it is that of a file source; one that has no offset yet may be."""
+    """Return whether an offset is that of a file source. A missing offset may be one."""
     return offset is None or log_offset(offset) >= 0

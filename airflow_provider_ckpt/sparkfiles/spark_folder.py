@@ -1,4 +1,4 @@
-"""The Spark checkpoint folder of one attempt: its own copy, so that no other driver can touch it (R8)."""
+"""The Spark checkpoint folder of one attempt. It is a copy of its own, so that no other driver can change it (R8)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
-# commits first: whatever a copied commit points to was written before it, so it is there to be copied
+# commits first, because the files to which a commit points were written before it, so they can be copied after it
 _COPY_ORDER = ("commits", "offsets", "sources", "state", "metadata", "")
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -34,7 +34,8 @@ _SCHEMA = re.compile(r"state/[^/]+/_stateSchema/.+$")
 
 
 class SparkFolder:
-    """``path`` is relative to ``storage``; ``location`` is what ``checkpointLocation`` takes."""
+    """A Spark checkpoint folder. ``path`` is relative to ``storage``, and ``location`` is its ``checkpointLocation``
+    for Spark."""
 
     def __init__(self, storage: Storage, path: str) -> None:
         self.storage = storage
@@ -45,11 +46,11 @@ class SparkFolder:
         return self.storage.spark_uri(self.path)
 
     def copy_from(self, other: SparkFolder) -> int:
-        """Copy another attempt's folder (hard links on a local disk), with Spark's checksums of its state and Hadoop's
-        of everything; returns the number of files without the latter.
+        """Copy another attempt's folder (with hard links on a local disk), including the checksums of Spark and Hadoop.
+        Return the number of copied files, not counting Hadoop's checksums.
 
-        The other driver may still be alive and writing: temporary files are skipped, and a commit is
-        copied before what it points to. It never writes other content under a name that is there.
+        The other driver may still be alive and write. So temporary files are skipped, and a commit is copied before the
+        files to which it points. That driver never writes other content under an existing name.
         """
         done: set[str] = set()
         for part in _COPY_ORDER:
@@ -58,7 +59,8 @@ class SparkFolder:
         return len(done)
 
     def _copy(self, other: SparkFolder, names: Collection[str]) -> set[str]:
-        """Returns those that were there: others were purged or renamed by the other driver meanwhile."""
+        """Copy the files, and return those that existed. The other driver may have purged or renamed the rest
+        meanwhile."""
         of_schemas = {name for name in names if _NAMES_SCHEMAS.match(name)}
         copies = {f"{other.path}/{name}": f"{self.path}/{name}" for name in names if name not in of_schemas}
         state = f"{other.path}/state/"
@@ -77,7 +79,8 @@ class SparkFolder:
         return True
 
     def _moved(self, line: str) -> str:
-        """Spark names the files of a state's schema by absolute paths, in the folder of the attempt that made them."""
+        """Return a line of metadata with new paths, because Spark names the schema files of a state by absolute paths
+        in the folder of the attempt that made them."""
         body = parsed(line) if line.startswith("{") else None
         if not isinstance(body, dict):
             return line
@@ -103,33 +106,39 @@ class SparkFolder:
         return self.storage.exists(f"{self.path}/commits/{batch_id}")
 
     def at_boundary(self) -> bool:
-        """No batch is planned that is not committed (R2)."""
+        """Return whether every planned batch is committed (R2)."""
         return self.newest_offsets() == self.newest_commit()
 
     def offsets(self, batch_id: int) -> dict[str, str]:
-        """Source name -> offset JSON as planned for the batch (offset log format 2)."""
+        """Return the planned offset JSON of each source for the batch (offset log format 2)."""
         named = (line.split(":", 1) for line in self._lines(f"offsets/{batch_id}")[2:] if ":" in line)
         return {name: offset for name, offset in named if offset != "-"}
 
     def planned_watermark(self, batch_id: int) -> int:
-        """That with which the batch closes its windows; 0 while the query has seen no event time."""
+        """Return the watermark with which the batch closes its windows; 0 while the query has seen no event time."""
         name = f"offsets/{batch_id}"
         with self._reading(name):
             return int(self._metadata(name, self._lines(name))["batchWatermarkMs"])
 
     def watermark_after(self, batch_id: int) -> int | None:
-        """The watermark the next batch will use; None while the query has seen no event time."""
+        """Return the watermark that the next batch will use; None while the query has seen no event time."""
         name = f"commits/{batch_id}"
         with self._reading(name):
             return int(self._metadata(name, self._lines(name)).get("nextBatchWatermarkMs", 0)) or None
 
     def state_partitions(self, batch_id: int | None = None) -> int | None:
-        """Into how many parts the state of the query is cut, as of a committed batch, by default the newest one; None
-        if it keeps none that says so. Spark's metadata of the operators tells how many there were first."""
+        """Return the number of partitions of the query's state after a committed batch, by default the newest one. None
+        if no state records it.
+
+        Spark's metadata of the operators only has the number at the start of the query.
+        """
         return max(self.parts_of_state(batch_id), default=None)
 
     def parts_of_state(self, batch_id: int | None = None) -> set[int]:
-        """The same of its operators: Spark keeps some in one part, whatever it is told (a count without keys)."""
+        """Return the numbers of state partitions of the query's operators after a committed batch.
+
+        Spark keeps the state of some operators in one partition whatever the setting (a count without keys).
+        """
         batch = self.newest_commit() if batch_id is None else batch_id
         if batch is None or not self.is_committed(batch):
             return set()
@@ -139,21 +148,23 @@ class SparkFolder:
             return {len(parts) for parts in ids.values()}
 
     def is_cut_anew(self, batch_id: int) -> bool:
-        """Whether the committed batch is none of the query's: it cuts the state into another number of parts, and
-        nothing else (R21)."""
+        """Return whether the committed batch only repartitions the state, and is no batch of the query (R21)."""
         parts, before = self.state_partitions(batch_id), self.state_partitions(batch_id - 1)
         return parts is not None and before is not None and parts != before
 
     def follows(self, batch_id: int) -> int:
-        """The batch of the query that a committed one comes behind, -1 if it is the first."""
+        """Return the query's own batch before a committed one; -1 if it is the first."""
         before = batch_id - 1
         while before >= 0 and self.is_cut_anew(before):
             before -= 1
         return before
 
     def name_shuffle_partitions(self, number: int) -> None:
-        """Have the newest committed plan say into how many parts the state was cut: a query that has not been started
-        again since its first batch does not (4.2.0), and Spark's ``repartition`` fails then. Own folder only."""
+        """Write the number of state partitions into the newest committed plan. The folder must belong to this attempt.
+
+        A query that has not restarted since its first batch does not record it (4.2.0), and then Spark's
+        ``repartition`` fails.
+        """
         newest = self.newest_commit()
         if newest is None:
             return
@@ -166,20 +177,23 @@ class SparkFolder:
         checksum.replace(self.storage, f"{self.path}/offsets/{newest}", body.encode())
 
     def call(self, query_id: str) -> None:
-        """Spark ends a query when another one of its id starts: a copy that is to run beside it needs one of its own.
-        Own folder only."""
+        """Give the folder's query an id of its own. The folder must belong to this attempt.
+
+        Spark ends a query when another one with its id starts. So a copy that runs at the same time needs another id.
+        """
         checksum.replace(self.storage, f"{self.path}/metadata", json.dumps({"id": query_id}).encode())
 
     def plan_empty_batch(self) -> None:
-        """Plan a batch that reads nothing, behind the newest committed one. Own folder only, at a boundary."""
+        """Plan a batch that reads nothing, after the newest committed one. The folder must belong to this attempt and
+        be at a boundary."""
         if (newest := self.newest_commit()) is not None:
             body = self.storage.read(f"{self.path}/offsets/{newest}")
             checksum.create(self.storage, f"{self.path}/offsets/{newest + 1}", body)
 
     def plan_final_batch(self, after: int, now_ms: int) -> int:
-        """Plan a batch without data at the maximal watermark, so that Spark fires every window (R12).
+        """Plan a batch without data at the maximal watermark, so that Spark fires every window (R12). Return its id.
 
-        The folder must be at a boundary and belong to this attempt. Returns the planned batch id.
+        The folder must be at a boundary and belong to this attempt.
         """
         name = f"offsets/{after}"
         lines = self._lines(name)
@@ -191,19 +205,20 @@ class SparkFolder:
         return after + 1
 
     def is_final(self) -> bool:
-        """The newest planned batch is the one at the maximal watermark: the query can only end (R12)."""
+        """Return whether the newest planned batch has the maximal watermark. The query can only end then (R12)."""
         newest = self.newest_offsets()
         return newest is not None and self.planned_watermark(newest) == MAX_WATERMARK
 
     def has_batch(self, batch_id: int) -> bool:
-        """Whether the folder can go on after the batch; Spark purges old ones (``minBatchesToRetain``)."""
+        """Return whether a query can continue after the batch. Spark purges old batches (``minBatchesToRetain``)."""
         return all(self.storage.exists(f"{self.path}/{log}/{batch_id}") for log in ("offsets", "commits"))
 
     def rewind(self, batch_id: int, edges: Collection[str] = ()) -> None:
-        """Go back to just after ``batch_id``: forget what was planned and committed later. Own folder only.
+        """Go back to just after ``batch_id``: delete later plans and commits. The folder must belong to this attempt.
 
-        ``edges``: sources that read result partitions. What they took later is void; left in their logs, Spark
-        would read it again, beside what the producer publishes in its place (R4).
+        Args:
+            edges: Sources that read result partitions. Files that they took later are void. If their logs kept them,
+                Spark would read them again, together with the producer's replacement (R4).
         """
         offsets = self.offsets(batch_id)
         for edge in edges:
@@ -214,12 +229,15 @@ class SparkFolder:
                     checksum.delete(self.storage, f"{self.path}/{log}/{name}")
 
     def forget_unreadable(self, gone: Collection[str] = ()) -> bool:
-        """Forget what is planned, or taken, behind the newest commit, if it names a file that Spark's reader takes for
-        a pattern, or cannot read for a colon: planned once, the name would be asked for at every start, renamed or
-        not. Returns whether there was such a name. Own folder only. ``gone``: normal paths of files that somebody gave
-        up.
+        """Delete plans and log entries after the newest commit if they name a file that cannot be read. Return whether
+        there was such a file. The folder must belong to this attempt.
 
-        Entries of the sources' logs without an ``offsets`` entry count, too: Spark writes them first.
+        Spark's reader treats some names as a pattern, and cannot read some names with a colon. Once planned, such a
+        name would be read at every start, even if the file was renamed. Entries of the sources' logs count even without
+        an ``offsets`` entry, because Spark writes them first.
+
+        Args:
+            gone: Normal paths of files that a user has given up.
         """
         commit, newest = self.newest_commit(), self.newest_offsets()
         committed = {} if commit is None else self.offsets(commit)
@@ -228,7 +246,7 @@ class SparkFolder:
         bad = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed, gone))}
         kept = planned
         if any(min(numbers) <= log_offset(planned.get(uid)) for uid, numbers in bad.items()):
-            self.forget_planned()  # first: entries that no plan names are taken up by the next plan
+            self.forget_planned()  # first, because the next plan takes up entries that no plan names
             kept = committed
         for uid in bad:
             forget_after(self.storage, f"{self.path}/sources/{uid}", log_offset(kept.get(uid)))
@@ -243,8 +261,11 @@ class SparkFolder:
         ]
 
     def forget_planned(self) -> None:
-        """Drop what is planned behind the newest commit, as late files of an ended source. It is one batch, but in a
-        copy that was made while the query went on: the commit between two plans may be missing there."""
+        """Delete the plans after the newest commit, for example with late files of an ended source.
+
+        It is usually one batch. In a copy made while the query ran, the commit between two plans may be missing, and
+        then there are more.
+        """
         commit = self.newest_commit()
         for number in sorted(self._numbers("offsets"), reverse=True):
             if commit is None or number > commit:
@@ -257,7 +278,10 @@ class SparkFolder:
         return [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdecimal()]
 
     def _metadata(self, name: str, lines: list[str]) -> dict[str, Any]:
-        """Return the object in the second line of an entry. Raises SparkFolderLostError."""
+        """Return the object in the second line of an entry.
+
+        Raises SparkFolderLostError.
+        """
         with self._reading(name):
             body = parsed(lines[1])
             if not isinstance(body, dict):
@@ -270,13 +294,14 @@ class SparkFolder:
             return data.decode().splitlines()
 
     def _reading(self, name: str) -> AbstractContextManager[None]:
-        """Return the boundary of a reader: content of another form is a SparkFolderLostError that names the file."""
+        """Return a context that turns errors of unreadable content into a SparkFolderLostError with the file's name."""
         uri = self.storage.full_uri(f"{self.path}/{name}")
         return refused_as(lambda _: SparkFolderLostError(uri=uri, problem="is not what Spark wrote"))
 
 
 def _is_left_behind(name: str) -> bool:
-    """Of a copy: what is temporary, and a sum of what is written anew there (Spark 4.2 makes none of these)."""
+    """Return whether a copy leaves out the file: a temporary file, or the checksum of a file that the copy rewrites
+    (Spark 4.2 writes none of the latter)."""
     leaf = name.rpartition("/")[2]
     of_rewritten = leaf.endswith(".crc") and _NAMES_SCHEMAS.match(name) is not None
     return leaf.startswith(".") or leaf.endswith(".tmp") or of_rewritten

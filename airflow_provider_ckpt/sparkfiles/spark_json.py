@@ -1,4 +1,4 @@
-"""JSON that Spark wrote, read with the limits of the package's own files."""
+"""Reading of JSON that Spark wrote, with the limits of the package's own files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.strict_json import parse_json
 
 _SHOWN = 80
-"""Characters of an offset in an error."""
+"""Characters of an offset that an error shows."""
 
 
 def parsed(text: bytes | str) -> Any:
-    """Return the value of a JSON text. Raises ValueError for what is no JSON, or is beyond a limit."""
+    """Return the value of a JSON text.
+
+    Raises ValueError for a text that is no JSON, or is beyond a limit.
+    """
     try:
         return parse_json(text if isinstance(text, bytes) else text.encode(), uri="", what="")
     except MalformedDocumentError as error:
@@ -21,7 +24,8 @@ def parsed(text: bytes | str) -> Any:
 
 
 def offset_object(offset: str | None) -> dict[str, Any] | None:
-    """Return the JSON object of a source's offset; None for an offset of another form, which its source chose.
+    """Return the JSON object of a source's offset; None for an offset of another form, because sources choose their
+    forms.
 
     Raises DamagedOffsetError for a text that begins as an object and is none.
     """

@@ -1,9 +1,9 @@
-"""Whether the state that a committed batch left is whole: what a Spark folder holds below ``state/``.
+"""A check that the state after a committed batch is whole: the files below ``state/`` in a Spark folder.
 
-The commit of a batch names the version of each store, in each partition of each stateful operator (RocksDB,
-checkpoint format 2): ``<batch + 1>_<id>.zip``, a snapshot, or ``.changelog``, what changed since the version before. A
-snapshot is small and names the files beside it (``SSTs/``) that hold the rows. Spark notices what is wrong when
-it runs a batch, by a stack trace, at every try.
+The commit of a batch names the version of each store, in each partition of each stateful operator (RocksDB, checkpoint
+format 2). ``<batch + 1>_<id>.zip`` is a snapshot, and ``.changelog`` holds the changes since the previous version. A
+snapshot is small, and names the files in ``SSTs/`` that hold the rows. Spark notices damage only when it runs a batch,
+with a stack trace, at every try.
 """
 
 from __future__ import annotations
@@ -29,16 +29,29 @@ _SCHEMA = re.compile(r"/state/([^/]+/_stateSchema/.+)$")
 
 
 class StateCheck:
-    """``folder``: of Spark. One listing, and one small file for each partition of a stateful operator is read; nothing
-    for a query without state."""
+    """The check of one Spark folder's state.
+
+    It costs one listing, and one small read for each partition of a stateful operator. It costs nothing for a query
+    without state.
+
+    Args:
+        folder: Path of the Spark folder.
+    """
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage, self._folder, self._state = storage, folder, f"{folder}/state"
 
     def run(self, batch_id: int, commit: str) -> None:
-        """``commit``: the second line of the batch's entry in ``commits``. Raises SparkStateLostError; what the storage
-        cannot tell is an error of the storage. Not looked at: the content of ``SSTs/`` and of change logs, what
-        lies before the newest change log, and what a snapshot names if another version of Spark says it otherwise."""
+        """Refuse state that is not whole.
+
+        The content of ``SSTs/`` and of change logs is not read. Files before the newest change log are not checked.
+        Neither are the files of a snapshot if another version of Spark names them in another form.
+
+        Args:
+            commit: Second line of the batch's entry in ``commits``.
+
+        Raises SparkStateLostError. If the storage cannot answer, it raises the storage's error.
+        """
         with refused_as(lambda _: SparkStateLostError(uri=self._commit_uri(batch_id), problem=_CHANGED)):
             versions = list(_versions(batch_id, commit))
         if not versions:
@@ -57,7 +70,7 @@ class StateCheck:
                 self._snapshot(name, there)
 
     def _metadata(self, name: str, size: int) -> None:
-        """The schema of a store, and what an operator's stores are."""
+        """Check a file with the schema of a store, or with the description of an operator's stores."""
         if size == 0:
             self._refuse(name, "is empty")
         path = f"{self._state}/{name}"
@@ -65,7 +78,8 @@ class StateCheck:
             self._refuse(name, "is not what Spark wrote, by its checksum")
 
     def _schemas(self, operator: str, there: dict[str, int]) -> None:
-        """Spark writes what is missing anew, from the query as it is now: whatever it was, it fits then."""
+        """Refuse an operator whose schemas are missing. Spark would write them again from the current query, and any
+        query would then seem to fit."""
         told = [name for name in there if name.startswith(f"{operator}{_METADATA}") and not name.endswith(".crc")]
         if not told:
             self._refuse(f"{operator}/_metadata", "is missing")
@@ -77,7 +91,7 @@ class StateCheck:
             self._refuse(f"{operator}/0/_metadata/schema", "is missing")
 
     def _named_schemas(self, name: str) -> set[str]:
-        """The files of schemas that an operator's metadata name (version 2); none if each store has its own."""
+        """Return the schema files that an operator's metadata names (version 2); none if each store has its own."""
         try:
             _, body = self._storage.read(f"{self._state}/{name}").decode().splitlines()
             stores = parsed(body)["stateStoreInfo"]
@@ -87,7 +101,7 @@ class StateCheck:
             self._refuse(name, _CHANGED)
 
     def _newest(self, part: str, version: str, there: dict[str, int]) -> str:
-        """The snapshot of the version; its change log, if it has none."""
+        """Return the snapshot of the version, or its change log if it has no snapshot."""
         found = {path.rpartition(".")[2]: path for path in there if _is_of(path, part, version)}
         if not found:
             self._refuse(f"{part}/{version}.zip", "is missing")
@@ -117,7 +131,7 @@ class StateCheck:
 
 
 def _versions(batch_id: int, commit: str) -> Iterator[tuple[str, str]]:
-    """(``<operator>/<partition>``, ``<version>_<id>``) of each store."""
+    """Yield (``<operator>/<partition>``, ``<version>_<id>``) of each store."""
     operators: dict[str, list[list[str]]] = parsed(commit).get("stateUniqueIds") or {}
     for operator, partitions in operators.items():
         for number, stores in enumerate(partitions):
@@ -126,14 +140,17 @@ def _versions(batch_id: int, commit: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_of(path: str, part: str, version: str) -> bool:
-    """Stores beside a partition's first one have folders of their own in it."""
+    """Return whether ``path`` is the file of a store's version. Additional stores of a partition have folders of their
+    own in it."""
     name = path.rpartition("/")[2]
     return path.startswith(f"{part}/") and name in (f"{version}.zip", f"{version}.changelog")
 
 
 def _named(snapshot: bytes) -> dict[str, int]:
-    """The files that a snapshot is made of besides, and their sizes. Raises what :mod:`zipfile` does for one that is
-    damaged."""
+    """Return the files of which a snapshot consists, with their sizes.
+
+    Raises the errors of :mod:`zipfile` if the snapshot is damaged.
+    """
     with zipfile.ZipFile(io.BytesIO(snapshot)) as archive:
         if archive.testzip() is not None:
             raise zipfile.BadZipFile
@@ -141,4 +158,4 @@ def _named(snapshot: bytes) -> dict[str, int]:
     try:
         return {file["dfsSstFileName"]: file["sizeBytes"] for file in parsed(body)["sstFiles"]}
     except UNREADABLE:
-        return {}  # as it was written, by its checksum: a Spark of another version says it otherwise
+        return {}  # the archive is undamaged, so another version of Spark wrote it in another form

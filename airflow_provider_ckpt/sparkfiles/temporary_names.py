@@ -1,15 +1,16 @@
-"""Names of files that are still being written, by the habit of the program that writes them."""
+"""Names of files that are still being written, by the conventions of the programs that write them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 SUFFIXES = (".tmp", ".crdownload", ".part", ".filepart", ".partial")
-"""Of scripts, Chrome, Firefox and curl, WinSCP, rclone. Spark itself leaves out ``._COPYING_`` of ``hdfs dfs -put``."""
+"""Suffixes used by scripts, Chrome, Firefox and curl, WinSCP, and rclone. Spark itself skips ``._COPYING_`` of ``hdfs
+dfs -put``."""
 
 
 def other_names(suffixes: Collection[str] = SUFFIXES) -> str:
-    """Return a glob of Hadoop's for all names that end in none of ``suffixes``. It knows no negation of words."""
+    """Return a Hadoop glob for all names that end in none of ``suffixes``. Hadoop's globs cannot negate words."""
     return _other(frozenset(suffixes))
 
 
@@ -23,8 +24,11 @@ def has_temporary_name(name: str) -> bool:
 
 
 def _other(suffixes: Collection[str]) -> str:
-    """A name ends in another character than each of the suffixes, or in the last one of some of them, and what stands
-    before it does not end in the rest of those. It may also be empty there."""
+    """Return a glob for names without these endings, built recursively from the last character.
+
+    A matching name is empty, or its last character ends no suffix. Otherwise its last character ends some suffixes.
+    Then the rest of the name must not end in the rest of any of those.
+    """
     last: dict[str, set[str]] = {}
     for one in suffixes:
         last.setdefault(one[-1], set()).add(one[:-1])

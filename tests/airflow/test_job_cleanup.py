@@ -79,7 +79,7 @@ def test_a_job_that_never_began_is_no_failure(tmp_path: Path, root: Storage) -> 
         ("FAILED", "unfinished", "it has not FINISHED"),
         ("STOPPED", "unfinished", "it has not FINISHED"),
         ("RESTARTING", "abandoned", "the next run is expected"),
-        ("RUNNING", "abandoned", "its driver has told no end"),
+        ("RUNNING", "abandoned", "its driver has reported no end"),
     ],
 )
 def test_a_job_that_is_not_over_is_kept_for_the_next_run_unless_it_is_said(

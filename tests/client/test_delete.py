@@ -104,10 +104,10 @@ def test_one_that_has_not_finished_is_deleted_if_that_is_said(make: Make, status
 @pytest.mark.parametrize(
     ("status", "worker", "words"),
     [
-        (RESTARTING, GONE, "the next run is expected to go on with it"),
-        (RESTARTING, ELSEWHERE, "the next run is expected to go on with it"),
-        (RUNNING, GONE, "its driver has told no end, and is gone"),
-        (RUNNING, ELSEWHERE, "its driver has told no end, and on worker-7 cannot be seen from here"),
+        (RESTARTING, GONE, "the next run is expected to resume it"),
+        (RESTARTING, ELSEWHERE, "the next run is expected to resume it"),
+        (RUNNING, GONE, "its driver has reported no end, and is gone"),
+        (RUNNING, ELSEWHERE, "its driver has reported no end, and on worker-7 cannot be seen from here"),
     ],
 )
 def test_one_that_somebody_may_run_is_deleted_if_nobody_is_said_to(

@@ -94,7 +94,7 @@ def test_nothing_is_written_to_the_journal(tmp_path: Path) -> None:
     [
         (STOPPED, HERE, "its driver lives"),
         (RUNNING, HERE, "its driver lives"),
-        (RUNNING, ELSEWHERE, "its driver on worker-7 has told no end, and cannot be seen from here"),
+        (RUNNING, ELSEWHERE, "its driver on worker-7 has reported no end and cannot be seen from here"),
     ],
 )
 def test_r8_a_job_that_somebody_runs_or_may_run_is_skipped_and_said_to_be(
@@ -264,7 +264,7 @@ def test_one_whose_deletion_was_interrupted_is_left_to_it(tmp_path: Path) -> Non
     deleting.write(ev.DeletionBegun(FINISHED, 9.0))
     found = of(job, delete=True)
     delete = f"ckpt delete orders --root {tmp_path}/root"
-    assert (found.garbage, found.skipped) == ((), f"its deletion was interrupted: `{delete}` goes on with it")
+    assert (found.garbage, found.skipped) == ((), f"its deletion was interrupted: `{delete}` completes it")
 
 
 def test_a_sink_of_another_kind_is_named_and_what_it_has_staged_is_left(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_sink_of_another_kind_is_named_and_what_it_has_staged_is_left(tmp_path
     journal.write(ev.StatusChanged(STOPPED, 7.0))
     staged = job.staged()
     deleted = of(job, delete=True)
-    assert deleted.left == ("sink lake: nothing tells what it has staged",)
+    assert deleted.left == ("sink lake: its staged output is unknown",)
     assert job.staged() == staged
 
 

@@ -267,7 +267,7 @@ def test_whoever_claims_the_job_while_it_is_deleted_stops_that(tmp_path: Path) -
     [done] = collect_garbage(Met(job.storage, claim), "orders", delete=True).jobs
     assert [one.path for one in done.garbage] == deleted
     assert len(deleted) == 3
-    assert done.skipped == ("it was claimed in epoch 4 while it was looked at: who has claimed it collects by itself")
+    assert done.skipped == ("it was claimed in epoch 4 during the search: its new driver collects by itself")
 
 
 def test_a_driver_that_is_seen_to_live_by_then_stops_it(tmp_path: Path) -> None:

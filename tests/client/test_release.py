@@ -218,7 +218,7 @@ def test_w4_workers_that_may_live_are_left_alone_when_their_jobmaster_is_gone(
     if has_master:
         driver.journal.claim("shop~t1.coordinate", GONE, 3.0, deployment=1)
     epoch = driver.client.state().epoch
-    with pytest.raises(JobHasWorkersError, match=r"in epoch 1: .* Begin `ckpt master FILE.py:JOB --job-id orders "):
+    with pytest.raises(JobHasWorkersError, match=r"in epoch 1: .* Start `ckpt master FILE.py:JOB --job-id orders "):
         driver.client.release(driver.job())
     state = driver.client.state()
     assert (driver.released(), state.epoch, state.deployment) == (FIRST, epoch, 1)

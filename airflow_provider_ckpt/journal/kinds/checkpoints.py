@@ -16,29 +16,29 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 @dataclass
 class Checkpoints(StatePart):
-    """A number 0 means "none yet"."""
+    """The checkpoints of a job. A number 0 means that there is none."""
 
     last_triggered: Count = 0
     pending: Count = 0
-    """The checkpoint in progress. One of an earlier epoch is not: nobody will complete it."""
+    """The checkpoint in progress. A checkpoint of an earlier epoch does not count, because no driver completes it."""
     triggered: dict[int, CheckpointTriggered] = field(default_factory=dict, metadata=listed_by("checkpoint"))
-    """Those that did not complete, the last ``HISTORY``."""
+    """Triggered checkpoints that did not complete, the last ``HISTORY``."""
     checkpoints: dict[int, CheckpointCompleted] = field(default_factory=dict, metadata=listed_by("checkpoint"))
     last_completed: Count = 0
     completed_count: Count = 0
     aborted: dict[int, str] = field(default_factory=dict)
     aborted_count: Count = 0
     releases: dict[int, CheckpointReleased] = field(default_factory=dict, metadata=listed_by("checkpoint"))
-    """What became visible, by the checkpoint as which it did; of one above ``last_released`` in some sinks only."""
+    """Released counts, by checkpoint. A checkpoint above ``last_released`` is released in some sinks only."""
     last_released: Count = 0
-    """Every sink has it."""
+    """The last checkpoint that every sink has released."""
     sinks_released: dict[str, int] = field(default_factory=dict, metadata=LATER)
-    """By sink, the last one that it has, where that is above ``last_released``."""
+    """Sink → last released checkpoint, if that is above ``last_released``."""
 
 
 @dataclass(frozen=True)
 class CheckpointTriggered(JournalEvent):
-    """A number is in use."""
+    """A checkpoint number is in use from here on."""
 
     checkpoint: Count
     at: Instant
@@ -52,7 +52,12 @@ class CheckpointTriggered(JournalEvent):
 
 @dataclass(frozen=True)
 class CheckpointCompleted(JournalEvent):
-    """The commit point of a checkpoint. ``subtasks``: by "<vertex>/<index>"; ``operators``: by uid."""
+    """The commit point of a checkpoint.
+
+    Args:
+        subtasks: Snapshots by "<vertex>/<index>".
+        operators: States by uid.
+    """
 
     checkpoint: Count
     triggered_at: Instant
@@ -61,13 +66,13 @@ class CheckpointCompleted(JournalEvent):
     subtasks: Mapping[SubtaskId, Snapshot]
     operators: Mapping[str, OperatorState]
     releasing: tuple[int, ...] = field(default=(), metadata=LATER)
-    """Earlier ones of which a release was under way, ascending: that may last longer than the history, and the release
-    behind it begins at their positions."""
+    """Earlier checkpoints with a release in progress, ascending. Such a release may take longer than the history lasts,
+    and the next release begins at their positions."""
 
     @property
     def is_final(self) -> bool:
-        """It covers all data. Also one that was triggered as an ordinary one: the last end of data may overtake its
-        barrier."""
+        """Whether the checkpoint covers all data. An ordinary checkpoint may do so, too, because the last end of data
+        may overtake its barrier."""
         return self.kind == "final" or all(snapshot.finished for snapshot in self.subtasks.values())
 
     def apply(self, state: Checkpoints) -> None:
@@ -88,7 +93,7 @@ class CheckpointAborted(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Its number was used up when it was triggered, and no later driver completes it."""
+        """Return False, because the trigger used up the number and no later driver completes it."""
         return False
 
     def apply(self, state: Checkpoints) -> None:
@@ -100,7 +105,7 @@ class CheckpointAborted(JournalEvent):
 
 @dataclass(frozen=True)
 class CheckpointReleased(JournalEvent):
-    """All sinks released everything up to ``checkpoint``. ``sinks``: uid -> what was released (counts)."""
+    """All sinks have released everything up to ``checkpoint``. ``sinks`` has the released counts by uid."""
 
     checkpoint: Count
     at: Instant
@@ -119,7 +124,8 @@ class CheckpointReleased(JournalEvent):
 
 @dataclass(frozen=True)
 class SinkReleased(JournalEvent):
-    """``sink`` has released everything up to ``checkpoint``, others have not. ``counts``: what became visible."""
+    """One sink has released everything up to ``checkpoint``, and other sinks have not. ``counts`` has the released
+    counts."""
 
     sink: str
     checkpoint: Count
@@ -128,7 +134,7 @@ class SinkReleased(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """The sink knows it: asked once more, it releases nothing again (R9)."""
+        """Return False, because the sink knows it. A repeated release of the same checkpoint changes nothing (R9)."""
         return False
 
     def apply(self, state: Checkpoints) -> None:
@@ -138,15 +144,22 @@ class SinkReleased(JournalEvent):
 
 
 def _remember(history: dict[int, Any], number: int, value: Any, needed: Collection[int] = ()) -> None:
-    """``needed``: not forgotten, as the next release begins behind it, however long it takes to come."""
+    """Add to a history, and drop its lowest number if it is full.
+
+    Args:
+        needed: Numbers that are not dropped, because the next release begins after them, however late it comes.
+    """
     history[number] = value
     if len(history) > HISTORY and (spare := [known for known in history if known not in needed]):
         del history[min(spare)]
 
 
 def _remember_release(state: Checkpoints, release: CheckpointReleased) -> None:
-    """One that sinks came to one after the other counts as a whole. Those without rows are forgotten first: an hour
-    without input must not take away what somebody who was not there then has to be told of."""
+    """Merge the releases of one checkpoint in several sinks into one, and remember it.
+
+    Releases without rows are dropped first. An hour without input must not drop a release that a client has not seen
+    yet.
+    """
     number = release.checkpoint
     before = state.releases.get(number)
     sinks = release.sinks if before is None else {**before.sinks, **release.sinks}

@@ -1,4 +1,4 @@
-"""The end of a job under its root: what it had is deleted, and what is left says so, for ever."""
+"""The end of a job under its root. Its files are deleted, and the journal keeps this fact for ever."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from airflow_provider_ckpt.model.limits import Instant
 @dataclass
 class Deletion(JobProgress):
     deletion: DeletionBegun | None = field(default=None, metadata=LATER)
-    """It has begun: no driver takes the job, from here on. Its status says whether it is complete."""
+    """The deletion, once it has begun. No driver takes the job from then on. The job's status shows when it is
+    complete."""
 
 
 @dataclass(frozen=True)
 class DeletionBegun(JournalEvent):
-    """The commit point of a deletion: nothing is deleted before it, and nobody goes on with the job behind it. ``was``:
-    the job's status before, None if it had none."""
+    """The commit point of a deletion. Nothing is deleted before it, and no driver resumes the job after it.
+
+    ``was`` is the job's status before; None if it had none.
+    """
 
     was: JobStatus | None
     at: Instant
     attempts: tuple[str, ...] = ()
-    """Those that have ever opened a log of the job, by name: what others have staged in the places of its sinks is
-    another job's. Nothing tells them any more when the logs are deleted."""
+    """Names of all attempts that ever opened a log of the job. Staged output of other attempts belongs to another job.
+    Once the logs are deleted, only this list names the attempts."""
 
     def apply(self, state: Deletion) -> None:
         state.deletion = self

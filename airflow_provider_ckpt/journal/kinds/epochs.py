@@ -1,4 +1,4 @@
-"""Epochs: a driver takes the job over, goes back to a checkpoint if it is to, and records what it runs."""
+"""Epochs: a driver takes the job over, perhaps restores a checkpoint, and records its plan."""
 
 from __future__ import annotations
 
@@ -29,43 +29,45 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     worker: Worker = field(default_factory=Worker)
     plan: PlanRecorded | None = None
     restored: Count = field(default=0, metadata=ADDED)
-    """The checkpoint that the last restore went back to; ``restored_epoch``: of the driver that began it, 0 if there
-    was no restore."""
+    """The checkpoint of the last restore. ``restored_epoch`` is the epoch of the driver that began the restore; 0 if
+    there was none."""
     restored_epoch: Count = field(default=0, metadata=ADDED)
     introduced: dict[str, tuple[int, int]] = field(default_factory=dict, metadata=LATER)
-    """Operator uid -> the epoch that brought it into a job which had been running without, and the last checkpoint by
-    then: what attempts of that uid did before, when it was in the job once already, does not count."""
+    """Operator uid → epoch that added it to a job that had run without it, and the last completed checkpoint at that
+    time. Earlier work under that uid does not count."""
     given_up: set[str] = field(default_factory=set, metadata=LATER)
-    """Uids of operators that the job had and has no longer, or had not for a while."""
+    """Uids of operators that the job once had and dropped. An operator that came back stays in this set."""
     prepared_by: str | None = field(default=None, metadata=LATER)
-    """The attempt that has prepared the deployment of now, or the one that ended last; None as soon as somebody else
-    takes the job."""
+    """The attempt that prepared the current deployment, or the last one to end; None once a driver claims the job
+    without it."""
     driver_since: Count = field(default=0, metadata=LATER)
-    """The first epoch of the driver of now, if it was upgraded: what was asked of that one, or of one since, it takes.
-    0: it was not."""
+    """The first epoch of the current driver if it was upgraded, else 0. The driver takes requests for this epoch and
+    later ones."""
     anew_epoch: Count = field(default=0, metadata=LATER)
-    """Of the driver that began the job anew, last; 0 if none did."""
+    """Epoch of the last restart from scratch; 0 if there was none."""
 
 
 @dataclass(frozen=True)
 class EpochClaimed(JournalEvent):
-    """A driver took the job over. Never deleted (R3)."""
+    """A driver took the job over. This event is never deleted (R3)."""
 
     epoch: Count
     attempt: str
     worker: Worker
     at: Instant
     releases_only: bool = field(default=False, metadata=LATER)
-    """It is no run: the job's status stands until the release is done and says what it leaves, so also if whoever
-    releases is killed. So of a deletion, until it has begun."""
+    """True if the claim is for a release or a deletion, which runs nothing. The job's status stays until the release
+    journals it, even if the release is killed. A deletion keeps it until DeletionBegun."""
     deployment: Count = field(default=0, metadata=LATER)
-    """The epoch of the deployment whose JobMaster claims: its workers go on, with what they were handed out (W4)."""
+    """The epoch of the deployment whose JobMaster claims the job. Its workers continue, with the splits assigned to
+    them (W4)."""
     upgrades: Count = field(default=0, metadata=LATER)
-    """The epoch of the same driver, as the version of the job that was before: the job was at a savepoint of it."""
+    """For an upgrade: the first epoch of the same driver, which left the previous version at a savepoint. 0 for any
+    other claim."""
 
     def apply(self, state: Epochs) -> None:
         state.epoch, state.attempt = self.epoch, self.attempt
-        if not self.releases_only:  # else the driver that was lost is still the one to ask about
+        if not self.releases_only:  # a release keeps the worker of the lost driver, for later checks
             state.worker = self.worker
         state.pending = 0
         state.driver_since = (state.driver_since or self.upgrades) if self.upgrades else 0
@@ -74,37 +76,42 @@ class EpochClaimed(JournalEvent):
             take_again(state)
         else:
             state.prepared_by = state.running_since = None
-            state.taken.clear()  # who asked is told that the driver was overtaken
+            state.taken.clear()  # their authors learn that the driver was overtaken
             forget_assigned(state)
-            if not self.upgrades:  # the same driver takes none again that it has answered, however long ago
+            if not self.upgrades:  # an upgraded driver must not take a request again that it has answered
                 forget_answered(state)
-        goes_on = self.deployment and state.running_since is not None  # the workers publish, whoever claims
+        goes_on = self.deployment and state.running_since is not None  # the workers continue to publish
         if state.status is not None and not (self.releases_only or goes_on):
-            state.status, state.cause = JobStatus.CREATED, None  # how the run before ended says nothing about this one
+            state.status, state.cause = JobStatus.CREATED, None  # the end of the previous run does not count
 
 
 @dataclass(frozen=True)
 class PlanRecorded(JournalEvent):
-    """What this epoch runs: the graph, the schemas (vertex uid -> Spark's schema JSON), and the definition, which a
-    later start is compared with (None in journals from before it was recorded: see ``JobState.definition``)."""
+    """The plan of this epoch: graph, schemas and definition.
+
+    Args:
+        schemas: Vertex uid → output schema as Spark's JSON text.
+        definition: Definition with which a later start is compared; None in journals from before it was recorded
+            (``JobState.definition``).
+    """
 
     graph: JobGraph
     schemas: Mapping[str, str]
     at: Instant
     definition: JobDefinition | None = field(default=None, metadata=LATER)
     rescaled: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
-    """Source with splits -> how many subtasks are to read it, where somebody has asked for that while the job ran: it
-    holds for later runs as long as the job declares the ``parallelism`` that it did then."""
+    """Source with splits → number of its subtasks, if a user rescaled it while the job ran. Later runs keep it while
+    the job declares the same ``parallelism`` as then."""
     settings: Mapping[str, VertexSettings] = field(default_factory=dict, metadata=LATER)
-    """What somebody has changed while the job ran, by vertex: it holds until it is changed again."""
+    """Settings by vertex that users changed while the job ran. Each holds until it is changed again."""
     code: JobCode | None = field(default=None, metadata=LATER)
-    """Of the job's file, as whoever has planned read it: its workers have to run the same. None in journals that do not
-    tell, and where there was no source."""
+    """Digests of the job's file, as the planner read it. Workers must run the same code. None in older journals, and
+    where there was no source file."""
     hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=LATER)
-    """Of the subtasks that a rescale has added while workers ran the job: beside which one each of them runs. Whoever
-    is asked to run that one runs both: Airflow's tasks are as many as were planned."""
+    """Subtask that a rescale added while workers ran the job → subtask in whose process it runs. The process of that
+    subtask runs both, because the number of Airflow tasks is fixed when they are planned."""
     waiting: tuple[SubtaskId, ...] = field(default=(), metadata=LATER)
-    """Of these, the ones that nobody is to begin yet (:class:`SubtasksAdded`)."""
+    """Subtasks of ``hosts`` that must not begin yet (:class:`SubtasksAdded`)."""
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:
@@ -118,9 +125,11 @@ class PlanRecorded(JournalEvent):
 
 @dataclass(frozen=True)
 class DeploymentPrepared(JournalEvent):
-    """Everything is as this epoch's plan says: the logs are open, the Spark folders where it goes on from. Workers may
-    begin, and a JobMaster that claims the next epoch for them (W9, W19). Before this nobody may: whoever has prepared
-    half of it is followed by another planner, which does it again."""
+    """The logs are open, and the Spark folders are at the point from which this epoch's plan continues.
+
+    From here on workers may begin, and a JobMaster may claim the next epoch for them (W9, W19). If a planner dies
+    before this event, the next planner prepares everything again.
+    """
 
     epoch: Count
     at: Instant
@@ -131,9 +140,13 @@ class DeploymentPrepared(JournalEvent):
 
 @dataclass(frozen=True)
 class GraphChanged(JournalEvent):
-    """The job runs another graph from here on, in the same epoch: the commit point of that change (R21). ``number``: of
-    the plan, 1 for the first change in the epoch; ``rescaled``: what was asked for, as in :class:`PlanRecorded`;
-    ``hosts``: of the subtasks that the graph gets, as there; empty if one driver runs all."""
+    """The job runs another graph from here on, in the same epoch. This is the commit point of that change (R21).
+
+    Args:
+        number: Number of the plan; 1 for the first change in the epoch.
+        rescaled: Requested numbers of subtasks, as in :class:`PlanRecorded`.
+        hosts: Hosts of the new subtasks, as in :class:`PlanRecorded`; empty if one driver runs all.
+    """
 
     number: Count
     graph: JobGraph
@@ -150,9 +163,12 @@ class GraphChanged(JournalEvent):
 
 @dataclass(frozen=True)
 class SubtasksAdded(JournalEvent):
-    """From here on checkpoints are of these, too, and all who read them know them: whoever runs the ones beside which
-    they were put begins them. Not before: an attempt opens its log, others read that entry, and a checkpoint that does
-    not know the subtask would say that they have read what it does not have."""
+    """Checkpoints include these subtasks from here on, and all their consumers know them. So the workers of their hosts
+    begin them.
+
+    They must not begin earlier. An attempt opens its log, and consumers read that entry. A checkpoint without the
+    subtask would then have consumers that have read entries which it does not cover.
+    """
 
     subtasks: tuple[SubtaskId, ...]
     at: Instant
@@ -165,9 +181,14 @@ class SubtasksAdded(JournalEvent):
 
 @dataclass(frozen=True)
 class Restored(JournalEvent):
-    """The job was taken back to a completed checkpoint (R4): what ended, was dropped or finished after it is
-    running again. ``dropped``: vertex -> uids that were dropped at or before the checkpoint's batches.
-    ``anew``: to nothing at all, as no checkpoint covers anything; the ends of its sources are frozen anew."""
+    """The job was set back to a completed checkpoint (R4). Sources that ended or were dropped after it are read again,
+    and subtasks that finished after it run again.
+
+    Args:
+        dropped: Vertex → uids that were dropped at or before the checkpoint's batches.
+        anew: True for a restart from scratch, because no checkpoint covers anything. The ends of sources are frozen
+            again.
+    """
 
     checkpoint: Count
     dropped: Mapping[str, Mapping[str, int]]
@@ -175,7 +196,7 @@ class Restored(JournalEvent):
     anew: bool = field(default=False, metadata=LATER)
 
     def apply(self, state: Epochs) -> None:
-        # A checkpoint that is no longer remembered ended nothing: the subtask logs say what did (R11).
+        # A checkpoint that is no longer remembered ends no source here, because the subtasks' logs decide (R11).
         done = None if self.anew else state.checkpoints.get(self.checkpoint)
         snapshots = done.subtasks if done else {}
         state.ended = {}
@@ -194,7 +215,7 @@ class Restored(JournalEvent):
 
 
 def _give_up(state: Epochs, uid: str) -> None:
-    """Nothing that was decided about an operator outlives it: one that comes back under its uid is a new one."""
+    """Drop all decisions about an operator. An operator that comes back under its uid is a new one."""
     state.given_up.add(uid)
     state.frozen.pop(uid, None)
     give_up_splits(state, uid)

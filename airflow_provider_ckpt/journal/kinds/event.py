@@ -1,4 +1,4 @@
-"""What every event has, and every part of the state that events change."""
+"""Base classes of all events, and of all parts of the state that events change."""
 
 from __future__ import annotations
 
@@ -7,31 +7,36 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 HISTORY = 100
-"""How many completed, and how many aborted, checkpoints the state remembers."""
+"""Number of completed, and of aborted, checkpoints that the state remembers."""
 ADDED = MappingProxyType({"state": "added"})
-"""Metadata of a field of the state that came later in version 1 of its document, and is always written. One that is
-left out while it is empty is LATER (``model.json_form``)."""
+"""Metadata of a state field that was added later in version 1 of the document, and is always written. A field that is
+left out while it is empty has LATER (``model.json_form``)."""
 LISTED_BY = "listed by"
 
 
 def listed_by(name: str) -> Mapping[str, str]:
-    """Metadata of a field of the state that holds events by one of their fields: in the document they are a list."""
+    """Return the metadata of a state field that holds events by one of their fields. The document lists them."""
     return {LISTED_BY: name}
 
 
 class JournalEvent:
-    """A frozen dataclass. Its JSON follows from its fields (``model.json_form``); ``apply`` folds it into that part of
-    the state which it changes. Events are applied in the order of the journal, each once."""
+    """An event: a frozen dataclass whose JSON follows from its fields (``model.json_form``).
+
+    Its ``apply`` changes its part of the state. Events are applied in the order of the journal, each once.
+    """
 
     @property
     def decides(self) -> bool:
-        """Whether something is done because of it that must not be done twice, or otherwise: then it is durable
-        before. What decides nothing may wait in the write buffer, and be lost with its driver."""
+        """Whether an action follows that must not happen twice or differently. Such an event is durable before the
+        action.
+
+        Any other event may wait in the write buffer, and be lost with its driver.
+        """
         return True
 
 
 @dataclass
 class StatePart:
-    """A part of the state of a job, changed by the events beside it only. Times are epoch seconds."""
+    """A part of the state of a job, changed only by the events in the same module. Times are epoch seconds."""
 
     job_id: str

@@ -1,4 +1,4 @@
-"""The job as a whole: what was submitted, and what became of it."""
+"""The job as a whole: its submission and its status."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 class JobProgress(AnsweredRequests):
     created: JobCreated | None = None
     status: JobStatus | None = None
-    """None: no driver has told one; the first tells none before it is RUNNING (``JobState.is_held``)."""
+    """None until a driver has journaled a status. The first driver journals none before it is RUNNING
+    (``JobState.is_held``)."""
     cause: str | None = None
     running_since: Instant | None = field(default=None, metadata=LATER)
-    """When the deployment's subtasks were all running first; None for a job without workers, and before. One JobMaster
-    after the other counts from there."""
+    """Time when all subtasks of the deployment were first running; None before that, and for a job without workers.
+    Later JobMasters of the deployment count from it, too."""
 
 
 def _document(options: SubmittedOptions) -> dict[str, object]:
@@ -31,7 +32,7 @@ def _document(options: SubmittedOptions) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class JobCreated(JournalEvent):
-    """First event of a job: its graph, runtime mode and options, as they were submitted."""
+    """The first event of a job: its graph, runtime mode and options as submitted."""
 
     job_id: str
     graph: JobGraph
@@ -54,6 +55,6 @@ class StatusChanged(JournalEvent):
         if self.status is JobStatus.RUNNING and state.deployment and state.running_since is None:
             state.running_since = self.at
         if not self.status.is_alive:
-            state.deployment, state.running_since = 0, None  # its workers leave
+            state.deployment, state.running_since = 0, None  # the workers leave
         if self.status is JobStatus.STOPPED:
-            state.draining = False  # a stop wins over a drain; the next run goes on reading
+            state.draining = False  # a stop wins over a drain, and the next run continues to read

@@ -1,4 +1,4 @@
-"""What was kept of a job in BATCH mode, and what is run again, when somebody went on with it (FLIP-383)."""
+"""Results that a resumed job in batch mode keeps, and subtasks that run again (FLIP-383)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 @dataclass(frozen=True)
 class Reset:
-    """A subtask that is run again. ``positions``: of the entries of its log that are void, as files that they name are
-    gone; ``splits``: what they are of, of a source with splits; of any other vertex all that it has published is void.
-    ``consumer``: who is to read it. No positions, and the subtask itself: it was at its end, and its log is gone."""
+    """A subtask that runs again.
+
+    Args:
+        positions: Void entries of its log, whose files are gone.
+        consumer: Subtask that needs the result. It is the subtask itself, without positions, if it was at its end and
+            its log is gone.
+        splits: Splits of the void entries; None for a vertex without splits, whose whole output is void.
+    """
 
     subtask: SubtaskId
     positions: Ranges
@@ -30,17 +35,20 @@ class Reset:
 @dataclass
 class Reconciled(Sources, Splits, Subtasks):
     reconciled: JobReconciled | None = field(default=None, metadata=LATER)
-    """The last time."""
+    """The last reconciliation."""
 
 
 @dataclass(frozen=True)
 class JobReconciled(JournalEvent):
-    """Somebody goes on with the job: this is what it keeps, and what is reset (Flink's ExecutionVertexReset). Written
-    after the claim, and before any log is opened for it: whoever follows a driver that died in between finds the same,
-    by the logs and the partitions, once more.
+    """A resumed job keeps these results and resets the rest (Flink's ExecutionVertexReset).
 
-    ``kept``: subtasks at their end of data that are not run again; ``splits_kept``: source -> how many of its splits
-    are done, and stay so."""
+    It is written after the claim and before any log is opened. If the driver dies in between, the next one finds the
+    same from the logs and partitions.
+
+    Args:
+        kept: Subtasks at their end of data that do not run again.
+        splits_kept: Source → number of its splits that are done and stay so.
+    """
 
     epoch: Count
     kept: tuple[SubtaskId, ...]

@@ -1,4 +1,4 @@
-"""Reconfigurations of a running job: what is changed by now, and what each of the last ones took."""
+"""Reconfigurations of a running job: the changed settings, and the duration of the last changes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestR
 from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
 REMEMBERED = 20
-"""So many of the last reconfigurations are remembered, for display."""
+"""Number of reconfigurations that are remembered, for display."""
 
 
 @dataclass(frozen=True)
 class PhaseTimes:
-    """Of one vertex, in seconds. ``prepare``: the new query is made and tried, while the old one runs; ``sync``: until
-    it stands still; ``update``: until all that are affected do, and the change is in the journal; ``resume``: until it
-    runs again. The vertex stands still in the last two."""
+    """Durations of a reconfiguration for one vertex, in seconds. The vertex is paused during ``update`` and ``resume``.
+
+    Args:
+        prepare: Time to make and try the new query, while the old one runs.
+        sync: Time until the vertex is paused.
+        update: Time until all affected vertices are paused and the change is in the journal.
+        resume: Time until the vertex runs again.
+    """
 
     prepare: float
     sync: float
@@ -31,23 +36,28 @@ class PhaseTimes:
 @dataclass
 class Reconfigurations(Epochs):
     reconfigured: Count = field(default=0, metadata=LATER)
-    """The number of the last change that is decided."""
+    """Number of the last decided change."""
     reconfigured_at: Instant = field(default=0.0, metadata=LATER)
-    """When that was."""
+    """Time of that decision."""
     reconfigured_for: str | None = field(default=None, metadata=LATER)
-    """The request that it was asked by, if it was one."""
+    """Name of the request that led to it, if a request did."""
     reconfigurations: list[ReconfigurationEnded] = field(default_factory=list, metadata=LATER)
-    """The last ones that were decided, oldest first. One is ACCEPTED until it is told how it went: its queries get
-    there, or its driver was lost before they did, or it is for the next run. Whoever runs the job goes by it."""
+    """The last decided changes, oldest first. A change is ACCEPTED until its outcome is journaled. Until then its
+    queries may still be changing, its driver may be lost, or it may be for the next run. Every run applies it in any
+    case."""
 
 
 @dataclass(frozen=True)
 class Reconfigured(JournalEvent):
-    """From here on the job runs with ``settings``, which are all that is changed by now, by vertex: the commit point of
-    that change (R21). Later runs go by them, too. ``number``: of the reconfiguration, from 1 in the life of the job;
-    ``graph``: of a change that speaks of sources with splits, too, what would be an event of its own without the rest;
-    ``by``: the controller that asked for it; ``request``: else the request, which has taken place with this entry,
-    whoever is there to answer it."""
+    """The job runs with ``settings`` from here on, also in later runs. This is the commit point of that change (R21).
+
+    Args:
+        number: Number of the reconfiguration, counted from 1 over the life of the job.
+        settings: All changed settings so far, by vertex.
+        graph: Change of sources with splits that is decided together with this one.
+        by: Controller that asked for the change.
+        request: Request that asked for it. This entry completes the request, even if its driver dies before it answers.
+    """
 
     number: Count
     settings: Mapping[str, VertexSettings]
@@ -76,8 +86,14 @@ class Reconfigured(JournalEvent):
 
 @dataclass(frozen=True)
 class ReconfigurationEnded(JournalEvent):
-    """How a reconfiguration went, in which every vertex that was affected runs again. ``number``: 0 if it came to
-    nothing; ``took``: by vertex. ``by``: the controller that asked for it, and ``why``."""
+    """The outcome of a reconfiguration, when every affected vertex runs again.
+
+    Args:
+        number: Number of the reconfiguration; 0 if it was not applied.
+        took: Durations by vertex.
+        by: Controller that asked for it.
+        why: The controller's reason.
+    """
 
     number: Count
     request: str | None
@@ -89,6 +105,7 @@ class ReconfigurationEnded(JournalEvent):
 
     @property
     def decides(self) -> bool:
+        """Return False, because Reconfigured has decided."""
         return False
 
     def apply(self, state: Reconfigurations) -> None:
@@ -100,7 +117,7 @@ _DECIDED = RequestOutcome(RequestResult.ACCEPTED, "decided; every attempt from t
 
 
 def _remember(state: Reconfigurations, told: ReconfigurationEnded) -> None:
-    """What is told of a change takes the place of what was told of it before."""
+    """Remember a reconfiguration, and replace the earlier record of the same number."""
     others = [one for one in state.reconfigurations if one.number != told.number]
     state.reconfigurations = [*others, told][-REMEMBERED:]
 

@@ -1,4 +1,4 @@
-"""The answers to requests to stop and to drain (``journal.requests``)."""
+"""Answers to requests of users (``journal.requests``)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestR
 class AnsweredRequests(StatePart):
     answered: set[str] = field(default_factory=set)
     outcomes: dict[str, RequestOutcome] = field(default_factory=dict, metadata=LATER)
-    """Request -> the last word on it, of the last ``HISTORY``; one that was only taken so far is in ``answered``
-    alone."""
+    """Request → its last answer, for the last ``HISTORY`` requests. A request that was only taken so far is in
+    ``answered`` alone."""
     draining: bool = False
-    """A drain was accepted, in this or an earlier epoch: the next driver goes on with it."""
+    """True if a drain was accepted, in this or an earlier epoch. The next driver continues it."""
     deployment: Count = field(default=0, metadata=LATER)
-    """The epoch of the planner whose workers run the job, 0 if none do: it holds for one JobMaster after the other,
-    until a driver takes the job over, or it ends (W4)."""
+    """The epoch of the planner whose workers run the job; 0 if none do. It holds for all JobMasters of the deployment,
+    until a driver takes the job over or the job ends (W4)."""
     taken: set[str] = field(default_factory=set, metadata=LATER)
-    """Of ``answered``: requests that a JobMaster of the deployment has taken, and said no last word on."""
+    """Requests in ``answered`` that a JobMaster of the deployment has taken and not answered for good."""
     taken_again: set[str] = field(default_factory=set, compare=False, metadata=UNRECORDED)
-    """Those that the JobMaster before the one of now had taken."""
+    """Requests that the previous JobMaster had taken."""
 
 
 @dataclass(frozen=True)
 class RequestAnswered(JournalEvent):
-    """What became of a stop or drain request that came through the storage URI (R22)."""
+    """The answer to a request that came through the storage (R22)."""
 
     request: str
     kind: str
@@ -38,7 +38,8 @@ class RequestAnswered(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """A drain is gone on with by later drivers. What is said of the others is for those who asked."""
+        """Return True for an accepted drain, because later drivers continue it. Other answers only inform their
+        authors."""
         return self.kind == "drain" and self.outcome.result is RequestResult.ACCEPTED
 
     def apply(self, state: AnsweredRequests) -> None:
@@ -53,20 +54,21 @@ class RequestAnswered(JournalEvent):
 
 
 def take_again(state: AnsweredRequests) -> None:
-    """Who had taken them is gone, and who comes after it in the same deployment takes them (W20)."""
+    """Let the next JobMaster of the deployment take the requests that its predecessor had taken, because that one is
+    gone (W20)."""
     state.answered -= state.taken
     state.taken_again = set(state.taken)
     state.taken.clear()
 
 
 def forget_answered(state: AnsweredRequests) -> None:
-    """Another driver takes no request that was for one before it (R22): of those that were answered only what was said
-    is remembered, as long as it is."""
+    """Forget requests whose answers are no longer remembered, because a new driver takes no request for an earlier one
+    (R22)."""
     state.answered &= state.outcomes.keys()
 
 
 def _remember_first(history: dict[str, RequestOutcome], name: str, value: RequestOutcome) -> None:
-    """The oldest entry goes first: names are in no order."""
+    """Add to a history, and drop its oldest entry if it is full. Names of requests have no order."""
     history[name] = value
     if len(history) > HISTORY:
         del history[next(iter(history))]

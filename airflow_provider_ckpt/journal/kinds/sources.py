@@ -1,4 +1,4 @@
-"""Bounded sources, and input edges: their ends are fixed, reached, and left out."""
+"""Bounded sources and input edges: their ends are fixed and reached, and then they are left out."""
 
 from __future__ import annotations
 
@@ -10,30 +10,33 @@ from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.limits import Count, Instant
 
 REMEMBERED = 20
-"""So many of the last words on late files are remembered, for display."""
+"""Number of reports of late or changed files that are remembered, for display."""
 
 
 @dataclass
 class Sources(StatePart):
     frozen: dict[str, SourceFrozen] = field(default_factory=dict, metadata=listed_by("uid"))
     ended: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Vertex -> source or edge uid -> the batch that covers it (R2)."""
+    """Vertex → source or edge uid → batch that covers its end (R2)."""
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
     late_files: list[LateFilesFound] = field(default_factory=list)
-    """The last ones that were told of, oldest first; of earlier releases all."""
+    """The last reports of late files, oldest first. All reports of earlier releases stay."""
     forgotten_files: list[str] = field(default_factory=list, metadata=LATER)
-    """Files that somebody gave up, in order."""
+    """Files that a user has given up, in order."""
     changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=LATER)
-    """The last reports, oldest first."""
+    """The last reports of changed files, oldest first."""
     changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=LATER)
-    """Source -> ``files`` and ``bytes`` of all reports."""
+    """Source → total ``files`` and ``bytes`` of all reports."""
 
 
 @dataclass(frozen=True)
 class SourceFrozen(JournalEvent):
-    """The end of a bounded source, once and for all attempts (R11). ``path`` is the object under the
-    job's folder that lists the files; None for a source that cannot be given an end. ``watched``: whoever looks for
-    late files at the end of a run leaves word of it; in earlier releases nobody does."""
+    """The end of a bounded source, fixed once for all attempts (R11).
+
+    Args:
+        path: Object in the job's folder that lists the files; None for a source that cannot be given an end.
+        watched: True if the check for late files at the end of a run records its result. Earlier releases did not.
+    """
 
     uid: str
     path: str | None
@@ -47,7 +50,7 @@ class SourceFrozen(JournalEvent):
 
 @dataclass(frozen=True)
 class SourceEnded(JournalEvent):
-    """A bounded inline source is covered by published batches up to ``batch_id`` (R2)."""
+    """Published batches up to ``batch_id`` cover the whole of a bounded inline source (R2)."""
 
     vertex: str
     uid: str
@@ -60,7 +63,7 @@ class SourceEnded(JournalEvent):
 
 @dataclass(frozen=True)
 class SourceDropped(JournalEvent):
-    """The next start of the vertex's query leaves the source (or ended edge) out."""
+    """The next start of the vertex's query leaves out the source or ended edge."""
 
     vertex: str
     uid: str
@@ -73,9 +76,14 @@ class SourceDropped(JournalEvent):
 
 @dataclass(frozen=True)
 class LateFilesFound(JournalEvent):
-    """Files that turned up in a bounded source's folder after it was frozen. ``read``: whether they
-    came before the source ended and so are in the output. ``count``: how many, if ``paths`` are the first of them.
-    ``kept``: all of them are in a list beside the frozen one; of earlier releases they are here and nowhere else."""
+    """Files that appeared in a bounded source's folder after it was frozen.
+
+    Args:
+        paths: The files, or the first of them.
+        read: True if they came before the source ended, so that the output has their rows.
+        count: Number of files; None if ``paths`` has all of them.
+        kept: True if a list next to the frozen one has all of them. Earlier releases recorded them only here.
+    """
 
     uid: str
     paths: tuple[str, ...]
@@ -90,7 +98,7 @@ class LateFilesFound(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """A later driver finds them once more."""
+        """Return False, because a later driver finds the files again."""
         return False
 
     def apply(self, state: Sources) -> None:
@@ -101,8 +109,13 @@ class LateFilesFound(JournalEvent):
 
 @dataclass(frozen=True)
 class SourceFilesChanged(JournalEvent):
-    """Files of a source changed after they were read. ``files``: the first of them; ``count``: how many there are;
-    ``unread``: bytes that were not read, as far as it is known."""
+    """Files of a source that changed after they were read.
+
+    Args:
+        files: The first of them.
+        count: Number of changed files.
+        unread: Bytes that were not read, as far as known.
+    """
 
     uid: str
     files: tuple[ChangedFile, ...]
@@ -112,7 +125,7 @@ class SourceFilesChanged(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """A later driver finds them once more."""
+        """Return False, because a later driver finds the files again."""
         return False
 
     def apply(self, state: Sources) -> None:
@@ -124,7 +137,7 @@ class SourceFilesChanged(JournalEvent):
 
 @dataclass(frozen=True)
 class FilesForgotten(JournalEvent):
-    """Somebody gave up files that a source still had to read, and that are gone (``forget_files``)."""
+    """A user gave up files that a source still had to read, and that are gone (``forget_files``)."""
 
     files: tuple[str, ...]
     at: Instant

@@ -1,4 +1,4 @@
-"""The splits of sources: handed out, done, and covered by checkpoints. All of them are places in the frozen list."""
+"""The splits of sources: assigned, done and covered by checkpoints. A split's number is its place in the list."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 @dataclass
 class Splits(StatePart):
     splits_assigned: dict[str, dict[SubtaskId, Ranges]] = field(default_factory=dict, metadata=LATER)
-    """Source -> subtask -> what was handed out to it in this epoch, or deployment, and to no other one since."""
+    """Source → subtask → splits assigned to it in this epoch or deployment, and to no other subtask since."""
     splits_done: dict[str, Ranges] = field(default_factory=dict, metadata=LATER)
-    """Source -> what was read, as far as it was told: for display. What counts is in the logs of the subtasks."""
+    """Source → journaled splits that are done. This is for display, because the logs of the subtasks decide."""
     splits_covered: dict[str, dict[int, Ranges]] = field(default_factory=dict, metadata=LATER)
-    """Source -> checkpoint -> what it covers beyond the one before. The logs may have forgotten these (R14)."""
+    """Source → checkpoint → splits that it covers and the previous checkpoint does not. The logs may no longer have
+    them (R14)."""
 
 
 @dataclass(frozen=True)
 class SplitsAssigned(JournalEvent):
-    """Handed out to a subtask, which is told after this is durable (R14)."""
+    """Splits are assigned to a subtask. The subtask gets them after this is durable (R14)."""
 
     source: str
     subtask: SubtaskId
@@ -34,13 +35,13 @@ class SplitsAssigned(JournalEvent):
     def apply(self, state: Splits) -> None:
         of_source = state.splits_assigned.setdefault(self.source, {})
         for subtask, splits in of_source.items():
-            of_source[subtask] = difference(splits, self.splits)  # given back by it before, or nobody else had them
+            of_source[subtask] = difference(splits, self.splits)  # another subtask has returned them, or had none
         of_source[self.subtask] = union(of_source.get(self.subtask, ()), self.splits)
 
 
 @dataclass(frozen=True)
 class SplitsDone(JournalEvent):
-    """Read by a subtask, and published in its log."""
+    """A subtask has read splits and published them in its log."""
 
     source: str
     subtask: SubtaskId
@@ -49,7 +50,7 @@ class SplitsDone(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """The entries in the subtask's log do."""
+        """Return False, because the entries in the subtask's log decide."""
         return False
 
     def apply(self, state: Splits) -> None:
@@ -58,8 +59,11 @@ class SplitsDone(JournalEvent):
 
 @dataclass(frozen=True)
 class SplitsCovered(JournalEvent):
-    """What ``checkpoint`` covers beyond the one before. Written before its completion, and in one entry with it: so it
-    is durable before a log forgets what the checkpoint covers (R14)."""
+    """The splits that ``checkpoint`` covers and the previous one does not.
+
+    It is written before the checkpoint's completion, and in the same entry. So it is durable before a log is truncated
+    (R14).
+    """
 
     source: str
     checkpoint: Count
@@ -67,7 +71,7 @@ class SplitsCovered(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """The completion behind it does."""
+        """Return False, because the completion after it decides."""
         return False
 
     def apply(self, state: Splits) -> None:
@@ -76,7 +80,8 @@ class SplitsCovered(JournalEvent):
 
 
 def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
-    """Those that the last completed checkpoint covers. One that was triggered and not completed covers nothing."""
+    """Return the splits that the last completed checkpoint covers. A checkpoint that was triggered and not completed
+    covers nothing."""
     covered: Ranges = ()
     for checkpoint, splits in state.splits_covered.get(source, {}).items():
         if checkpoint <= last_completed:
@@ -85,12 +90,12 @@ def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
 
 
 def forget_assigned(state: Splits) -> None:
-    """Another driver: what attempts before were handed out goes back."""
+    """Take back all assigned splits, because another driver has taken the job over."""
     state.splits_assigned.clear()
 
 
 def rewind_splits(state: Splits, checkpoint: int) -> None:
-    """Done is what ``checkpoint`` covers, and nothing else; 0: nothing."""
+    """Keep as done only the splits that ``checkpoint`` covers; none for 0."""
     for source in {*state.splits_done, *state.splits_covered}:
         of_source = state.splits_covered.get(source, {})
         state.splits_covered[source] = {one: splits for one, splits in of_source.items() if one <= checkpoint}

@@ -1,4 +1,4 @@
-"""The failures and ends of subtasks, "<vertex>/<index>"."""
+"""Failures and ends of subtasks, each named "<vertex>/<index>"."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ class Subtasks(StatePart):
     end_of_data: set[SubtaskId] = field(default_factory=set)
     finished: set[SubtaskId] = field(default_factory=set)
     restarts: dict[SubtaskId, int] = field(default_factory=dict, metadata=LATER)
-    """Subtask -> how often it began again by itself while a run went on, for display."""
+    """Subtask → number of its restarts during a run, for display."""
 
 
 @dataclass(frozen=True)
 class SubtaskRestarting(JournalEvent):
-    """``attempt`` of it failed; the next one begins after ``delay`` seconds, and the run goes on. ``number``: of the
-    restart, in a row of at most ``limit``; 0 if it was its worker that was lost, and another one is to begin it."""
+    """An attempt of a subtask failed, and the next one begins after ``delay`` seconds while the run continues.
+
+    Args:
+        attempt: The attempt that failed.
+        number: Number of the restart, of at most ``limit`` in a row; 0 if its worker was lost and another one must take
+            it.
+    """
 
     subtask: SubtaskId
     attempt: str
@@ -37,7 +42,7 @@ class SubtaskRestarting(JournalEvent):
 
 @dataclass(frozen=True)
 class SubtaskEndOfData(JournalEvent):
-    """No more batches from this subtask."""
+    """The subtask has published its last batch."""
 
     subtask: SubtaskId
     attempt: str
@@ -49,7 +54,7 @@ class SubtaskEndOfData(JournalEvent):
 
 @dataclass(frozen=True)
 class SubtaskFinished(JournalEvent):
-    """It is done and is not run again."""
+    """The subtask is finished and does not run again."""
 
     subtask: SubtaskId
     attempt: str
