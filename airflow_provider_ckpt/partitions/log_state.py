@@ -38,7 +38,7 @@ class LogState:
     """:attr:`SupervisedTry.of` → the latest try that has opened the log."""
 
     def has_later_try(self, than: SupervisedTry | None) -> bool:
-        """Return True if a later try of the same supervisor's task has opened the log, even if other attempts opened it since."""
+        """Return True if a later try of the same task has opened the log, even if other attempts opened it since."""
         return than is not None and self.tries.get(than.of, than.number) > than.number
 
     def apply(self, record: Record, number: int) -> None:

@@ -37,6 +37,6 @@ class SubtaskTakenError(OvertakenError):
     """
 
     template = (
-        "another worker runs a subtask of this worker, which leaves (deployment {deployment} of job {job_id!r}): {why}. "
+        "another worker runs a subtask of this one, which leaves (deployment {deployment} of job {job_id!r}): {why}. "
         "Run each subtask in one worker only: to run it here, end the other worker first"
     )
