@@ -21,4 +21,4 @@ Pid = Annotated[int, Between(0, (1 << 31) - 1)]
 Parallelism = Annotated[int, Between(1, 100_000)]
 """Subtasks of a vertex."""
 Instant = Annotated[float, Between(0, 253_402_300_799)]
-"""Epoch seconds, up to the end of the year 9999: every such instant can be shown."""
+"""Epoch seconds up to the end of the year 9999, because every such instant can be shown."""
