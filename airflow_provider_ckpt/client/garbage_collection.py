@@ -136,7 +136,7 @@ def _what_is_strange(storage: Storage, name: str) -> str:
             return "it has no journal: the rest of a first start that was interrupted, or a job that lost its journal"
     except CkptError as error:
         return f"it cannot be read: {error}"
-    return "it is none of ours"
+    return "it is no job of this package"
 
 
 def _job_json(job: JobGarbage) -> dict[str, Any]:

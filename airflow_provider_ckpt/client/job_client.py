@@ -287,15 +287,14 @@ class JobClient(JobView):
         return NextRunLogic(self._storage(), self.job_id, changed, back, driver_is_gone=driver_is_gone).assign()
 
     def release(self, job: Job, *, driver_is_gone: bool = False) -> list[CheckpointReleased]:
-        """Release completed checkpoints of a job that no driver runs, and return the releases; empty if there are
-        none.
+        """Release completed checkpoints of a job that no driver runs, and return the releases; empty if there are none.
 
         Needs no Spark and does not otherwise change the job: its next run resumes it.
 
         Args:
             job: The definition with which the job ran. Only its sinks are used.
-            driver_is_gone: True to assert that a driver that this host cannot see is gone, and that workers are. A
-                driver that is alive after all is fenced and ends.
+            driver_is_gone: True to assert that all workers are gone, and the driver, although this host cannot see it.
+                A driver that is alive after all is fenced and ends.
 
         Raises as :meth:`state`, JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError,
         DefinitionChangedError, ReleaseHeldError, and a sink's errors. If one sink fails, the others have released, and

@@ -77,14 +77,14 @@ def _refuse(archive: ClassArchive) -> None:
         )
         raise NoClassArchiveError(problem=problem)
     if says_what_is_shared(os.environ):
-        raise NoClassArchiveError(problem="the environment has options of its own for the classes that JVMs share")
+        raise NoClassArchiveError(problem="the environment already has options for class sharing in JVMs")
 
 
 def _refuse_full_disk(folder: Path) -> None:
     """Refuse a full disk, because the JVM that writes the archive reports no usable error."""
     free = shutil.disk_usage(folder).free
     if free < ROOM:
-        problem = f"{folder} has room for {free >> 20} MB more, and it takes some {ROOM >> 20}"
+        problem = f"{folder} has {free >> 20} MB free, and an archive needs up to {ROOM >> 20} MB"
         raise ArchiveNotMadeError(problem=problem)
 
 
@@ -121,7 +121,7 @@ def _try_out(archive: ClassArchive, made: Path) -> None:
 
 
 def _publish(archive: ClassArchive, stem: str, made: Path) -> Path:
-    """Rename the archive to its final name after all its bytes are on disk, because a JVM dies of a partial archive."""
+    """Rename the archive to its final name after all its bytes are on disk, because a partial archive crashes a JVM."""
     made.chmod(0o644)  # it is not secret, and drivers of other users may use an archive that root has made
     sync_file(str(made))
     path = archive.folder / f"{stem}.{made.stat().st_size}.jsa"

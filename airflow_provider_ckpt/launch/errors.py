@@ -24,6 +24,6 @@ class ArchiveNotMadeError(TransientError):
     """A class archive that could not be made this time. ``data``: problem."""
 
     template = (
-        "the class archive was not made: {problem}. Drivers start with the one there was, or without; try again with "
-        "`ckpt class-archive`"
+        "the class archive was not made: {problem}. Drivers start with the previous archive, or with none; try again "
+        "with `ckpt class-archive`"
     )

@@ -29,8 +29,8 @@ _JVM_READS = (SUBMIT, *_ALL_READ, "PYSPARK_SUBMIT_ARGS")
 _COLLECTOR = re.compile(r"-XX:[+-]Use\w+GC\b")
 """A choice of collector. A JVM with two such options does not start."""
 _VERIFIED = "-XX:+VerifySharedSpaces"
-"""An option that checks the archive's checksums. Without it every driver dies of an archive that a disk has damaged
-(SIGSEGV).
+"""An option that makes the JVM check the archive's checksums. Without it an archive that a disk has damaged crashes
+every driver (SIGSEGV).
 """
 
 

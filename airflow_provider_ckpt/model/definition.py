@@ -18,8 +18,8 @@ from airflow_provider_ckpt.model.mode import RuntimeMode
 class SourceDefinition:
     """The definition of a source.
 
-    ``format``, ``paths`` and ``selects`` are the calls that the function made on its reader. They are None and empty if
-    it was not called because its source is over.
+    ``format``, ``paths`` and ``selects`` record the calls that the function made on its reader. They are None and empty
+    if it was not called because its source is over.
     """
 
     bounded: bool

@@ -26,10 +26,10 @@ class _Unlistable(Collection[str]):
     """A set of attempt names that supports only ``in``, because it contains unknown and future attempts."""
 
     def __iter__(self) -> Iterator[str]:
-        raise TypeError("attempts that are not known, or are yet to come, are in it: ask with 'in'")
+        raise TypeError("it contains unknown and future attempts: use only 'in'")
 
     def __len__(self) -> int:
-        raise TypeError("attempts that are not known, or are yet to come, are in it: ask with 'in'")
+        raise TypeError("it contains unknown and future attempts: use only 'in'")
 
 
 class AllAttemptsBut(_Unlistable):

@@ -19,7 +19,7 @@ class BatchConflictError(TerminalError):
 
     template = (
         "batch {batch_id} of {log} is published with offsets {published}, and now came with {offered}; "
-        "the Spark checkpoint folder and the log have parted: go back to the last checkpoint with --restore instead of "
+        "the Spark checkpoint folder and the log disagree: go back to the last checkpoint with --restore instead of "
         "resuming"
     )
 
@@ -27,7 +27,7 @@ class BatchConflictError(TerminalError):
 class BatchGapError(TerminalError):
     template = (
         "batch {batch_id} of {log} was offered after batch {last}; the Spark checkpoint folder and the log "
-        "have parted: go back to the last checkpoint with --restore instead of resuming"
+        "disagree: go back to the last checkpoint with --restore instead of resuming"
     )
 
 
@@ -38,7 +38,7 @@ class EndedLogError(TerminalError):
 
 
 class PreparedLostError(TerminalError):
-    """A lost note of a staged batch that Spark has committed, so that Spark will not run the batch again."""
+    """The loss of the note of a staged batch that Spark has committed. Spark will not run that batch again."""
 
     template = (
         "{uri} {problem}. It records what the last batch that Spark committed has staged; without it the rows of that "

@@ -124,10 +124,10 @@ def is_awaited(record: Record) -> bool:
 def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | None) -> list[int]:
     """Return the numbers of live entries below ``head`` that a truncation keeps (R7), however old they are.
 
-    Kept are the entries that the log is folded from at later positions: the last batch and the ends. An idle subtask
-    appends only barriers, and a subtask that returns to a checkpoint knows its last batch from them. The last batch
-    with rows is kept because a consumer may be reading it. Batches from ``unreleased_from`` on are kept because a sink
-    must still release them.
+    The log is folded from these entries at later positions: the last batch and the ends. An idle subtask appends only
+    barriers, and a subtask that returns to a checkpoint knows its last batch from them. The last batch with rows is
+    kept because a consumer may be reading it. Batches from ``unreleased_from`` on are kept because a sink must still
+    release them.
     """
     before = [(number, record) for number, record in live(records) if number < head and is_awaited(record)]
     batches = [number for number, record in before if isinstance(record, Batch)]

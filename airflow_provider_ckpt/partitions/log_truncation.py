@@ -26,9 +26,9 @@ class LogTruncation:
     def truncate(self, head: int, unreleased_from: int | None) -> frozenset[int]:
         """Delete the entries below ``head`` and return the numbers of kept entries.
 
-        Open records stay. So do the entries that the others add up to and the unreleased batches (:func:`.kept_below`),
-        until the next truncation. Each call reads the log from its head on to find them: two requests a pack, and one
-        for each other entry.
+        Open records stay. The entries with the log's state and the unreleased batches (:func:`.kept_below`) stay until
+        the next truncation. Each call reads the log from its head on to find them: two requests a pack, and one for
+        each other entry.
 
         Raises FencedError, NoSuchHeadError if ``head`` is beyond the log, and the errors of the storage.
         """

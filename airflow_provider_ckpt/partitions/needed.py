@@ -27,11 +27,11 @@ def log_head(
 ) -> int:
     """Return the first entry of a log that must stay.
 
-    Consumers and sinks hold batches and ends, but not the barriers of an idle subtask after them. A consumer does not
-    hold batches without rows, such as those of a filter that lets no row through for weeks. A few batches that may not
-    be released because a gate is shut do not hold the barriers of weeks. The head passes them, and the truncation keeps
-    them. The truncation also keeps the entries that the log is folded from, and the batch at a consumer's position
-    (:func:`.kept_below`).
+    Consumers and sinks need batches and ends, but not the barriers that an idle subtask appends after them. A consumer
+    does not need batches without rows, such as those of a filter that lets no row through for weeks. A closed gate may
+    keep a few batches unreleased while barriers of weeks follow. The head then passes these batches, and the truncation
+    keeps them. The truncation also keeps the entries that the log is folded from, and the batch at a consumer's
+    position (:func:`.kept_below`).
 
     Args:
         records: The live entries of the log, at least from its current head on.

@@ -23,7 +23,7 @@ class Liveness:
         self._beat: object = None
         self._looked_at: float | None = None
         self.silent = 0.0
-        """Seconds that count since the last change of the beat."""
+        """Counted seconds since the last change of the beat."""
 
     def see(self, beat: object, now: float) -> None:
         """Record the beat that a successful poll has read.

@@ -11,8 +11,8 @@ from airflow_provider_ckpt.remote.errors import LooksTooFarApartError, TooSoonLo
 LOCAL_POLL = 0.1
 REMOTE_POLL = 1.0
 LOST_AFTER = 30.0
-"""Seconds without a sign of life after which a worker counts as lost. Flink's ``heartbeat.timeout`` is 50 s, but the
-users behind ANCHORS want less.
+"""Seconds without a sign of life after which a worker counts as lost. Flink's ``heartbeat.timeout`` is 50 s, but
+ANCHORS' users ask for less.
 """
 SILENCE = 300.0
 """Seconds without a JobMaster after which a worker leaves; as Flink's ``taskmanager.registration.timeout``, 5 min."""
@@ -39,7 +39,7 @@ class Timing:
 
     @classmethod
     def of(cls, root: str) -> Timing:
-        """Return the defaults for a root. They poll a local root more often because its polls are cheap.
+        """Return the default timing for a root. A local root is polled more often because its polls are cheap.
 
         Args:
             root: The URI of the root.

@@ -26,4 +26,4 @@ def without_spark() -> Iterator[None]:
 
 
 def _refuse(*args: Any, **kwargs: Any) -> None:
-    raise AssertionError("a sink has asked for Spark to release: that is also done where there is none")
+    raise AssertionError("a sink has used Spark in a release, which must also work without Spark")
