@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 LONGEST = 36_525 * 86_400.0
 """Seconds in a hundred years. Python cannot wait, and Spark cannot count milliseconds, for much longer."""
 LARGEST_SIZE = 2**63 - 1
-"""Most bytes of a size. Spark counts them as a Java long."""
+"""The largest size in bytes. Spark counts bytes as a Java long."""
 LARGEST_NUMBER = 2**31 - 1
 """The largest number of files or partitions, and the largest weight. Spark counts them as a Java int and starts no
 query with a larger number.
