@@ -46,9 +46,9 @@ class EventTime:
 
 @dataclass(frozen=True)
 class UnionDefinition:
-    """The input of an operator's ``parameter`` that unites several inputs.
+    """The united frame that an operator's ``parameter`` gets from several inputs.
 
-    An input that has ended and was left out does not change it.
+    An input that has ended and was left out does not change the definition.
 
     Args:
         operator: The operator.

@@ -7,7 +7,7 @@ from typing import Literal
 
 
 class JobStatus(str, Enum):
-    """A status, which is equal to its text. Each status is alive, resumable or terminal, and only one of these."""
+    """A status, which is equal to its text. Each status is exactly one of alive, resumable and terminal."""
 
     CREATED = "CREATED"
     """A driver has claimed the job, and not every subtask runs yet."""

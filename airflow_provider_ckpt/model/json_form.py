@@ -27,8 +27,8 @@ _PLAIN = (str, int, float, types.NoneType)
 _SHOWN = 200
 """Characters of a value shown in an error."""
 LATER = types.MappingProxyType({"json": "later"})
-"""Metadata of a field added later to its version. It is omitted while it is empty, so that values without it keep
-their original form.
+"""Metadata of a field that was added later to its version of the format. The field is omitted while it is empty, so
+that values without it keep their original form.
 """
 UNRECORDED = types.MappingProxyType({"json": "unrecorded"})
 """Metadata of a field that is not part of the form."""

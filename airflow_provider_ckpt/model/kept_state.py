@@ -77,7 +77,8 @@ def mistaken(
     Args:
         had: The states before.
         has: The states after.
-        streams: Streams that exist before and after; None for all. Removed and new streams prove no exchange.
+        streams: Streams that exist before and after; None for all. Removed and new streams do not prove that streams
+            changed places.
     """
     if len(had) != len(has):
         return None  # Spark checks this itself

@@ -13,7 +13,7 @@ IN_PROGRESS = "is in progress"
 
 
 AS_IT_IS = "nothing had to be changed"
-"""The outcome of a repeated request, for example by a retried task."""
+"""The detail of the outcome if a request changes nothing, for example because a retried task repeats it."""
 
 
 class RequestResult(str, Enum):

@@ -1,7 +1,7 @@
 """Ranges of the settings of a running job: one table for clients, requests, the driver and ``--next-run``.
 
-Spark cannot start a query with another value. A query is not always started before a change is decided, so the job,
-and each later run of it, would end with what was decided.
+Spark cannot start a query with a value outside its range. A change may be decided before any query starts with it. The
+job, and each later run, would then fail.
 """
 
 from __future__ import annotations

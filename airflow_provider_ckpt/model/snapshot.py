@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.source_times import SourceTimes
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The fold of all entries up to ``position``, which a barrier and its acknowledgement contain."""
+    """The state that all entries up to ``position`` add up to. A barrier, and so its acknowledgement, contains it."""
 
     position: Count
     """Number of the entry that contains the barrier."""

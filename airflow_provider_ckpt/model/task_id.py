@@ -11,7 +11,8 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 class TaskId(NamedTuple):
     """One attempt of one subtask in one epoch.
 
-    Commands and reports begin with these fields: ``SubtaskDone(*task_id)``. Other tasks drop them (R22).
+    Commands and reports begin with these fields: ``SubtaskDone(*task_id)``. A task ignores a message for another task
+    (R22).
     """
 
     epoch: int

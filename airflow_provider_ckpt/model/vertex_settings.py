@@ -75,7 +75,7 @@ class VertexSettings:
 
     @property
     def names_file(self) -> bool:
-        """True if a file gives a function. Its name does not show its current content."""
+        """True if a setting names a file with a function. The name does not show the current content of the file."""
         return any(self.logic.values())
 
     def named(self) -> dict[str, object]:
