@@ -42,7 +42,7 @@ def write_zip(folder: Path, name: str, members: Sequence[tuple[str, bytes]]) -> 
 
 
 def _members() -> list[tuple[str, bytes]]:
-    """Archive name and content of every file of the package, sorted; no bytecode."""
+    """Return the archive name and content of every file of the package, sorted, without bytecode."""
     paths = [
         path
         for path in PACKAGE.rglob("*")
