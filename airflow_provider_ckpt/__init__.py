@@ -1,8 +1,8 @@
-"""Flink's checkpoint semantics for mixed bounded and unbounded PySpark jobs, run from Airflow or without it.
+"""Flink's checkpoint semantics for mixed bounded and unbounded PySpark jobs, with or without Airflow.
 
-What is exported here, and by :mod:`airflow_provider_ckpt.testing`, is public (docs/public.md); every other module is
-private and may change in any release. Names are imported when they are used: this package alone imports neither
-Airflow, Spark nor fsspec.
+The names exported here and by :mod:`airflow_provider_ckpt.testing` are public (docs/public.md). Every other module is
+private and may change in any release. Names are imported on first use: this package alone imports neither Airflow,
+Spark nor fsspec.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Every error of this package, under one root.
+"""Errors of this package, under one root.
 
-An error is built from data, not from a sentence: the data is kept in :attr:`CkptError.data`, the
-message is made from :attr:`CkptError.template`, and an error survives pickling (Spark and Airflow
-both pickle exceptions). The message says what is wrong, with which value, and what to do next.
+An error is built from data, not from a sentence. Its data is in :attr:`CkptError.data`, and its message is made from
+:attr:`CkptError.template`. An error survives pickling, because Spark and Airflow pickle exceptions. The message names
+the problem, the value, and the next step.
 
-Two branches answer the only question a caller has to ask:
+Two branches answer the only question of a caller:
 
-* :class:`TransientError`: trying again may help (Airflow should retry);
-* :class:`TerminalError`: trying again gives the same answer (Airflow should fail the task).
+* :class:`TransientError`: another try may help (Airflow should retry);
+* :class:`TerminalError`: another try gives the same answer (Airflow should fail the task).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow_provider_ckpt.printable import printable
 
 
 class CkptError(Exception):
-    """Root of every error this package raises. ``str(error)`` never holds a secret, and no control character."""
+    """Root of all errors that this package raises. ``str(error)`` contains no secret and no control character."""
 
     template: ClassVar[str] = "{message}"
     retryable: ClassVar[bool] = False
@@ -36,24 +36,28 @@ def _rebuild(kind: type[CkptError], data: dict[str, Any]) -> CkptError:
 
 
 class TransientError(CkptError):
-    """Trying again may help."""
+    """An error after which another try may help."""
 
     retryable = True
 
 
 class TerminalError(CkptError):
-    """Trying again gives the same answer."""
+    """An error that another try would repeat."""
 
 
 class OvertakenError(TerminalError):
-    """A later driver has taken over: stop at once, write nothing, release nothing (a driver exits with 4)."""
+    """The loss of the job to a later driver. This driver must stop at once, and write and release nothing (exit code
+    4).
+    """
 
 
 class InvalidInputError(TerminalError):
-    """What the user gave was refused, before anything was written (``ckpt`` exits with 2)."""
+    """Invalid input of the user, refused before anything was written (``ckpt`` exits with 2)."""
 
 
 def tells_what_to_do(error: BaseException) -> bool:
-    """Of what a user's function failed with: it is ours, and says by itself whether trying again may help. Whoever was
-    overtaken in there was so in another job: that is no word about the driver that has called it."""
+    """Return True if an error of a user's function is this package's own, which itself shows whether to retry.
+
+    An OvertakenError is no such error, because it is about another job, not about the driver that called the function.
+    """
     return isinstance(error, CkptError) and not isinstance(error, OvertakenError)

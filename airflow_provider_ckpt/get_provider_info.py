@@ -1,4 +1,4 @@
-"""What Airflow's provider manager is told (entry point group ``apache_airflow_provider``)."""
+"""The provider's description for Airflow's provider manager (entry point group ``apache_airflow_provider``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ INTEGRATION = "Checkpointed Spark jobs"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Called by Airflow at start; imports nothing. The connection form is made from this alone."""
+    """Return the description. Airflow calls it at start and makes the connection form from it alone. Imports
+    nothing.
+    """
     package = "airflow_provider_ckpt"
     return {
         "package-name": "airflow-provider-ckpt",

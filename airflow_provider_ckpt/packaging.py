@@ -1,4 +1,4 @@
-"""Zip archives of Python code for executors: this package, so that nothing is installed there, and modules of a job."""
+"""Zip archives of Python code for executors: this package, which need not be installed there, and modules of a job."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""Zip's first date: the archive depends on the contents of the files, not on when they were installed."""
+"""Zip's first date. With a fixed date the archive depends only on the contents of the files."""
 
 
 def package_zip(folder: Path | None = None) -> Path:
-    """The path of ``airflow_provider_ckpt-<content hash>.zip``, built on the first call and kept.
+    """Return the path of ``airflow_provider_ckpt-<content hash>.zip``, which the first call builds.
 
-    ``folder`` is where it is kept; by default a folder of this user in the system's temporary folder
-    that nobody else can write to (the zip is code that the next submission runs).
+    By default ``folder`` is a folder of this user in the system's temporary folder. No other user can write to it,
+    because the next submission runs the code of the zip.
     """
     return write_zip(folder or _private_folder(), "airflow_provider_ckpt", _members())
 
@@ -34,7 +34,7 @@ def write_zip(folder: Path, name: str, members: Sequence[tuple[str, bytes]]) -> 
     """
     target = folder / f"{name}-{_digest(members)}.zip"
     if target.exists():
-        # A cleaner of old temporary files goes by this date; executors may ask for the zip much later.
+        # A cleaner of old temporary files reads this date, and executors may request the zip much later.
         os.utime(target)
     else:
         _write(target, members)
@@ -42,7 +42,7 @@ def write_zip(folder: Path, name: str, members: Sequence[tuple[str, bytes]]) -> 
 
 
 def _members() -> list[tuple[str, bytes]]:
-    """Archive name and content of every file of the package, sorted; no bytecode."""
+    """Return the archive name and content of every file of the package, sorted, without bytecode."""
     paths = [
         path
         for path in PACKAGE.rglob("*")
@@ -69,7 +69,7 @@ def _write(target: Path, members: Sequence[tuple[str, bytes]]) -> None:
                 info.compress_type = zipfile.ZIP_DEFLATED
                 info.external_attr = 0o644 << 16
                 archive.writestr(info, content)
-        # Whoever loses the race for the name replaces the zip by the same zip.
+        # A process that loses the race for the name replaces the zip by an identical one.
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -83,6 +83,6 @@ def _private_folder() -> Path:
     found = folder.lstat()
     writable_by_others = stat.S_IMODE(found.st_mode) & 0o022
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or writable_by_others:
-        # Somebody else made the name first: never run code from there.
+        # Another user has created the folder first: never run code from there.
         return Path(tempfile.mkdtemp(prefix="airflow-provider-ckpt-"))
     return folder

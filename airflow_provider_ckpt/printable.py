@@ -1,6 +1,6 @@
-"""Text from users, data and other programs, made safe to print.
+"""Conversion of text from users, data and other programs to a form that is safe to print.
 
-A terminal obeys escape sequences, a log takes a line break for a new record, and half of a character cannot be encoded.
+A terminal obeys escape sequences. A log takes a line break for a new record. Half a surrogate pair cannot be encoded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""These make a terminal show text in another order."""
+"""Characters that make a terminal show text in another order."""
 _NOT_LINES = re.compile(f"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{_BIDI}\ud800-\udfff]")
 _ALL = re.compile(f"[\0-\x1f\x7f-\x9f\u2028\u2029{_BIDI}\ud800-\udfff]")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -27,7 +27,7 @@ def one_line(text: str) -> str:
 
 
 def without_colours(text: str) -> str:
-    """Return what a library reported without the sequences by which it colours a terminal."""
+    """Return a library's report without the sequences that colour a terminal."""
     return _COLOUR.sub("", text)
 
 

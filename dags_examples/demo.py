@@ -2,7 +2,7 @@
 
     python -m dags_examples.demo [--workdir FOLDER] [--keep]
 
-Exits with 0 only if every line of the report was checked against the journal or the data, and holds.
+Exits with 0 only if every line of the report was checked against the journal or the data, and is true.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _run(workdir: Path) -> int:
 
 
 def report(evidence: Evidence) -> bool:
-    """Print what was checked; returns whether all of it holds."""
+    """Print the checks, and return True if all of them hold."""
     checks = judge(evidence)
     print("\nmonth      input   released")
     for month in sorted({*evidence.expected_months, *evidence.actual_months}):

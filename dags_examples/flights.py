@@ -1,4 +1,5 @@
-"""History and a live feed in one Spark job, and a second Dag that goes on when that job's last checkpoint is released.
+"""History and a live feed in one Spark job, and a second Dag that continues when that job's last checkpoint is
+released.
 
 Needs the connections ``ckpt_default`` (the checkpoint root) and ``spark_default``, and the variable ``flights_lake``: a
 folder with ``raw/history`` and ``raw/live``.
@@ -16,7 +17,7 @@ from airflow_provider_ckpt import CheckpointedSparkJobOperator, CheckpointSensor
 JOB_ID = "flights_2013"
 
 with DAG("flights", schedule=None, catchup=False, tags=["ckpt"]):
-    # Runs until somebody ends the year: `ckpt drain flights_2013 --root …`, or CheckpointHook().drain("flights_2013").
+    # Runs until a user ends the year: `ckpt drain flights_2013 --root …`, or CheckpointHook().drain("flights_2013").
     CheckpointedSparkJobOperator(
         task_id="clean",
         job="jobs/flights_job.py:job",
@@ -32,7 +33,7 @@ with DAG("flights_report", schedule=None, catchup=False, tags=["ckpt"]):
 
     @task
     def count_by_month(lake: str, seen: Any) -> dict[str, int]:
-        """Flights by month, as they were released. ``seen``: what the sensor saw."""
+        """Return the released flights by month. ``seen`` is the sensor's result."""
         from collections import Counter
         from pathlib import Path
 

@@ -1,5 +1,4 @@
-"""Three Dags for every day: a batch of one day's files, one that another job reads before it goes, and an endless job
-that each Dag run continues.
+"""Three everyday Dags: a daily batch of files, a batch in two jobs, and an endless job that each Dag run continues.
 
 Need the connections ``ckpt_default`` (the checkpoint root) and ``spark_default``, and the variable ``shop_lake``: a
 folder with ``raw/day=<date>`` for the first and ``raw/live`` for the second.
@@ -18,12 +17,12 @@ START = pendulum.datetime(2026, 1, 1)
 LAKE = "{{ var.value.shop_lake }}"
 SMALL = {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", "spark.log.level": "WARN"}
 
-# A batch of a day. Every Dag run is a job of its own, which reads that day's folder and writes that day's folder.
-# A retry goes on where the try before was. A day is done again by clearing its task: "restart" makes it another job,
-# and the job file's mode="overwrite" lets that job's release replace what the day had. A backfill is many such Dag
-# runs, side by side: no two of them share a job or a folder. What the job had under the root is deleted behind it; one
-# that has not FINISHED is kept, for whoever clears its task. A teardown does not decide whether the run has failed;
-# without setups= it is not what makes a cleared task run its job again.
+# A batch of a day. Every Dag run is a job of its own, which reads that day's folder and writes that day's folder. A
+# retry resumes the previous try. To repeat a day, clear its task: "restart" makes it another job, and the job file's
+# mode="overwrite" lets that job's release replace the day's rows. A backfill is many such Dag runs at once: no two of
+# them share a job or a folder. A FINISHED job's data under the root is deleted at the end. An unfinished job is kept,
+# so that its task can be cleared. A teardown does not decide whether the run has failed. Without setups= a cleared task
+# does not make it run again.
 with DAG("daily_revenue", schedule="@daily", start_date=START, catchup=False, tags=["ckpt"]) as daily_revenue:
     revenue = CheckpointedSparkJobOperator(
         task_id="revenue",
@@ -37,8 +36,8 @@ with DAG("daily_revenue", schedule="@daily", start_date=START, catchup=False, ta
     clean = CheckpointedJobCleanupOperator(task_id="clean", job_task_id="revenue")
     revenue >> clean.as_teardown()
 
-# A batch in two jobs: what the first one prepares is kept for those behind it (persist=True), as many as there are, and
-# goes with it at the end. Its reader is told which job that was by the task before.
+# A batch in two jobs: the result of the first job is kept for all its readers (persist=True), and deleted at the end.
+# The task of the first job passes the job's id to the reader.
 with DAG("prepared_orders", schedule="@daily", start_date=START, catchup=False, tags=["ckpt"]) as prepared_orders:
     prepare = CheckpointedSparkJobOperator(
         task_id="prepare",
@@ -60,8 +59,8 @@ with DAG("prepared_orders", schedule="@daily", start_date=START, catchup=False, 
     prepare >> large >> forget.as_teardown()
 
 # An endless job in daily pieces. Every Dag run continues the same job (job_id) and stops it with a savepoint a little
-# before the next one is due. Two runs at once would take the job from each other: max_active_runs=1. A cleared run
-# goes on with the job ("resume", the default), it does not do its day again.
+# before the next run is due. Two runs at once would take the job from each other: max_active_runs=1. A cleared run
+# resumes the job ("resume", the default); it does not repeat its day.
 with DAG(
     "orders_feed", schedule="@daily", start_date=START, catchup=False, max_active_runs=1, tags=["ckpt"]
 ) as orders_feed:
@@ -76,7 +75,7 @@ with DAG(
         retry_delay=timedelta(minutes=1),
         conf=SMALL,
     )
-    # Beside it: what arrived until the Dag run was due is in the lake.
+    # Next to it: all rows that arrived until the Dag run was due are in the lake.
     CheckpointSensor(
         task_id="until_now",
         job_task_id="feed",

@@ -1,4 +1,4 @@
-"""Errors of looking at a job from outside, and of asking something of it."""
+"""Errors of a client that reads a job's state or makes requests to its driver."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 
 
 class JobNotRunningError(InvalidInputError):
-    """Nobody would answer a request: no driver has the job. ``data``: job_id, kind, status, advice."""
+    """A request to a job that no driver runs, so that the request would stay unanswered.
+
+    ``data``: job_id, kind, status, advice.
+    """
 
     template = "Job {job_id!r} cannot be asked to {kind}: its status is {status}, no driver would answer. {advice}."
 
 
 class NotRescalableError(InvalidInputError):
-    """What is asked for can never be done. ``data``: job_id, uid, parallelism, known (what can be rescaled)."""
+    """A rescale that is impossible at any time. ``data``: job_id, uid, parallelism, known (sources that can be
+    rescaled).
+    """
 
     template = (
         "job {job_id!r}: {uid!r} cannot be read by {parallelism} subtasks. While a job runs its sources with splits "
@@ -21,58 +26,60 @@ class NotRescalableError(InvalidInputError):
 
 
 class NotReconfiguredError(TransientError):
-    """A request was not served in time. ``data``: job_id, request, seconds."""
+    """A reconfiguration that was not applied in time. ``data``: job_id, request, seconds."""
 
     template = (
-        "job {job_id!r} does not run with what was asked for yet, {seconds:g} s after the request {request}; wait "
-        "longer (`ckpt`: --timeout), or look at the driver"
+        "job {job_id!r} has not applied request {request} after {seconds:g} s; wait "
+        "longer (`ckpt`: --timeout), or check the driver"
     )
 
 
 class NotUpgradableError(InvalidInputError):
-    """What is asked for can never be done. ``data``: job_id, problem."""
+    """An upgrade that is impossible while the job runs. ``data``: job_id, problem."""
 
     template = (
-        "job {job_id!r} cannot go on as another version while it runs: {problem}. Stop it, and run the new version: "
-        "docs/changes.md says what may be another one"
+        "job {job_id!r} cannot continue as another version while it runs: {problem}. Stop it, and run the new version: "
+        "docs/changes.md lists what may differ"
     )
 
 
 class NotUpgradedError(TransientError):
-    """A request was not served in time. ``data``: job_id, request, seconds."""
+    """An upgrade that was not applied in time. ``data``: job_id, request, seconds."""
 
     template = (
-        "job {job_id!r} does not run as the other version yet, {seconds:g} s after the request {request}; wait longer "
-        "(`ckpt`: --timeout), or look at the driver"
+        "job {job_id!r} does not run as the other version {seconds:g} s after request {request}; wait longer "
+        "(`ckpt`: --timeout), or check the driver"
     )
 
 
 class NoSuchPartitionError(InvalidInputError):
-    """``data``: job_id, name, known (the subtasks that have one)."""
+    """A result partition that the job does not have. ``data``: job_id, name, known (subtasks with a partition)."""
 
     template = (
-        "job {job_id!r} has no result partition {name!r}: only subtasks have one that others read. It has: {known}"
+        "job {job_id!r} has no result partition {name!r}: only a subtask that others read has one. It has: {known}"
     )
 
 
 class NotRescaledError(TransientError):
-    """A request was not served in time. ``data``: job_id, uid, parallelism, request, seconds."""
+    """A rescale that was not applied in time. ``data``: job_id, uid, parallelism, request, seconds."""
 
     template = (
-        "{uid!r} of job {job_id!r} is not read by {parallelism} yet, {seconds:g} s after the request {request}; wait "
-        "longer (`ckpt`: --timeout), or look at the driver"
+        "{uid!r} of job {job_id!r} is not read by {parallelism} subtasks {seconds:g} s after request {request}; wait "
+        "longer (`ckpt`: --timeout), or check the driver"
     )
 
 
 class NoSuchJobError(InvalidInputError):
-    """Nothing was ever journaled for the job. ``data``: job_id, root, known (the jobs that are there)."""
+    """A job without any journal entry. ``data``: job_id, root, known (jobs under the root)."""
 
     template = "there is no job {job_id!r} under {root}: nothing was ever journaled for it. Jobs there: {known}"
 
 
 class RequestOvertakenError(TransientError):
-    """The driver that was asked is over, and did not answer. ``data``: job_id, kind, asked and epoch (its number, and
-    that of the driver that has the job now)."""
+    """A request whose driver lost the job before it answered.
+
+    ``data``: job_id, kind, asked (epoch of that driver), epoch (of the current driver).
+    """
 
     template = (
         "job {job_id!r} was taken over by epoch {epoch} while epoch {asked} was asked to {kind}; a request is for "
@@ -81,30 +88,30 @@ class RequestOvertakenError(TransientError):
 
 
 class JobWaitTimeoutError(TransientError):
-    """What was waited for has not come in time. ``data``: job_id, status, seconds."""
+    """A condition that did not become true in time. ``data``: job_id, status, seconds."""
 
     template = (
-        "job {job_id!r} is {status}, and what was waited for has not come within {seconds:g} s; wait longer, or look "
-        "whether its driver is alive"
+        "job {job_id!r} is {status}, and the awaited condition was not met within {seconds:g} s; wait longer, or "
+        "check that its driver is alive"
     )
 
 
 class JobNotEndedError(TransientError):
-    """A request was not served in time. ``data``: job_id, kind, request, epoch, answer, seconds."""
+    """A stop or drain that did not end the job in time. ``data``: job_id, kind, request, epoch, answer, seconds."""
 
     template = (
         "job {job_id!r} has not ended within {seconds:g} s of the {kind} request {request}, which the driver of "
-        "epoch {epoch} {answer}; wait longer (`ckpt`: --timeout), or look at the driver. If it is gone: the next run "
-        "starts from the last completed checkpoint, and the request is not for it"
+        "epoch {epoch} {answer}; wait longer (`ckpt`: --timeout), or check the driver. If it is gone, the next run "
+        "starts from the last completed checkpoint and ignores the request"
     )
 
 
 class TimersWaitError(InvalidInputError):
-    """A drain would discard state that waits for timers. Data: job_id, vertices."""
+    """A drain that would discard state that waits for timers. ``data``: job_id, vertices."""
 
     template = (
         "a drain of job {job_id!r} discards state that waits for timers of processing time, because they fire only "
-        "while the query runs: {vertices}. Nothing was asked of the driver. Let the timers fire, or stop the job to "
+        "while the query runs: {vertices}. The driver got no request. Let the timers fire, or stop the job to "
         "keep the state for the next run. To discard the state, add --discard-timers (in Python "
         "discard_timers=True)"
     )

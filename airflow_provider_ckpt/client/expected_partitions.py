@@ -1,4 +1,4 @@
-"""Which result partitions somebody waits for."""
+"""The result partitions that a caller waits for."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]:
-    """Of the subtasks, and of all subtasks of the vertices, of these names. Raises NoSuchPartitionError for one that is
-    none of the job, or that nobody reads and that is not kept: it has no partition. A job that is not planned yet has
-    none to name."""
+    """Return the subtasks with a result partition that the names select.
+
+    Before the job is planned each name is taken as a subtask, because nothing can be checked.
+
+    Args:
+        state: The job's state.
+        names: Subtasks, or vertices with all of their subtasks.
+
+    Raises NoSuchPartitionError for a name that the job does not have, or that has no partition because no subtask reads
+    it and it is not kept.
+    """
     if state.plan is None:
         return {SubtaskId(name) for name in names}
     graph = state.graph()

@@ -1,4 +1,4 @@
-"""What nothing needs any more under a root: found, named, and deleted if that is asked for."""
+"""Garbage under a root: everything that no job needs any longer, listed and on request deleted."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ FORMAT, VERSION = "airflow-provider-ckpt/garbage", 1
 
 @dataclass(frozen=True)
 class GarbageReport:
-    """What was found under a root, or deleted there."""
+    """The garbage that was found under a root, or deleted there."""
 
     root: str
     deleted: bool
-    """Whether it was to be deleted; else nothing was."""
+    """True if deletion was requested; otherwise nothing was deleted."""
     jobs: tuple[JobGarbage, ...]
-    """By id, those of which nothing is to be said, too."""
+    """All examined jobs by id, also jobs without garbage."""
     temporary: tuple[Garbage, ...] = ()
-    """Directly in the root, of no job."""
+    """Temporary files directly in the root, which belong to no job."""
     strange: tuple[StrangeFolder, ...] = ()
-    """What is no job, by its name. Never touched."""
+    """Folders that are not jobs, judged by their names. They are never deleted."""
 
     @property
     def files(self) -> int:
@@ -50,11 +50,11 @@ class GarbageReport:
 
     @property
     def problems(self) -> dict[str, str]:
-        """Job id -> what could not be read, listed or deleted of it."""
+        """Job id → the problem while its garbage was read, listed or deleted."""
         return {one.job_id: one.problem for one in self.jobs if one.problem is not None}
 
     def to_json(self) -> dict[str, Any]:
-        """What ``ckpt gc --json`` prints (docs/cli.md)."""
+        """Return the JSON of ``ckpt gc --json`` (docs/cli.md)."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -71,13 +71,19 @@ class GarbageReport:
 def collect_garbage(
     root: Location | str | os.PathLike[str] | Storage, job_id: str | None = None, *, delete: bool = False
 ) -> GarbageReport:
-    """Find what nothing needs any more of every job under a root, or of one, and delete it if ``delete``. Needs no
-    Spark, and claims no job. One that somebody runs, or may be running, is skipped.
+    """Find the garbage of all jobs under a root, or of one job, and delete it on request.
 
-    What cannot be read or listed is a ``problem`` of its job, of which then nothing is deleted. Staged output is found
-    of file sinks, reached with the options of the root; of others it is left, and they are named. Raises NoRootError,
-    ForeignRootError, NoSuchJobError, InvalidJobIdError, BadOptionError (``delete`` is no bool), and what the storage
-    fails with before a job is looked at.
+    Needs no Spark and claims no job. A job that a driver runs, or may run, is skipped. An unreadable object becomes the
+    ``problem`` of its job, and nothing of that job is deleted. Staged output is found for file sinks that the root's
+    options can reach. That of other sinks stays, and the report names the sinks.
+
+    Args:
+        root: The checkpoint root.
+        job_id: The only job to examine; None examines all.
+        delete: True to delete the garbage.
+
+    Raises NoRootError, ForeignRootError, NoSuchJobError, InvalidJobIdError, BadOptionError (``delete`` is not a bool),
+    and the storage's errors before the first job.
     """
     kinds.FLAG.read(delete, "delete")
     storage = read_root(root if isinstance(root, Storage) else open_storage(root))
@@ -86,7 +92,7 @@ def collect_garbage(
     if job_id is not None and check_job_id(job_id) not in known:
         raise NoSuchJobError(job_id=job_id, root=storage.uri, known=", ".join(known) or "none")
     sinks_of = sinks_of_job(None, location)
-    # before the jobs: what it may fail with would lose what was told of them
+    # before the jobs, because an error here would lose the results of the jobs
     strange = tuple(_strange(storage, known)) if job_id is None else ()
     temporary = tuple(_temporary(storage, delete=delete)) if job_id is None else ()
     jobs = [_of_job(storage, one, sinks_of, delete=delete) for one in known if job_id in (None, one)]
@@ -110,7 +116,7 @@ def _tried(job_id: str, act: Callable[[], JobGarbage]) -> JobGarbage:
 
 
 def _temporary(storage: Storage, *, delete: bool) -> Iterator[Garbage]:
-    """Of probes."""
+    """Yield the temporary files of storage probes, and delete them on request."""
     for path, size in storage.temporary("", LEFT_BEHIND, deep=False):
         if delete:
             storage.delete(path)
@@ -130,7 +136,7 @@ def _what_is_strange(storage: Storage, name: str) -> str:
             return "it has no journal: the rest of a first start that was interrupted, or a job that lost its journal"
     except CkptError as error:
         return f"it cannot be read: {error}"
-    return "it is none of ours"
+    return "it is no job of this package"
 
 
 def _job_json(job: JobGarbage) -> dict[str, Any]:

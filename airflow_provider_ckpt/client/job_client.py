@@ -1,7 +1,7 @@
-"""A job from outside: what its journal says, and how it is asked to end, or to change.
+"""A job from outside: its state, and requests that end it or change it.
 
-The command line, the hook, the operator, the sensor and the trigger see and end jobs through this, and so may any other
-program. It takes access to the root, and none to the cluster; neither Spark nor Airflow is imported.
+The command line, the hook, the operator, the sensor and the trigger use this client, and so may any other program. It
+needs access to the root but none to the cluster, and imports neither Spark nor Airflow.
 """
 
 from __future__ import annotations
@@ -48,10 +48,13 @@ if TYPE_CHECKING:
 
 
 def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
-    """The state of every job under the root, by id. A journal that cannot be read says so in ``damage``.
+    """Return the state of every job under the root, by id. An unreadable journal is described in ``damage``.
 
-    ``deleted``: those that are DELETED, too, of which little is left. Raises NoRootError, ForeignRootError,
-    NewerFormatError and the storage's errors.
+    Args:
+        root: The checkpoint root.
+        deleted: True to include DELETED jobs, of which little is left.
+
+    Raises NoRootError, ForeignRootError, NewerFormatError and the storage's errors.
     """
     found = journals.list_jobs(read_root(opened(root)))
     return [state for state in found if deleted or state.status is not JobStatus.DELETED]
@@ -60,36 +63,54 @@ def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
 class JobClient(JobView):
     """One job under a checkpoint root.
 
-    :param root: URI of the checkpoint root, a :class:`Location` if it takes storage options, or its storage (then
-        :meth:`release` and :meth:`delete` have no options for the sinks).
-    :param job_id: the job. Raises InvalidJobIdError.
+    Args:
+        root: URI of the checkpoint root, or a :class:`Location` if it takes storage options. An open storage is
+            possible, too; :meth:`release` and :meth:`delete` then have no options for the sinks.
+        job_id: The job. Raises InvalidJobIdError.
     """
 
     # ---- asking the driver
 
     def stop(self, *, epoch: int | None = None, leaves: bool = False) -> JobRequest:
-        """Ask the job's driver to stop: savepoint, release, exit; the next run goes on from there. Does not wait.
+        """Request a stop: a savepoint, its release, and the driver's exit. Return at once; the next run resumes
+        there.
 
-        A stop that fails leaves the job running, unless it ``leaves`` (the driver's process is about to go).
-        ``epoch``: of a driver that the caller knows of; then the journal is not read. Raises NoSuchJobError,
-        NoRootError, JobNotRunningError.
+        A failed stop leaves the job running unless ``leaves`` is set.
+
+        Args:
+            epoch: The epoch of the driver, if the caller knows it. The journal is then not read.
+            leaves: True if the driver's process is about to end.
+
+        Raises NoSuchJobError, NoRootError, JobNotRunningError.
         """
         return self._ask("stop", epoch, leaves=leaves)
 
     def drain(self, *, at_once: bool = False, discard_timers: bool = False) -> JobRequest:
-        """Ask the job's driver to drain: read what is there, take the final checkpoint, FINISHED. As :meth:`stop`.
+        """Request a drain: the job reads its remaining input, takes the final checkpoint and is FINISHED. Return at
+        once.
 
-        ``at_once``: live sources end where they stand; what waits in them is not read. ``discard_timers``: also if
-        state may wait for timers of processing time, which a drain discards. Raises TimersWaitError without it.
+        Args:
+            at_once: True to end live sources at their current positions, without reading their waiting input.
+            discard_timers: True to drain even if state may wait for timers of processing time, which a drain discards.
+
+        Raises as :meth:`stop`, and TimersWaitError for such state without ``discard_timers``.
         """
         if not discard_timers and (waiting := self.state().with_timers()):
             raise TimersWaitError(job_id=self.job_id, vertices=", ".join(waiting))
         return self._ask("drain", None, at_once=at_once)
 
     def rescale(self, uid: str, parallelism: int) -> JobRequest:
-        """Ask the job's driver to have ``parallelism`` subtasks read source ``uid``, which has splits. Only who reads
-        the source stands still for it, for a moment; later runs go by it until the job declares another number. Does
-        not wait. Raises as :meth:`stop`, and NotRescalableError."""
+        """Request that ``parallelism`` subtasks read source ``uid``, which has splits. Return at once.
+
+        Only the consumers of the source pause, for a moment. Later runs keep the number until the job declares another
+        one.
+
+        Args:
+            uid: The source.
+            parallelism: The new number of subtasks.
+
+        Raises as :meth:`stop`, and NotRescalableError.
+        """
         state = self.state()
         known = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
         if uid not in known or problem_of("parallelism", parallelism):
@@ -98,20 +119,27 @@ class JobClient(JobView):
         return self._ask("rescale", None, rescale=RescaleRequest(uid, parallelism))
 
     def reconfigure(self, changes: Reconfiguration) -> JobRequest:
-        """Ask the job's driver to run queries with other limits, another cut of their state, another share of the
-        cluster, or other functions. Only the queries that are named stand still for it, for a moment; later runs go by
-        it, too, until it is changed again. Does not wait. Raises as :meth:`stop`, and NotReconfigurableError."""
+        """Request other settings for queries while they run: limits, state partitions, scheduler share, functions.
+
+        Only the named queries pause, for a moment. Later runs keep the settings until the next change. Return at once.
+
+        Raises as :meth:`stop`, and NotReconfigurableError.
+        """
         self._previewed(self.state(), changes)
         return self._ask("reconfigure", None, changes=changes.changes)
 
     def upgrade(self, job: str | None = None, *, allow_non_restored_state: bool = False) -> JobRequest:
-        """Ask the job's driver to go on as another version of the job: with operators that come and go, other settings
-        of them, other functions, as between two runs. The version is loaded and tried while the job runs; the whole job
-        stands still for a moment, at a savepoint. Does not wait.
+        """Request that the driver continues with another version of the job. Return at once.
 
-        ``job``: its reference, a file or module where the driver runs; None: that of now, read anew.
-        ``allow_non_restored_state``: also without operators that the job has. Raises as :meth:`stop`, and
-        NotUpgradableError."""
+        The version may add and remove operators, and change their settings and functions, as between two runs. The
+        driver loads and tries it while the job runs. The whole job then pauses for a moment, at a savepoint.
+
+        Args:
+            job: The reference of the version: a file or module where the driver runs. None reads the current one again.
+            allow_non_restored_state: True to allow that the version lacks operators of the job.
+
+        Raises as :meth:`stop`, and NotUpgradableError.
+        """
         self._refuse_upgrade(self.state())
         if job is not None:
             parts_of(job)
@@ -128,9 +156,11 @@ class JobClient(JobView):
             raise NotUpgradableError(job_id=self.job_id, problem=problem)
 
     def preview(self, changes: Reconfiguration) -> ReconfigurationPreview:
-        """What :meth:`reconfigure` would come to: who would stand still, and what would be another one. From the
-        journal alone; nothing is asked. Raises as :meth:`state`, NotReconfigurableError, and JobNotRunningError for a
-        job that nobody runs again: FINISHED, or deleted."""
+        """Return what :meth:`reconfigure` would pause and change, from the journal alone.
+
+        Raises as :meth:`state`, NotReconfigurableError, and JobNotRunningError for a job that never runs again because
+        it is FINISHED or deleted.
+        """
         state = self.state()
         if state.has_finished or state.deletion is not None:
             raise JobNotRunningError(
@@ -151,13 +181,17 @@ class JobClient(JobView):
         return preview(state, changes.changes)
 
     def runs_with(self, changes: Reconfiguration) -> bool:
-        """Whether all of it is decided already: the job runs so, or will when it is run again. Raises as
-        :meth:`state`."""
+        """Return True if all changes are decided: the job runs with them, or its next run will.
+
+        Raises as :meth:`state`.
+        """
         return is_changed(self.state(), changes.changes)
 
     def changes_in_progress(self) -> list[JobRequest]:
-        """What was asked of the job's driver of now that changes the job, and has no last word yet. Raises as
-        :meth:`state`."""
+        """Return the requests to the current driver that change the job and have no outcome yet.
+
+        Raises as :meth:`state`.
+        """
         state = self.state()
         since = state.deployment or state.driver_since or state.epoch
         asked = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
@@ -168,23 +202,36 @@ class JobClient(JobView):
         ]
 
     def is_asked_to_leave(self, epoch: int) -> bool:
-        """Whether somebody has asked the driver of ``epoch`` to stop because its process has to go (:meth:`stop` with
-        ``leaves``). Until the next driver comes, also when it has been answered."""
+        """Return True if the driver of ``epoch`` was asked to stop because its process must end
+        (``stop(leaves=True)``).
+
+        The result stays True after the driver's answer, until the next driver comes.
+        """
         state = self.look()
         since = state.driver_since or epoch if state.epoch == epoch else epoch
         return any(one.leaves for one in pending_requests(self._storage(), self.job_id, epoch, (), since))
 
     def withdraw_leaves(self, epoch: int) -> int:
-        """Take back the requests that :meth:`is_asked_to_leave` tells of, up to the driver of ``epoch``: the job is to
-        go on. One that its driver has taken takes place nevertheless, unless it dies before. How many there were."""
+        """Withdraw the requests that :meth:`is_asked_to_leave` finds, up to the driver of ``epoch``, and return
+        their number.
+
+        The job then continues. A request that the driver has already accepted is carried out unless the driver dies
+        first.
+        """
         return withdraw_leaves(self._storage(), self.job_id, epoch)
 
     def answer(self, request: JobRequest, timeout: float | None = None) -> JobAnswer:
-        """Wait until the job has ended, or its driver has said that it does not: what was asked for was refused, or it
-        failed and the job goes on; of a change until it took place, too.
+        """Wait for the outcome of a request.
 
-        ``timeout``: seconds, after which it raises JobNotEndedError, NotRescaledError, or NotReconfiguredError; None to
-        wait as long as it takes. Raises RequestOvertakenError when another driver took the job.
+        The wait ends when the job has ended, when the driver has refused the request, or when it has failed and the job
+        continues. For a change it also ends when the change is applied.
+
+        Args:
+            request: The request.
+            timeout: Seconds to wait; None waits without limit.
+
+        Raises JobNotEndedError, NotRescaledError, NotReconfiguredError or NotUpgradedError after the timeout, and
+        RequestOvertakenError if another driver took the job.
         """
         seen = JobState(self.job_id)
 
@@ -220,13 +267,19 @@ class JobClient(JobView):
     # ---- without a driver
 
     def assign_for_next_run(self, changes: Reconfiguration, *, driver_is_gone: bool = False) -> JobState:
-        """Give operators other functions, or those that the job declares, while nobody runs the job: its next run goes
-        by them. A function that fails with the rows it gets ends the job before its driver could be asked. Nothing is
-        tried: the next run reads the file as it is then, and refuses what does not fit. Settings can be taken back
-        (:meth:`Reconfiguration.take_back`), and state be cut into another number of parts. Returns the state of then.
+        """Give operators other functions or settings for the next run, while no driver runs the job. Return the new
+        state.
 
-        ``driver_is_gone``: as of :meth:`release`. Raises as :meth:`state`, JobStillRunsError, JobDeletedError, and
-        NotForNextRunError for anything else."""
+        This helps if a function fails with its rows and ends the job before its driver can be asked. Nothing is tried:
+        the next run reads the file and refuses unfit functions. Settings and functions can also be taken back
+        (:meth:`Reconfiguration.take_back`), and state can be repartitioned.
+
+        Args:
+            changes: The changes by operator.
+            driver_is_gone: As for :meth:`release`.
+
+        Raises as :meth:`state`, JobStillRunsError, JobDeletedError, and NotForNextRunError for any other change.
+        """
         from airflow_provider_ckpt.jobmaster.next_run_logic import NextRunLogic
 
         self.state()
@@ -234,14 +287,18 @@ class JobClient(JobView):
         return NextRunLogic(self._storage(), self.job_id, changed, back, driver_is_gone=driver_is_gone).assign()
 
     def release(self, job: Job, *, driver_is_gone: bool = False) -> list[CheckpointReleased]:
-        """Release what the job has completed, when no driver lives that would. Needs no Spark, and leaves the job as it
-        was: its next run goes on. [] if there is nothing to release.
+        """Release completed checkpoints of a job that no driver runs, and return the releases; empty if there are none.
 
-        ``job``: its definition, as it ran; only the sinks are used. ``driver_is_gone``: say so of a driver that cannot
-        be seen from here, and of workers; one that lives after all is overtaken, and ends. Raises as :meth:`state`,
-        JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError, DefinitionChangedError,
-        ReleaseHeldError, and what a sink fails with: the other sinks are released then, and the rest can be asked for
-        again.
+        Needs no Spark and does not otherwise change the job: its next run resumes it.
+
+        Args:
+            job: The definition with which the job ran. Only its sinks are used.
+            driver_is_gone: True to assert that all workers are gone, and the driver, although this host cannot see it.
+                A driver that is alive after all is fenced and ends.
+
+        Raises as :meth:`state`, JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError,
+        DefinitionChangedError, ReleaseHeldError, and a sink's errors. If one sink fails, the others have released, and
+        another call retries the rest.
         """
         from airflow_provider_ckpt.jobmaster.roll_forward import RollForward
 
@@ -258,22 +315,24 @@ class JobClient(JobView):
         keep_staged: bool = False,
         persisted: bool = False,
     ) -> DeletedJob:
-        """Delete what a job that is over has under the root, and what it has staged for its sinks; never what it
-        released. For good: the job's id stays taken, and is refused to every later run. Needs no Spark.
+        """Delete the data of an ended job under the root, and its staged output; never its released output.
 
-        A FINISHED job is deleted without more words, unless it keeps results for others. Asked again for one that is
-        deleted already, or was interrupted, it deletes what is left. Raises as :meth:`state`, JobNotOverError,
-        UnreleasedOutputError, PersistedResultsError, CorruptJournalError, StagedOutputLeftError, FencedError if it was
-        overtaken.
+        Deletion is final: every later run with this id is refused. Needs no Spark. A FINISHED job needs no flag unless
+        it keeps results for others. Another call for a deleted job, or after an interruption, deletes the rest.
 
-        :param job: its definition, if its sinks are others than file sinks with the root's storage options: those are
-            known from the journal. Only the sinks are used.
-        :param unfinished: also a job that is STOPPED or FAILED: what its next run would go on with is lost.
-        :param abandoned: also one that is RESTARTING, or whose driver was lost, if nobody runs it or is going to. One
-            whose driver is seen alive is refused.
-        :param discard_unreleased: also if it has completed what is not released (:meth:`release` does): that is lost.
-        :param keep_staged: leave alone what is staged in the targets of its sinks.
-        :param persisted: also one that is FINISHED and keeps results for others (``persist=True``): they go, too.
+        Args:
+            job: The job's definition. Only its sinks are used. File sinks with the root's storage options need none,
+                because the journal records them.
+            unfinished: Also delete a STOPPED or FAILED job. The state that its next run would resume is lost.
+            abandoned: Also delete a job that is RESTARTING or has lost its driver, if no run will resume it. A job with
+                a living driver is refused.
+            discard_unreleased: Also delete a job with completed but unreleased output, which is lost (:meth:`release`
+                would release it).
+            keep_staged: Keep the staged output in the targets of its sinks.
+            persisted: Also delete a FINISHED job that keeps results for others (``persist=True``), with these results.
+
+        Raises as :meth:`state`, JobNotOverError, UnreleasedOutputError, PersistedResultsError, CorruptJournalError,
+        StagedOutputLeftError, and FencedError if another process took the job over.
         """
         from airflow_provider_ckpt.client.sinks_of_job import sinks_of_job
         from airflow_provider_ckpt.jobmaster.deletion import JobDeletion
@@ -322,8 +381,11 @@ class JobClient(JobView):
 
 
 def _is_for(request: JobRequest, state: JobState) -> bool:
-    """Whether who has the job takes the request: its JobMaster, or one that came after it in the same deployment, or in
-    the same driver by an upgrade."""
+    """Return True if the current driver or JobMaster accepts the request.
+
+    It does if it was asked itself, or if its predecessor was, in the same deployment or in the same driver before an
+    upgrade.
+    """
     since = state.deployment or state.driver_since
     return state.epoch == request.epoch or bool(since and request.epoch >= since)
 

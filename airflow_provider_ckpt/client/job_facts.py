@@ -1,4 +1,4 @@
-"""What a job's state means for whoever waits for the job. Nothing of the journal is imported for it."""
+"""Facts about a job's state for callers that wait for the job, without importing the journal."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ if TYPE_CHECKING:
 
 
 def has_ended(state: JobState) -> bool:
-    """FINISHED, STOPPED or FAILED, or deleted. After RESTARTING somebody is expected to run the job again."""
+    """Return True if the job is FINISHED, STOPPED, FAILED or deleted. A RESTARTING job is expected to run again."""
     return state.status is not None and state.status.has_ended
 
 
 def is_journaled(state: JobState) -> bool:
-    """Whether anything is known of the job."""
+    """Return True if anything is known of the job."""
     return bool(state.epoch or state.status or state.damage)
 
 
 def is_whole(state: JobState) -> bool:
-    """Whether it is what the journal says. Else entries cannot be read, or the root is not where it was, a moment ago
-    say: nothing follows from what is missing."""
+    """Return True if the state shows the whole journal.
+
+    Otherwise entries are unreadable, or the root is missing, perhaps for a moment only. Missing facts then prove
+    nothing.
+    """
     return state.epoch > 0 and not state.damage

@@ -1,4 +1,4 @@
-"""What was asked of a job's driver, and what came of it."""
+"""Requests to a job's driver, and their outcomes."""
 
 from __future__ import annotations
 
@@ -15,56 +15,60 @@ NEEDLESS: Mapping[str, tuple[JobStatus, ...]] = {
     "stop": (JobStatus.STOPPED, JobStatus.FINISHED),
     "drain": (JobStatus.FINISHED,),
 }
-"""By kind of request, the status of a job of which nothing needs to be asked."""
+"""Kind of request → statuses in which the request is unnecessary."""
 
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A driver was asked to ``stop``, to ``drain``, to ``rescale``, to ``reconfigure`` or to ``upgrade``: that of this
-    epoch, and no later one."""
+    """A request to ``stop``, ``drain``, ``rescale``, ``reconfigure`` or ``upgrade``, for the driver of one epoch
+    only.
+    """
 
     job_id: str
     kind: str
     epoch: int
     name: str
-    """Under which the journal answers (``JobState.answered``, ``JobState.outcomes``)."""
+    """The key of the answers in the journal (``JobState.answered``, ``JobState.outcomes``)."""
     rescale: RescaleRequest | None = None
-    """What is asked for, of that kind."""
+    """The rescale, for a request of that kind."""
     changes: Changes = field(default_factory=dict, hash=False)
-    """Of a reconfiguration, by operator."""
+    """The changes of a reconfiguration, by operator."""
     upgrade: UpgradeRequest | None = None
-    """Of that kind."""
+    """The upgrade, for a request of that kind."""
 
     @property
     def ends_job(self) -> bool:
-        """Else it is to go on, as another one."""
+        """True for a stop or drain; any other request changes the job, which continues."""
         return self.rescale is None and not self.changes and self.upgrade is None
 
     def is_decided(self, state: JobState) -> bool:
-        """Later runs go by it, whatever became of the driver that was asked."""
+        """Return True if later runs keep the requested change, whatever became of the driver."""
         if self.rescale is not None:
             return is_rescaled(state, self.rescale)
-        if self.upgrade is not None:  # which version runs the journal does not say
+        if self.upgrade is not None:  # the journal does not record which version runs
             return False
         return self.name == state.reconfigured_for or is_surely_changed(state, self.changes)
 
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """What came of a request. ``state``: of the job then."""
+    """The outcome of a request, with the job's state when the wait for it ended."""
 
     request: JobRequest
     state: JobState
 
     @property
     def outcome(self) -> RequestOutcome | None:
-        """The driver's last word. None if it said none, as drivers of earlier releases do."""
+        """The driver's outcome in the journal; None if it has recorded none."""
         return self.state.outcomes.get(self.request.name)
 
     @property
     def is_served(self) -> bool:
-        """Whether it took place: the savepoint of a stop is released, a drain has finished the job, a source is read by
-        as many as was asked for, or will be in the next run."""
+        """True if the request was carried out.
+
+        The savepoint of a stop is released, a drain has finished the job, or a change is applied now or by the next
+        run.
+        """
         if self.outcome is not None:
             return self.outcome.took_place
         if not self.request.ends_job:
@@ -74,7 +78,7 @@ class JobAnswer:
 
 
 def advice(kind: str, state: JobState) -> str:
-    """Return what to do for a job that no driver has, and that was asked for something."""
+    """Return the next step for a user whose request no driver can take."""
     if state.has_finished or state.deletion is not None:
         return "It has ended for good, and nothing runs again"
     if state.status is JobStatus.FAILED:

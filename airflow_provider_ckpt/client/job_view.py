@@ -1,4 +1,4 @@
-"""A job as its journal shows it, from outside: what it says now, and what comes of it while one waits."""
+"""A job from outside, as its journal shows it: its current state, and waits for later ones."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.jobmaster.persisted_results import PersistedResult
 
 Root = Location | str | os.PathLike[str] | Storage
-"""A root's URI, with the options of its file system if it needs some, or its storage if that is open already."""
+"""A root's URI, a location with the options of its file system, or an open storage."""
 
 _WITHOUT_NEW_RESULTS = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
-"""They are given back, but for those that are kept, and nobody makes others."""
+"""Statuses without new result partitions: they are deleted, except for those that are kept."""
 
 POLL_SECONDS = 0.5
-"""From one look at the journal to the next while something is waited for."""
+"""Seconds between two polls of the journal during a wait."""
 
 
 class JobView:
-    """What is asked of one job under a checkpoint root and changes nothing; :class:`JobClient` asks for more.
+    """Queries about one job under a checkpoint root, which change nothing; :class:`JobClient` adds requests.
 
-    Nothing is opened before something is asked. Blocking: an event loop calls it in a thread, one thread at a time.
-    Every method raises the storage's errors (those that may go away are TransientError), ForeignRootError and, for what
-    a later release has written, NewerFormatError or UnknownEventError.
+    The root is opened by the first query. All methods block and need one thread at a time, so an event loop calls them
+    in a thread.
+
+    Every method raises the storage's errors (temporary ones are TransientError) and ForeignRootError. For data of a
+    later release it raises NewerFormatError or UnknownEventError.
     """
 
     def __init__(
@@ -59,22 +61,25 @@ class JobView:
         self._journal: journals.Journal | None = None
 
     def look(self) -> JobState:
-        """What the journal says now, as a value of its own; an empty state (``epoch`` 0) while nothing is journaled.
+        """Return the current state of the journal as an independent value; empty (``epoch`` 0) before the first
+        entry.
 
-        The first look reads the journal as a whole, later ones read what was added: a request or two.
+        The first call reads the whole journal. Later calls read only new entries, with one or two requests.
         """
         if self._journal is None:
             try:
                 root = read_root(self._storage())
-            except NoRootError:  # the first job makes it one
+            except NoRootError:  # the first job creates the root
                 return JobState(self.job_id)
             self._journal = journals.Journal(root, self.job_id)
         journal = self._journal
         return as_it_is(journal.reread() if has_ended(journal.state) else journal.refresh())
 
     def state(self) -> JobState:
-        """As :meth:`look`, of a job that was run. Raises NoSuchJobError, which names the jobs that are there, and
-        NoRootError. ``damage`` says what is wrong with a journal."""
+        """Return the current state of a job that was run. ``damage`` describes a damaged journal.
+
+        Raises NoSuchJobError, which names the jobs under the root, and NoRootError.
+        """
         state = self.look()
         if not is_journaled(state):
             root = read_root(self._storage())
@@ -83,7 +88,7 @@ class JobView:
         return state
 
     def checkpoints(self) -> list[CheckpointView]:
-        """What became of those that the journal remembers (the last 100), oldest first. Raises as :meth:`state`."""
+        """Return the checkpoints that the journal remembers (the last 100), oldest first. Raises as :meth:`state`."""
         return self.state().checkpoint_views()
 
     def wait(
@@ -93,10 +98,15 @@ class JobView:
         *,
         poll: float = POLL_SECONDS,
     ) -> JobState:
-        """Look until ``until`` holds, and return that state. A job that was not run yet is waited for.
+        """Poll the job until a condition holds, and return that state. A job that was not run yet is waited for.
 
-        ``timeout``: seconds, None to wait as long as it takes: a driver that was killed leaves RUNNING behind, and the
-        job may be run again. Raises JobWaitTimeoutError.
+        Args:
+            until: The condition; by default the job has ended.
+            timeout: Seconds to wait; None waits without limit. A killed driver leaves the status RUNNING, and the job
+                may be run again.
+            poll: Seconds between two polls.
+
+        Raises JobWaitTimeoutError.
         """
         deadline = None if timeout is None else self._clock() + timeout
         while not until(state := self.look()):
@@ -113,12 +123,18 @@ class JobView:
         *,
         poll: float = POLL_SECONDS,
     ) -> tuple[PartitionWithMetrics, ...]:
-        """The result partitions that are there, with their rows and bytes: as soon as each that is expected is there,
-        and its producer at its end, or else what there is after ``timeout`` seconds. Once the job is FINISHED only
-        those that it keeps: the others are given back. Flink's ``getPartitionWithMetrics`` (FLIP-383).
+        """Return the existing result partitions with their rows and bytes.
 
-        ``expected``: subtasks (``history/0``), or vertices with all of theirs; None: whatever there is. Reads the logs
-        of the subtasks, and lists their partitions, with each look. Raises as :meth:`state`, NoSuchPartitionError.
+        Wait until each expected partition exists and its producer is at its end, for at most ``timeout`` seconds. Once
+        the job is FINISHED only kept partitions exist, because the others are deleted. Each poll reads the logs of the
+        subtasks and lists their partitions. Flink's ``getPartitionWithMetrics`` (FLIP-383).
+
+        Args:
+            expected: Subtasks (``history/0``), or vertices with all of their subtasks; None waits for nothing.
+            timeout: Seconds to wait.
+            poll: Seconds between two polls.
+
+        Raises as :meth:`state`, NoSuchPartitionError.
         """
         from airflow_provider_ckpt.jobmaster.partition_metrics import partitions_with_metrics
 
@@ -133,9 +149,13 @@ class JobView:
             self._sleep(poll)
 
     def persisted_result(self, operator: str) -> PersistedResult:
-        """The files of what an operator with ``persist=True`` gave, once the job is FINISHED; see
-        :func:`~airflow_provider_ckpt.read_persisted`. Raises as :meth:`state`, ResultNotPersistedError before that,
-        NoSuchResultError, and ResultDamagedError for a file that is gone or has another size."""
+        """Return the result files of an operator with ``persist=True``, once the job is FINISHED.
+
+        See :func:`~airflow_provider_ckpt.read_persisted`.
+
+        Raises as :meth:`state`, ResultNotPersistedError before the job is FINISHED, NoSuchResultError, and
+        ResultDamagedError for a file that is missing or has another size.
+        """
         from airflow_provider_ckpt.jobmaster.persisted_results import read_persisted_result
 
         self.state()

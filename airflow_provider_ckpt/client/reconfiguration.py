@@ -1,4 +1,4 @@
-"""What somebody wants changed in a job while it runs, and what that would come to."""
+"""Changes requested for a running job, and a preview of their effect."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ __all__ = ["AffectedVertex", "Reconfiguration", "ReconfigurationPreview", "Resca
 
 @dataclass(frozen=True)
 class AffectedVertex:
-    """One query that would stand still. ``before``, ``after``: what would be other than it is, by name; what is not in
-    ``before`` is as the job declares it, what is None in ``after`` would be. ``logic``, of those operators that are
-    asked for, may be the same in both: the file is read again. ``state``: (parts now, parts then) if its state is cut
-    anew."""
+    """A query that a reconfiguration would pause.
+
+    Args:
+        vertex: The query.
+        before: Current settings that would change, by name. A missing name has the declared value.
+        after: New settings by name; None means the declared value. ``logic`` of a requested operator may be the same as
+            before, because its file is read again.
+        state: (current, new) number of state partitions if the state would be repartitioned.
+    """
 
     vertex: str
     before: Mapping[str, object]
@@ -30,8 +35,14 @@ class AffectedVertex:
 
 @dataclass(frozen=True)
 class RescaledSource:
-    """A source with splits that would be read by ``after`` subtasks instead of ``before`` (None: that is not known).
-    ``consumers``: the queries that would stand still to read new ones, too, if there are more."""
+    """A source with splits that another number of subtasks would read.
+
+    Args:
+        source: The source.
+        before: The current number of subtasks; None if unknown.
+        after: The new number of subtasks.
+        consumers: The queries that would pause to read the new subtasks, if there are more subtasks than before.
+    """
 
     source: str
     before: int | None
@@ -41,7 +52,13 @@ class RescaledSource:
 
 @dataclass(frozen=True)
 class ReconfigurationPreview:
-    """``affected``: who would stand still; ``unaffected``: who would not notice; ``rescaled``: sources with splits."""
+    """The effect of a reconfiguration.
+
+    Args:
+        affected: The queries that would pause.
+        unaffected: The queries that would continue without a pause.
+        rescaled: The sources with splits that would get another parallelism.
+    """
 
     affected: tuple[AffectedVertex, ...]
     unaffected: tuple[str, ...]
@@ -49,8 +66,12 @@ class ReconfigurationPreview:
 
 
 def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> ReconfigurationPreview:
-    """What ``changes`` would come to, from the journal alone: nothing is asked or touched. Whether the new queries fit
-    is tried by the driver only. Raises NotReconfigurableError."""
+    """Return the effect of ``changes``, from the journal alone. The driver is not asked.
+
+    Only the driver can try whether the new queries fit.
+
+    Raises NotReconfigurableError.
+    """
     try:
         change = by_vertex(state.graph(), changes)
     except ReconfigurationRefusedError as error:
@@ -64,7 +85,7 @@ def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> Reconfigu
     for uid, one in queries.items():
         known = None if definition is None else definition.vertices.get(uid)
         if one.state_partitions is not None and known is not None and not known.stateful:
-            raise NotReconfigurableError(uid=uid, problem="it keeps no state that could be cut anew")
+            raise NotReconfigurableError(uid=uid, problem="it keeps no state that could be repartitioned")
         parts = None if known is None else known.shuffle_partitions
         moves = None if one.state_partitions in (None, parts) else (parts, one.state_partitions)
         found.append(AffectedVertex(uid, *_differences(state.settings, uid, one), moves))

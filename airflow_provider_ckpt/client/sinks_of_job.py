@@ -1,4 +1,4 @@
-"""The sinks of a job that was run, for who has its definition, or has not."""
+"""The sinks of a job that was run, from its definition or from the journal."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from airflow_provider_ckpt.storage.location import Location
 
 
 def sinks_of_job(job: Job | None, root: Location) -> Callable[[JobState], dict[str, BoundSink]]:
-    """Those of the ``job`` as it is given, and of the others those that the journal has recorded well enough. A state
-    without a plan has none: the job has staged nothing, or is deleted."""
+    """Return a function that gives the sinks of a state.
+
+    If ``job`` is given, its sinks take precedence over the journal's. The journal adds the sinks that it records
+    completely. A state without a plan has no sinks, because the job has staged nothing or is deleted.
+    """
 
     def of_state(state: JobState) -> dict[str, BoundSink]:
         if state.plan is None:

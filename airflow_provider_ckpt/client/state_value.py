@@ -1,4 +1,4 @@
-"""A job's state as a value."""
+"""The state of a job as an independent value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_ckpt.journal.state import JobState
 
 
 def as_it_is(state: JobState) -> JobState:
-    """A copy: a journal that reads on changes the state that it has given."""
+    """Return a copy, because a journal changes the state that it has returned when it reads new entries."""
     return JobState(**{field.name: _copied(getattr(state, field.name)) for field in fields(state)})
 
 

@@ -1,4 +1,4 @@
-"""A connection as Airflow has it, for processes without Airflow: what it holds, and the two forms of its text."""
+"""An Airflow connection for processes without Airflow: its fields, and the two forms of its text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_ckpt.storage.redaction import as_printed, field_secrets, r
 from airflow_provider_ckpt.storage.strict_json import parse_json
 
 _EXTRA = "__extra__"
-"""Parameter of a URI that holds an extra which is more than texts."""
+"""The URI parameter whose value is an extra with values other than texts."""
 _MOST_BYTES = 1 << 20
 _PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 _PORTS = 1 << 16
@@ -34,12 +34,12 @@ class Connection:
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def secrets(self) -> tuple[str, ...]:
-        """Every text that must not be seen, in the forms in which it may be printed; the longest first."""
+        """Return every secret text in the forms in which it may be printed, longest first."""
         given = [self.password] if self.password else []
         return as_printed([*given, *field_secrets(self.extra)], [self.login])
 
     def redact(self, text: str) -> str:
-        """What somebody else said about this connection, without its secrets."""
+        """Return another program's text about this connection without its secrets."""
         return redact(text, self.secrets())
 
     def __repr__(self) -> str:
@@ -47,10 +47,13 @@ class Connection:
 
 
 def parse_connection(conn_id: str, text: str) -> Connection:
-    """Of the value of ``AIRFLOW_CONN_…``: a JSON object or a URI. Raises BadConnectionError, which shows none of it."""
+    """Read the value of ``AIRFLOW_CONN_…``: a JSON object or a URI.
+
+    Raises BadConnectionError, which shows none of the text.
+    """
     found, problem = _read(conn_id, text.strip())
     if found is None:
-        # Raised out here: an error of a parser as the context of ours would carry the text.
+        # Raised outside the parser's handler, because a parser's error as the context would carry the text.
         raise BadConnectionError(conn_id=conn_id, problem=problem)
     return found
 
@@ -67,7 +70,7 @@ def _read(conn_id: str, text: str) -> tuple[Connection | None, str]:
 
 
 def _json(data: bytes, what: str) -> tuple[Any, str]:
-    """Return the value of a JSON text, and what is wrong with it. The problem shows none of the text."""
+    """Return the value of a JSON text, and its problem if there is one. The problem shows none of the text."""
     try:
         return parse_json(data, uri="", what="", most_bytes=_MOST_BYTES, foreign=True), ""
     except MalformedDocumentError as error:
@@ -97,8 +100,10 @@ def _of_fields(conn_id: str, fields: Mapping[str, Any]) -> tuple[Connection | No
 
 
 def _of_uri(conn_id: str, uri: str) -> tuple[Connection | None, str]:
-    """As Airflow reads it: ``type://login:password@host:port/schema?extra``; the host may have a scheme of its own
-    (``type://https://host``)."""
+    """Read a URI as Airflow does: ``type://login:password@host:port/schema?extra``.
+
+    The host may have a scheme of its own (``type://https://host``).
+    """
     kind, separator, rest = uri.partition("://")
     if not kind or not separator:
         return None, "its text is neither a JSON object nor a URI with a type in front (postgres://…)"
@@ -124,7 +129,7 @@ def _of_uri(conn_id: str, uri: str) -> tuple[Connection | None, str]:
 
 
 def _host(netloc: str) -> str:
-    """In the case in which it is written, unlike ``hostname``."""
+    """Return the host in its original case, unlike ``hostname``."""
     host = netloc.rpartition("@")[2]
     if host.startswith("["):
         return host.partition("]")[0][1:]

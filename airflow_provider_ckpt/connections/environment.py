@@ -1,4 +1,4 @@
-"""Connections travel to a driver in its environment, in Airflow's form, never in a file or on a command line."""
+"""Transfer of connections to a driver: in its environment, in Airflow's form, never in a file or on a command line."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from airflow_provider_ckpt.storage.redaction import note_given
 
 _PREFIX = "AIRFLOW_CONN_"
 _HANDED: dict[str, str] = {}
-"""What this process was handed in memory, as its environment would hold it."""
+"""Connections passed in memory, in the form of environment variables."""
 _FOR_NOW: dict[object, Mapping[str, str]] = {}
-"""The same, of each block that runs, whatever thread it is in: the later ones last."""
+"""Connections of the active :func:`handed` blocks of all threads. Later blocks win."""
 
 
 def variable_of(conn_id: str) -> str:
-    """The environment variable in which Airflow, too, looks for the connection first."""
+    """Return the environment variable that Airflow, too, reads first for the connection."""
     return f"{_PREFIX}{conn_id.upper()}"
 
 
 def hand_over(environ: Mapping[str, str]) -> None:
-    """To whoever reads connections in this very process: a JobMaster that runs in an Airflow task."""
+    """Pass connections to this process itself, for a JobMaster that runs in an Airflow task."""
     _HANDED.update(environ)
 
 
 @contextmanager
 def handed(environ: Mapping[str, str]) -> Iterator[None]:
-    """As :func:`hand_over`, for as long as the block runs: a process that goes on with something else keeps none."""
+    """Pass connections as :func:`hand_over` does, but only during the block, because the process continues with
+    other work.
+    """
     block = object()
     _FOR_NOW[block] = dict(environ)
     try:
@@ -39,8 +41,15 @@ def handed(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> Connection:
-    """``environ``: this process's by default, and what it was handed. Raises ConnectionMissingError,
-    BadConnectionError."""
+    """Read a connection.
+
+    Args:
+        conn_id: The connection.
+        environ: The environment to read. By default it is the environment of this process, and the connections passed
+            to it.
+
+    Raises ConnectionMissingError, BadConnectionError.
+    """
     variable = variable_of(conn_id)
     places = [os.environ, _HANDED, *_FOR_NOW.values()] if environ is None else [environ]
     text = next((one[variable] for one in reversed(places) if variable in one), "")
@@ -61,6 +70,6 @@ def secrets_of_connections() -> set[str]:
     }
     found: set[str] = set()
     for name, text in texts:
-        with suppress(BadConnectionError):  # whoever reads it refuses it
+        with suppress(BadConnectionError):  # the reader of this connection refuses it
             found.update(parse_connection(name.removeprefix(_PREFIX).lower(), text).secrets())
     return found

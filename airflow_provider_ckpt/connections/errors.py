@@ -1,4 +1,4 @@
-"""What is wrong with a connection, without what it holds."""
+"""Errors of connections. They show no value of a connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError
 
 
 class ConnectionMissingError(InvalidInputError):
-    """The process that is to use a connection was not given it. Data: conn_id, variable."""
+    """A connection that this process needs and did not get. ``data``: conn_id, variable."""
 
     template = (
         "connection {conn_id!r} is not known to this process: its environment variable {variable} is not set. In "
@@ -16,6 +16,6 @@ class ConnectionMissingError(InvalidInputError):
 
 
 class BadConnectionError(InvalidInputError):
-    """Its text cannot be read, or it is not of the kind that is asked for. Data: conn_id, problem."""
+    """A connection with unreadable text or of the wrong kind. ``data``: conn_id, problem."""
 
     template = "connection {conn_id!r} cannot be used: {problem}"

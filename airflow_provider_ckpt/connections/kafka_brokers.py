@@ -1,4 +1,4 @@
-"""Kafka brokers as an Airflow connection names them, for librdkafka (sinks) and for Spark's connector (sources)."""
+"""Kafka brokers of an Airflow connection, for librdkafka (sinks) and for Spark's connector (sources)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SSL_FILES = {
     "ssl.certificate.location": "ssl.keystore.certificate.chain",
     "ssl.key.location": "ssl.keystore.key",
 }
-"""librdkafka's names of PEM files -> Java's settings that hold their text."""
+"""librdkafka's names of PEM files → Java's settings for their text."""
 _SSL_TEXTS = {
     "ssl.ca.pem": "ssl.truststore.certificates",
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
@@ -38,7 +38,11 @@ _TAKEN = frozenset({*_KNOWN, *_SASL, *_SSL_FILES, *_SSL_TEXTS})
 
 @dataclass(frozen=True, repr=False)
 class KafkaBrokers:
-    """``settings``: librdkafka's, with secrets, without the servers. ``repr`` shows where they are only."""
+    """Kafka brokers and the settings to log in to them.
+
+    ``settings`` are librdkafka's, with secrets and without the servers. ``repr`` shows only the connection and the
+    servers.
+    """
 
     conn_id: str
     servers: str
@@ -46,9 +50,14 @@ class KafkaBrokers:
 
     @classmethod
     def of_connection(cls, connection: Connection) -> KafkaBrokers:
-        """Of type ``kafka``, as Airflow's Kafka provider has it: the extra is librdkafka's configuration. Of that are
-        taken the servers and what it takes to get in (``security.protocol``, ``sasl.…``, ``ssl.…``); what is of
-        consumers is passed over. Or host, port, login and password. Raises BadConnectionError."""
+        """Read a connection of type ``kafka``.
+
+        As for Airflow's Kafka provider, its extra is a librdkafka configuration. The servers and the settings for
+        security (``security.protocol``, ``sasl.…``, ``ssl.…``) are used, and settings of consumers are ignored. Host,
+        port, login and password may replace the extra.
+
+        Raises BadConnectionError.
+        """
         problem = _problem_of(connection)
         if problem is not None:
             raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
@@ -56,9 +65,12 @@ class KafkaBrokers:
         return cls(connection.conn_id, given.pop(_SERVERS), given)
 
     def reader_options(self) -> dict[str, str]:
-        """Of a Spark reader of the format ``kafka``. Files are read here, on the driver: executors have none of them.
-        Raises BadConnectionError for a mechanism that has to be said in Java's own words, and for a file that cannot be
-        read."""
+        """Return the options of a Spark reader of the format ``kafka``.
+
+        Files are read here, on the driver, because executors do not have them.
+
+        Raises BadConnectionError for a mechanism that needs Java's own options, and for an unreadable file.
+        """
         java: dict[str, str] = {_SERVERS: self.servers}
         for name, text in self.settings.items():
             if name in _SSL_FILES:
@@ -101,19 +113,21 @@ class KafkaBrokers:
 
 
 def kafka_options(conn_id: str) -> dict[str, str]:
-    """Options of a Spark reader of the format ``kafka``, of the Airflow connection ``conn_id``: servers, protocol, and
-    the secrets that it takes to get in. Called in the function of a source::
+    """Return the options of a Spark reader of the format ``kafka`` for the Airflow connection ``conn_id``.
+
+    They are the servers, the protocol and the secrets. Call it in the function of a source::
 
         read.format("kafka").options(**kafka_options("shop_kafka")).option("subscribe", "orders").load()
 
-    The process finds the connection in its environment (``conn_ids=`` of the operator). Raises ConnectionMissingError,
-    BadConnectionError.
+    The process finds the connection in its environment (``conn_ids=`` of the operator).
+
+    Raises ConnectionMissingError, BadConnectionError.
     """
     return read_brokers(conn_id).reader_options()
 
 
 def read_brokers(conn_id: str) -> KafkaBrokers:
-    """Raises ConnectionMissingError, BadConnectionError."""
+    """Read the brokers of a connection. Raises ConnectionMissingError, BadConnectionError."""
     return KafkaBrokers.of_connection(read_connection(conn_id))
 
 
@@ -143,11 +157,11 @@ def _problem_of(connection: Connection) -> str | None:
     if protocol not in _PROTOCOLS:
         return f"its security.protocol is none of {', '.join(_PROTOCOLS)}"
     if protocol.startswith("SASL") and not given.get("sasl.mechanism"):
-        # left to the clients a source and a sink of one connection would log in by different ones
-        return f"its security.protocol is {protocol}, and sasl.mechanism in its extra says no mechanism (PLAIN, …)"
+        # without it the clients of a source and a sink would choose different defaults
+        return f"its security.protocol is {protocol}, and sasl.mechanism in its extra names no mechanism (PLAIN, …)"
     has_login = bool(given.get("sasl.username") or given.get("sasl.password"))
     if has_login and not protocol.startswith("SASL"):
-        return "it has a login or a password, which would not be used: security.protocol in its extra says no SASL"
+        return "it has an unused login or password: security.protocol in its extra is no SASL protocol"
     known = {*_TAKEN, "sasl.mechanisms"}
     unknown = sorted(one for one in connection.extra if one.startswith(("sasl.", "ssl.")) and one not in known)
     return f"{unknown[0]} in its extra is not supported here" if unknown else None
@@ -158,5 +172,5 @@ def _as_text(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As JAAS reads it."""
+    """Return a text quoted as JAAS reads it."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -16,7 +16,7 @@ def is_on_this_machine(host: object) -> bool:
 
 
 def warn_once(message: str) -> None:
-    """Log a warning, and not again in this process: a sink is bound, and a gate made, at each start of a query."""
+    """Log a warning once in this process, because each start of a query binds its sinks and makes its gates."""
     if message not in _WARNED:
         _WARNED.add(message)
         log.warning("%s", message)

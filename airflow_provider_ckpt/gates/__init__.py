@@ -1,1 +1,1 @@
-"""Gates to use as they are: what may hold the releases of a sink."""
+"""Ready-made gates. A gate can hold the releases of a sink."""

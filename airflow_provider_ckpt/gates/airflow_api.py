@@ -1,4 +1,4 @@
-"""Airflow's REST API (v2), as much of it as a gate needs, without Airflow."""
+"""The part of Airflow's REST API (v2) that a gate needs, without Airflow."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from airflow_provider_ckpt.connections.errors import BadConnectionError
 from airflow_provider_ckpt.connections.plain_text import is_on_this_machine, warn_once
 
 ANSWER_WITHIN = 10.0
-"""Seconds. A run does not end while a gate is being asked."""
+"""Seconds to wait for an answer. A run does not end while a gate waits."""
 _UNAUTHORIZED, _NOT_FOUND = 401, 404
 
 
 class ApiFailedError(Exception):
-    """What the server said, or that it said nothing; holds no secret."""
+    """A refusal by the server, or no answer; contains no secret."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A token is for the server that was named."""
+    """A handler that follows no redirect, because the token is only for the named server."""
 
     def redirect_request(
         self, request: urllib.request.Request, file: IO[bytes], code: int, message: str, headers: Any, url: str
@@ -32,8 +32,12 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class AirflowApi:
-    """Logs in with the connection's login and password (``POST /auth/token``), or takes the ``token`` of its extra.
-    Used by one thread at a time. Raises BadConnectionError if the connection says no address."""
+    """A client that logs in with the connection's login and password (``POST /auth/token``), or uses its ``token``.
+
+    The ``token`` is in the connection's extra. Only one thread may use the client at a time.
+
+    Raises BadConnectionError if the connection has no address.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._url = connection, _address(connection)
@@ -43,10 +47,10 @@ class AirflowApi:
         self._opener = urllib.request.build_opener(_NoRedirect())
 
     def variable(self, key: str) -> str | None:
-        """Its text; None: there is none of that key. Raises ApiFailedError."""
+        """Return the text of a Variable, or None if there is none of that key. Raises ApiFailedError."""
         path = f"/api/v2/variables/{quote(key, safe='')}"
         code, answer = self._authorized(path)
-        # a server says 404 of each path that it does not know, too, as where the address lacks Airflow's own path
+        # a server also answers 404 for an unknown path, for example if the address lacks Airflow's own path
         if code == _NOT_FOUND and "Variable" in str(answer.get("detail")):
             return None
         if code >= 300 or not isinstance(answer.get("value"), str):
@@ -59,7 +63,7 @@ class AirflowApi:
             self._token = self._log_in()
         code, answer = self._ask(path, token=self._token)
         if code == _UNAUTHORIZED and not self._given:
-            self._token = None  # it has ended, or the server is another one
+            self._token = None  # it has expired, or the server is another one
             if not fresh:
                 return self._authorized(path)
         return code, answer
@@ -112,8 +116,11 @@ def _fields(data: bytes) -> Mapping[str, Any]:
 
 
 def _address(connection: Connection) -> str:
-    """``host`` may be a whole URL, with the path that Airflow is under; else it is put together, as for Airflow's HTTP
-    hook: ``schema`` is http or https."""
+    """Return the URL of the API server.
+
+    ``host`` may be a whole URL with Airflow's path. Otherwise the URL is built as for Airflow's HTTP hook: ``schema``
+    is http or https.
+    """
     host = connection.host or ""
     if "://" not in host:
         host = f"{connection.schema or 'http'}://{host}"

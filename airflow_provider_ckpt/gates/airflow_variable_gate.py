@@ -1,4 +1,4 @@
-"""A gate that is an Airflow Variable: somebody sets it to true in the UI, and what was held is released."""
+"""A gate that reads an Airflow Variable. A user sets it to true in the UI to release the held output."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ _ANSWERS = {"true": True, "false": False}
 
 
 class AirflowVariableGate:
-    """``job.sink(…, gate=AirflowVariableGate("orders_approved", conn_id="airflow_api"))``.
+    """A gate of a sink: ``job.sink(…, gate=AirflowVariableGate("orders_approved", conn_id="airflow_api"))``.
 
-    Whoever releases (a driver, a JobMaster, ``ckpt release``) is no Airflow task, so the Variable is read over
-    Airflow's REST API, each time that there are rows to release: ``true`` releases, ``false`` holds, in any case of
-    letters, and so does a Variable that is not there. Any other text, and a server that does not answer, is a release
-    that failed, and is tried again.
+    The releasing process (a driver, a JobMaster, ``ckpt release``) is not an Airflow task. It therefore reads the
+    Variable over Airflow's REST API, each time that there are rows to release. ``true`` releases and ``false`` holds,
+    in any case of letters. A missing Variable holds, too. Any other text, or a server that does not answer, fails the
+    release, which is retried.
 
-    ``key``: of the Variable; ``{job_id}`` and ``{sink}`` in it are replaced. ``conn_id``: a connection whose host is
-    the API server's address, with a login and password, or a ``token`` in its extra; name it in ``conn_ids`` of the
-    operator. Raises VariableKeyError here, and when it is asked ConnectionMissingError, BadConnectionError,
+    Args:
+        key: The key of the Variable. ``{job_id}`` and ``{sink}`` in it are replaced.
+        conn_id: A connection whose host is the API server's address, with a login and password or a ``token`` in its
+            extra. Name it in ``conn_ids`` of the operator.
+
+    Raises VariableKeyError. When the gate is asked it raises ConnectionMissingError, BadConnectionError,
     VariableUnreadableError, VariableNoAnswerError.
     """
 
@@ -37,7 +40,7 @@ class AirflowVariableGate:
 
     def __call__(self, pending: PendingRelease) -> bool:
         key = self._key_for(pending.job_id, pending.sink)
-        with self._lock:  # one gate may be that of several sinks
+        with self._lock:  # several sinks may share a gate
             value, problem = self._read(key)
         if problem is not None:
             raise VariableUnreadableError(key=key, conn_id=self.conn_id, problem=problem)

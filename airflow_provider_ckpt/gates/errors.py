@@ -1,4 +1,4 @@
-"""What is wrong with a gate, or with what it asks."""
+"""Errors of a gate, or of the service that it asks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 
 
 class VariableKeyError(InvalidInputError):
-    """A key of an Airflow Variable that cannot be one. Data: key, problem."""
+    """An invalid key of an Airflow Variable. ``data``: key, problem."""
 
     template = (
         "gate=AirflowVariableGate({key!r}): {problem}. Give the key of a Variable; it may hold {{job_id}} and {{sink}}"
@@ -14,7 +14,7 @@ class VariableKeyError(InvalidInputError):
 
 
 class VariableUnreadableError(TransientError):
-    """Airflow did not say what the Variable is. Data: key, conn_id, problem."""
+    """An Airflow Variable that could not be read. ``data``: key, conn_id, problem."""
 
     template = (
         "the Airflow Variable {key!r} could not be read over connection {conn_id!r}: {problem}. Nothing is released "
@@ -23,7 +23,7 @@ class VariableUnreadableError(TransientError):
 
 
 class VariableNoAnswerError(TransientError):
-    """The Variable says neither yes nor no. Data: key."""
+    """An Airflow Variable whose text is neither true nor false. ``data``: key."""
 
     template = (
         "the Airflow Variable {key!r} is neither true nor false, so nothing is released. Set it to true to release, to "

@@ -1,4 +1,4 @@
-"""How a class archive comes to lie where drivers look for it: whole, by one process at a time, or not at all."""
+"""The making of a class archive: one process at a time makes it, and publishes it only when it is whole."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from airflow_provider_ckpt.launch.trust import check_folder
 from airflow_provider_ckpt.storage.posix import sync_file
 
 LONGEST = 600.0
-"""Seconds for a JVM to write the archive, or to be asked about it."""
+"""Seconds that a JVM may take to write the archive or to try it."""
 
 LEFT = 3600.0
-"""Seconds: nobody tries out for so long what a JVM has written."""
+"""Seconds after which a temporary file is garbage, because no process tries an archive for so long."""
 ROOM = 250 << 20
-"""Bytes; one of Spark 4.2 is 190 MB."""
+"""Free bytes required; the archive of Spark 4.2 has 190 MB."""
 
 
 def make(archive: ClassArchive, record: Callable[[Path], None]) -> Path | None:
-    """Have ``record`` write it, and give it its name; returns that. None: another process is making it. A process that
-    is killed leaves a file that nobody takes for an archive, and that a later one deletes; its lock goes with it.
+    """Have ``record`` write an archive, publish it under its final name and return its path.
 
-    Raises NoClassArchiveError, ForeignArchiveError, ArchiveNotMadeError, what ``record`` raises, and OSError of the
+    Return None if another process is making it. A killed process leaves a temporary file that is not taken for an
+    archive. A later call deletes it. The kernel releases the lock.
+
+    Raises NoClassArchiveError, ForeignArchiveError, ArchiveNotMadeError, the errors of ``record``, and OSError of the
     folder.
     """
     _refuse(archive)
@@ -54,11 +56,15 @@ def make(archive: ClassArchive, record: Callable[[Path], None]) -> Path | None:
 
 
 def sweep(folder: Path) -> None:
-    """Delete what killed processes have left, of whatever Java and Spark: their JVMs write it when they end, which is
-    behind the kill, and maybe behind the next one that made the archive. Raises OSError of the folder."""
+    """Delete temporary files of killed processes, for any Java and Spark.
+
+    Their JVMs write the file when they end, which is after the kill. A later process may already have made the archive.
+
+    Raises OSError of the folder.
+    """
     before = time.time() - LEFT
     for left in folder.glob("spark-*-java-*.tmp"):
-        with suppress(OSError):  # another user's, in a folder that is shared, or gone by now
+        with suppress(OSError):  # another user's file in a shared folder, or a file that is already gone
             if left.lstat().st_mtime < before:
                 left.unlink()
 
@@ -71,20 +77,22 @@ def _refuse(archive: ClassArchive) -> None:
         )
         raise NoClassArchiveError(problem=problem)
     if says_what_is_shared(os.environ):
-        raise NoClassArchiveError(problem="the environment has options of its own for the classes that JVMs share")
+        raise NoClassArchiveError(problem="the environment already has options for class sharing in JVMs")
 
 
 def _refuse_full_disk(folder: Path) -> None:
-    """The JVM that writes it says nothing that could be told."""
+    """Refuse a full disk, because the JVM that writes the archive reports no usable error."""
     free = shutil.disk_usage(folder).free
     if free < ROOM:
-        problem = f"{folder} has room for {free >> 20} MB more, and it takes some {ROOM >> 20}"
+        problem = f"{folder} has {free >> 20} MB free, and an archive needs up to {ROOM >> 20} MB"
         raise ArchiveNotMadeError(problem=problem)
 
 
 @contextmanager
 def _alone(path: Path) -> Iterator[bool]:
-    """Whether nobody else holds the lock. The kernel gives it up for whoever dies; nobody waits for it."""
+    """Yield True if no other process holds the lock. Do not wait for it; the kernel releases it when its holder
+    dies.
+    """
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         try:
@@ -98,7 +106,7 @@ def _alone(path: Path) -> Iterator[bool]:
 
 
 def _try_out(archive: ClassArchive, made: Path) -> None:
-    """A JVM that must have it (-Xshare:on) ends with an error if it cannot be used."""
+    """Start a JVM that must use the archive (-Xshare:on). It ends with an error if the archive is unusable."""
     if not made.exists():
         raise ArchiveNotMadeError(problem="the JVM that was to write it wrote nothing")
     options = [*quiet_options(archive), "-Xshare:on", f'"-XX:SharedArchiveFile={made}"', os.environ.get(SUBMIT, "")]
@@ -113,8 +121,8 @@ def _try_out(archive: ClassArchive, made: Path) -> None:
 
 
 def _publish(archive: ClassArchive, stem: str, made: Path) -> Path:
-    """All of it is on the disk before it has its name: a JVM dies of a part of it."""
-    made.chmod(0o644)  # nothing of it is secret, and another user's drivers may use what root has made
+    """Rename the archive to its final name after all its bytes are on disk, because a partial archive crashes a JVM."""
+    made.chmod(0o644)  # it is not secret, and drivers of other users may use an archive that root has made
     sync_file(str(made))
     path = archive.folder / f"{stem}.{made.stat().st_size}.jsa"
     before = [one for one in archive.folder.glob(f"{stem}.*.jsa") if one != path]

@@ -1,7 +1,7 @@
-"""The class-data archive of one Java with one Spark: where it is kept, and whether there is one.
+"""The class-data archive of one Java with one Spark: its path and its validity.
 
-The number of its bytes is part of its name. A JVM that is given a shorter file than it expects does not go on without
-it, but dies (SIGBUS, Java 17).
+The file's name contains its size in bytes. A JVM that is given a shorter file than it expects does not continue without
+it but dies (SIGBUS, Java 17).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from airflow_provider_ckpt.launch.trust import check_ours
 VARIABLE = "CKPT_CLASS_ARCHIVE"
 OFF = "off"
 _SPEAKABLE = re.compile(r"""[^"'\\:,%*]+""")
-"""Paths that no quoting of spark-submit and no list of the JVM takes apart."""
+"""Paths that need no quoting in spark-submit and in the JVM's lists."""
 
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """``folder``: in which it is looked for."""
+    """The archive that ``folder`` may contain for one Java and one Spark."""
 
     folder: Path
     java: JavaHome
@@ -35,19 +35,19 @@ class ClassArchive:
 
     @property
     def stem(self) -> str:
-        """All that a JVM compares is in it."""
+        """The part of the file's name that identifies Java and Spark by everything that a JVM compares."""
         facts = [str(self.java.folder), self.java.build, self.java.vendor, *self.spark.class_path()]
         digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
         return f"spark-{self.spark.version}-java-{self.java.version}-{digest}"
 
     def whole(self) -> list[Path]:
-        """Those of it that are as long as they say; usually one. Nothing is said of whose they are."""
+        """Return the archives whose size agrees with their name; usually one. Their owner is not checked."""
         if not self.folder.is_dir():
             return []
         return [path for path in sorted(self.folder.glob(f"{self.stem}.*.jsa")) if _is_whole(path)]
 
     def find(self) -> Path | None:
-        """The archive, or None. Raises ForeignArchiveError."""
+        """Return the path of the archive, or None. Raises ForeignArchiveError."""
         for path in self.whole():
             check_ours(path)
             return path.parent.resolve() / path.name
@@ -55,8 +55,13 @@ class ClassArchive:
 
 
 def class_archive(environ: Mapping[str, str], submit: str | None = None) -> ClassArchive | None:
-    """For the drivers that are started in ``environ``, by the spark-submit ``submit`` if it is not PySpark's own. None:
-    it is switched off, or there is no Java or Spark to make one for."""
+    """Return the archive for drivers that start in ``environ``; None if it is switched off or Java or Spark is
+    missing.
+
+    Args:
+        environ: The environment of the drivers.
+        submit: The spark-submit that starts them; None for PySpark's own.
+    """
     folder = archive_folder(environ)
     if folder is None or os.name != "posix":
         return None
@@ -65,15 +70,18 @@ def class_archive(environ: Mapping[str, str], submit: str | None = None) -> Clas
 
 
 def archive_folder(environ: Mapping[str, str]) -> Path | None:
-    """None: it is switched off, or the user has no folder for what can be made again, or one that cannot be said."""
+    """Return the folder of archives.
+
+    Return None if archives are switched off, if the user has no cache folder, or if its path would need quoting.
+    """
     named = environ.get(VARIABLE, "")
     if named == OFF:
         return None
     try:
         folder = Path(named).expanduser() if named else _cache(environ) / "airflow-provider-ckpt" / "class-archives"
         folder = folder.absolute()
-        said = (folder, folder.resolve())  # a JVM is told where it leads
-    except (OSError, RuntimeError):  # a user without a home; links that lead in a circle
+        said = (folder, folder.resolve())  # a JVM gets the resolved path
+    except (OSError, RuntimeError):  # a user without a home, or circular links
         return None
     return folder if all(_SPEAKABLE.fullmatch(str(one)) for one in said) else None
 
@@ -88,6 +96,6 @@ def _is_whole(path: Path) -> bool:
         found = path.lstat()
     except OSError:
         return False
-    if not os.access(path, os.R_OK):  # Java would go on without, and say nothing
+    if not os.access(path, os.R_OK):  # Java would silently start without it
         return False
     return stat.S_ISREG(found.st_mode) and path.suffixes[-2:-1] == [f".{found.st_size}"]

@@ -1,4 +1,4 @@
-"""Errors of what lies around the start of a JVM."""
+"""Errors around the start of a JVM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 
 
 class ForeignArchiveError(InvalidInputError):
-    """Data: path, problem."""
+    """A class archive, or its folder, that another user can write. ``data``: path, problem."""
 
     template = (
         "{path} {problem}, and a class archive is code that each driver runs. Give it to the user that runs drivers, "
@@ -15,15 +15,15 @@ class ForeignArchiveError(InvalidInputError):
 
 
 class NoClassArchiveError(InvalidInputError):
-    """Data: problem."""
+    """A host on which no class archive can be used. ``data``: problem."""
 
     template = "no class archive can be made here: {problem}"
 
 
 class ArchiveNotMadeError(TransientError):
-    """Data: problem."""
+    """A class archive that could not be made this time. ``data``: problem."""
 
     template = (
-        "the class archive was not made: {problem}. Drivers start with the one there was, or without; try again with "
-        "`ckpt class-archive`"
+        "the class archive was not made: {problem}. Drivers start with the previous archive, or with none; try again "
+        "with `ckpt class-archive`"
     )

@@ -1,4 +1,4 @@
-"""The Java that Spark's scripts would start, as the files of its installation tell it."""
+"""The Java that Spark's scripts would start, described by the files of its installation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ _LINE = re.compile(r'^(\w+)="(.*)"$', re.MULTILINE)
 
 @dataclass(frozen=True)
 class JavaHome:
-    """``version``: ``17.0.15``; ``build``: with all that tells two builds of it apart, and ``vendor`` of whom."""
+    """A Java installation.
+
+    Args:
+        folder: The folder of the installation.
+        version: For example ``17.0.15``.
+        build: The version with everything that distinguishes two builds of it.
+        vendor: The vendor of the build.
+    """
 
     folder: Path
     version: str
@@ -26,8 +33,11 @@ class JavaHome:
 
 
 def find_java(environ: Mapping[str, str]) -> JavaHome | None:
-    """JAVA_HOME, then PATH, as spark-class does. None: there is none, or none that says what it is: asking the JVM
-    itself would take as long as is to be gained. None of OpenJ9 either, which has other options."""
+    """Find Java as spark-class does: JAVA_HOME, then PATH.
+
+    Return None if there is none, or if its files do not name its version. Asking the JVM would cost the time that an
+    archive saves. Return None for OpenJ9, too, because it has other options.
+    """
     home = environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environ.get("PATH"))
     if java is None:
@@ -35,7 +45,7 @@ def find_java(environ: Mapping[str, str]) -> JavaHome | None:
     try:
         folder = Path(java).resolve().parent.parent
         told = dict(_LINE.findall((folder / "release").read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, RuntimeError):  # the last one of links that lead to themselves
+    except (OSError, UnicodeDecodeError, RuntimeError):  # the last one for circular links
         return None
     version = told.get("JAVA_VERSION", "")
     if not re.match(r"\d+\b", version) or told.get("JVM_VARIANT", "").lower() == "openj9":

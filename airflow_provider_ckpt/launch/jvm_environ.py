@@ -1,6 +1,6 @@
-"""What the environment of a spark-submit is given, so that its JVMs start sooner.
+"""Environment variables that make the JVMs of a spark-submit start sooner.
 
-Both variables are for the JVMs on this machine alone: an executor, or a driver in cluster mode, never sees them.
+Both variables are for the JVMs on this machine only. Executors, and a driver in cluster mode, do not get them.
 """
 
 from __future__ import annotations
@@ -20,28 +20,34 @@ _THEIRS = re.compile(
     r"-Xshare|-XX:[+-]?(SharedArchiveFile|ArchiveClassesAtExit|AutoCreateSharedArchive|DumpLoadedClassList"
     r"|SharedClassListFile|AOT)|--properties-file"
 )
-"""Whoever has chosen what classes are shared keeps that. A file of settings may say it, too, and is not read here."""
+"""Options of a user who controls class sharing. They are kept. A properties file may contain some and is not read."""
 _QUICK, _SERIAL = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
-"""For the JVM that makes spark-submit's command line and ends: half a second of it was its optimizing compiler's."""
+"""Options for the JVM that builds spark-submit's command line and ends. Its optimizing compiler took half a second."""
 _ALL_READ = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
-"""By every JVM, that one too."""
+"""Variables that every JVM reads, including the one that builds the command line."""
 _JVM_READS = (SUBMIT, *_ALL_READ, "PYSPARK_SUBMIT_ARGS")
 _COLLECTOR = re.compile(r"-XX:[+-]Use\w+GC\b")
-"""A JVM that is given two of them does not start."""
+"""A choice of collector. A JVM with two such options does not start."""
 _VERIFIED = "-XX:+VerifySharedSpaces"
-"""Else a JVM takes an archive without a look at its checksums, and dies of one that a disk has damaged (SIGSEGV), as
-does each driver after it."""
+"""An option that makes the JVM check the archive's checksums. Without it an archive that a disk has damaged crashes
+every driver (SIGSEGV).
+"""
 
 
 def jvm_environ(environ: Mapping[str, str], given: Iterable[str] = (), submit: str | None = None) -> dict[str, str]:
-    """What to add to ``environ``. ``given``: other texts in which the user may have said options of the JVM, such as
-    Spark's settings; ``submit``: the spark-submit that is going to be called, if it is not PySpark's own."""
+    """Return the variables to add to ``environ``.
+
+    Args:
+        environ: The environment of the spark-submit.
+        given: Other texts with JVM options of the user, such as Spark's settings.
+        submit: The spark-submit to call; None for PySpark's own.
+    """
     if find_java(environ) is None:
         return {}
     added = {} if LAUNCHER in environ else {LAUNCHER: _quick_options(environ)}
     options = _archive_options(environ, given, submit)
     if options:
-        # in front: of an option that is given twice the last one holds, and that is the user's
+        # in front, because the last of repeated options wins, and that must be the user's
         added[SUBMIT] = " ".join([*options, environ.get(SUBMIT, "")]).strip()
     return added
 
@@ -52,7 +58,7 @@ def _quick_options(environ: Mapping[str, str]) -> str:
 
 
 def says_what_is_shared(environ: Mapping[str, str], given: Iterable[str] = ()) -> bool:
-    """Whether the user has options of their own for the classes that JVMs share."""
+    """Return True if the user has set options for class sharing."""
     return any(_THEIRS.search(text) for text in [*(environ.get(name, "") for name in _JVM_READS), *given])
 
 
@@ -61,7 +67,7 @@ def _archive_options(environ: Mapping[str, str], given: Iterable[str], submit: s
         return []
     try:
         archive = class_archive(environ, submit)
-        # a JVM takes no archive while the folder of settings, which is on its class path, is not empty
+        # a JVM takes no archive unless the folder of settings, which is on its class path, is empty
         found = None if archive is None or archive.spark.has_settings() else archive.find()
     except ForeignArchiveError as error:
         log.warning("The driver starts without a class archive: %s", error)
@@ -75,7 +81,9 @@ def _archive_options(environ: Mapping[str, str], given: Iterable[str], submit: s
 
 
 def quiet_options(archive: ClassArchive) -> list[str]:
-    """A JVM that does not take an archive starts without, and says so on standard output, among what a program may be
-    reading there."""
-    tags = ["cds", *(["aot"] if archive.java.major >= 24 else [])]  # an unknown one keeps a JVM from starting
+    """Return options that keep a JVM quiet about an unusable archive.
+
+    Otherwise it would start without the archive and print that to standard output, which a program may be reading.
+    """
+    tags = ["cds", *(["aot"] if archive.java.major >= 24 else [])]  # an unknown tag keeps a JVM from starting
     return ["-Xshare:auto", *(f"-Xlog:{tag}*=off" for tag in tags)]

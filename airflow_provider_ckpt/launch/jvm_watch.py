@@ -1,8 +1,8 @@
-"""A JVM does not outlive the process that started it.
+"""A watch that kills a JVM which outlives the process that started it.
 
-It ends by itself when that is gone, as its standard input ends. But its exit waits for the threads of RocksDB, and one
-that compacts and has something to say to Java (its logger) waits for the JVM, which is in its exit: a driver with much
-state that was killed left gigabytes of memory behind, for ever (seen with OpenJDK 17 and the RocksDB of Spark 4.2).
+A JVM ends when its standard input ends with that process. But its exit waits for the threads of RocksDB. A compacting
+thread with a message for Java's logger waits for the JVM, which is exiting. A killed driver with much state then left
+gigabytes of memory in use for ever (seen with OpenJDK 17 and the RocksDB of Spark 4.2).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.storage.processes import process_started
 log = logging.getLogger(__name__)
 
 GRACE = 300
-"""Seconds that a JVM has to end by itself: it stops its executors, and may have a log of events to bring somewhere."""
+"""Seconds that a JVM has to end by itself. It stops its executors, and may have to copy its event log."""
 
 _SCRIPT = """
 is_there() { [ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20)" = "$2" ]; }
@@ -27,18 +27,23 @@ while is_there "$1" "$2"; do
   sleep 1 || exit
 done
 """
-"""A shell sleeps in ``read`` until the other end of the pipe is closed, by whatever ends the process that holds it. One
-that was forked from that holds it, too, as it does the JVM's standard input: as long as it lives neither is closed."""
+"""A shell script that sleeps in ``read`` until the pipe is closed at the end of the process that holds it.
+
+A process forked from that one holds the pipe, too, as it holds the JVM's standard input. Neither is closed while it
+lives.
+"""
 
 _watching: dict[tuple[int, str], subprocess.Popen[bytes]] = {}
-"""By the JVM and when it was started."""
+"""(pid, start time) of a JVM → its watching shell."""
 
 
 def watch_jvm(pid: int) -> None:
-    """Have the JVM killed when it is still there :data:`GRACE` seconds after this process has ended, however that came
-    about. Called by who has it to himself, once it runs, each time; on systems without /proc it does nothing. By a
-    shell, which is in no group that is killed with this process, and costs nothing while it waits. Raises nothing: a
-    job runs without as well."""
+    """Have the JVM killed if it still runs :data:`GRACE` seconds after this process has ended for any reason.
+
+    The caller must own the JVM, and may call this repeatedly. Without /proc nothing happens. The watcher is a shell in
+    a session of its own, so it survives the kill of this process's group, and it costs nothing while it waits. Raises
+    nothing, because a job also runs without the watch.
+    """
     try:
         started = process_started(pid)
         if started is None or (pid, started) in _watching:
@@ -52,4 +57,4 @@ def watch_jvm(pid: int) -> None:
             start_new_session=True,
         )
     except OSError as error:
-        log.debug("nobody watches the JVM %d: %s", pid, error)
+        log.debug("the JVM %d is not watched: %s", pid, error)

@@ -1,4 +1,4 @@
-"""The Spark that a driver on this machine is started from."""
+"""The Spark from which drivers on this machine start."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ _CORE = re.compile(r"spark-core_[\d.]+-(.+)\.jar")
 
 @dataclass(frozen=True)
 class SparkHome:
-    """``conf``: the folder of its settings, which need not be there."""
+    """A Spark installation. ``conf``, the folder of its settings, need not exist."""
 
     folder: Path
     conf: Path
 
     @property
     def version(self) -> str:
-        """``4.2.0``; ``unknown`` of a folder without Spark's core."""
+        """The version, such as ``4.2.0``; ``unknown`` without Spark's core."""
         found = [match[1] for match in map(_CORE.fullmatch, os.listdir(self.folder / "jars")) if match]
         return found[0] if found else "unknown"
 
     def class_path(self) -> list[str]:
-        """What a JVM compares before it takes an archive: the folders, and each jar with its size and its time in
-        seconds, in the order in which the JVM finds them."""
+        """Return what a JVM compares before it uses an archive, in the order of its class path.
+
+        These are the folders, and each jar with its size and modification time in seconds.
+        """
         lines = [str(self.conf), str(self.folder / "jars")]
         with os.scandir(self.folder / "jars") as entries:
             for entry in entries:
@@ -39,13 +41,19 @@ class SparkHome:
         return lines
 
     def has_settings(self) -> bool:
-        """Whether there is anything in the folder of settings, which is on the class path."""
+        """Return True if the folder of settings, which is on the class path, has any file."""
         return self.conf.is_dir() and any(self.conf.iterdir())
 
 
 def find_spark(environ: Mapping[str, str], submit: str | None = None) -> SparkHome | None:
-    """SPARK_HOME, then where ``submit`` (a spark-submit) lies, then the package pyspark of this Python, which is not
-    imported. None: no Spark with its jars is there."""
+    """Find Spark: SPARK_HOME, then the folder of ``submit``, then this Python's pyspark, which is not imported.
+
+    Return None if none of them has jars.
+
+    Args:
+        environ: The environment of the drivers.
+        submit: A spark-submit, or None for PySpark's own.
+    """
     home = environ.get("SPARK_HOME")
     folder = Path(home) if home else _of_submit(submit, environ) if submit else pyspark_folder()
     if folder is None or not (folder / "jars").is_dir():
@@ -55,13 +63,16 @@ def find_spark(environ: Mapping[str, str], submit: str | None = None) -> SparkHo
 
 
 def pyspark_folder() -> Path | None:
-    """Without importing it: a mixed tree might not even import."""
+    """Return pyspark's folder without an import, because a mixed installation might fail to import."""
     spec = importlib.util.find_spec("pyspark")
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def _of_submit(submit: str, environ: Mapping[str, str]) -> Path | None:
-    """A spark-submit that pip has put among an interpreter's programs looks for that one's pyspark."""
+    """Return the folder of a spark-submit's Spark.
+
+    A spark-submit that pip has installed among an interpreter's programs uses the pyspark of that interpreter.
+    """
     found = shutil.which(submit, path=environ.get("PATH"))
     if found is None:
         return None

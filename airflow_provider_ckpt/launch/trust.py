@@ -1,4 +1,4 @@
-"""Whether nobody else can have put, or can put, something of theirs into a place."""
+"""Checks that no other user can have written to a path."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ ROOT = 0
 
 
 def check_ours(path: Path) -> None:
-    """As :func:`check_folder` of its folder; besides, ``path`` itself has to be this user's, or root's, and nobody else
-    may write to it. Raises ForeignArchiveError, and OSError for what is not there."""
+    """Check a file: :func:`check_folder` for its folder, and the same owner and rights for the file.
+
+    Raises ForeignArchiveError, and OSError for a missing path.
+    """
     check_folder(path.parent)
     _check(path, 0o022)
 
 
 def check_folder(folder: Path) -> None:
-    """``folder`` has to be this user's, or root's, who could do anything anyway, and nobody else may write there. In
-    the folders above nobody else may rename what is below: a group may if it is root's or the process's own (as in the
-    images of Airflow), and in a sticky folder nobody can.
+    """Check that only this user and root may write to a folder and rename its parents.
 
-    Raises ForeignArchiveError, and OSError for what is not there.
+    The folder must belong to this user or to root, and no other user may write to it. Root is trusted because it could
+    do anything anyway. No other user may rename an entry of the parent folders. A parent may be writable by the group
+    if the group is root's or the process's own (as in the images of Airflow). A sticky folder protects its entries.
+
+    Raises ForeignArchiveError, and OSError for a missing path.
     """
     folder = folder.resolve()
     _check(folder, 0o022)

@@ -13,19 +13,21 @@ _FORM = re.compile(r"(\d{4,})(?:-(\d{2,}))?-([0-9A-Za-z]+)", re.ASCII)
 
 @dataclass(frozen=True)
 class AttemptId(TextForm):
-    """An attempt of one subtask. Attempts of a subtask are ordered by epoch and number, whatever their nonces: of two
-    with the same epoch and number none is before the other, and they are not equal.
+    """An attempt of one subtask.
 
-    As text, and so in every name on disk, ``<epoch>-<number>-<nonce>``: ``0001-02-509376df``. Number 0 is left out,
-    ``0001-509376df``, as it always was: a name that was read is written as it was, so that it still names its folder.
+    Attempts of a subtask are ordered by epoch and number, not by nonce. Two attempts with the same epoch and number are
+    unordered and not equal.
+
+    As text, and in every name on disk, an attempt is ``<epoch>-<number>-<nonce>``: ``0001-02-509376df``. Number 0 is
+    left out, as in ``0001-509376df``, so that an attempt that was read still names its folder.
     """
 
     epoch: int
-    """Of the driver that began the attempt."""
+    """Epoch of the driver that began the attempt."""
     number: int
-    """0 for a subtask's first attempt in the epoch, one more for each that follows it there."""
+    """0 for a subtask's first attempt in the epoch, and one more for each later attempt there."""
     nonce: str
-    """Letters and digits: two processes that both take themselves for this attempt share no names (R5)."""
+    """Letters and digits. Two processes that both believe that they are this attempt share no names (R5)."""
 
     @classmethod
     def first(cls, epoch: int, nonce: str) -> AttemptId:
@@ -33,17 +35,18 @@ class AttemptId(TextForm):
 
     @classmethod
     def vacant(cls, epoch: int) -> AttemptId:
-        """In the place of an attempt while a subtask that the graph has got in the epoch has none: nobody is it, and
-        its first one follows it."""
+        """Return the placeholder for a subtask that was added in the epoch and has no attempt. Its first attempt
+        follows it.
+        """
         return cls(epoch, 0, "none")
 
     def next(self, nonce: str) -> AttemptId:
-        """The one that follows it in the same epoch."""
+        """Return the next attempt in the same epoch."""
         return AttemptId(self.epoch, self.number + 1, nonce)
 
     @classmethod
     def parse(cls, text: str) -> AttemptId:
-        """Raises UnknownFormError."""
+        """Return the attempt with this name. Raises UnknownFormError."""
         found = cls.find(text)
         if found is None:
             raise UnknownFormError(what=f"{shown(text)} is no attempt, <epoch>-<number>-<nonce>")
@@ -51,10 +54,10 @@ class AttemptId(TextForm):
 
     @classmethod
     def find(cls, text: str) -> AttemptId | None:
-        """None for what is not the name of an attempt."""
+        """Return the attempt with this name, or None if it is not the name of an attempt."""
         parts = _FORM.fullmatch(text)
         found = None if parts is None else cls(int(parts[1]), int(parts[2] or 0), parts[3])
-        return found if str(found) == text else None  # 0001-00-x and 00001-x are written by nobody
+        return found if str(found) == text else None  # no process writes 0001-00-x or 00001-x
 
     def __str__(self) -> str:
         number = f"{self.number:02d}-" if self.number else ""

@@ -1,4 +1,4 @@
-"""What a query says of one micro-batch, for whoever watches how it keeps up."""
+"""Measurements of one micro-batch, by which a controller sees whether the query keeps up."""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """``duration``: seconds from its trigger to Spark's commit; ``interval``: that between two triggers, as it runs.
-    ``rows``: Spark's ``numInputRows``, in which what is read for two outputs counts twice. ``files``, ``size`` (bytes):
-    of the input that gave most of them; 0 of inputs that are no files. ``behind``: entries of the logs of its producers
-    that it has not read. ``state_rows``, ``state_bytes``, ``state_partitions``: of a query that keeps state."""
+    """Measurements of one micro-batch.
+
+    Args:
+        batch_id: Spark's id of the batch.
+        duration: Seconds from its trigger to Spark's commit.
+        interval: Seconds between two triggers, as the query runs.
+        rows: Spark's ``numInputRows``, which counts rows twice that are read for two outputs.
+        files: Files of the input with the most files; 0 without file inputs.
+        size: Bytes of the input with the most bytes; 0 without file inputs.
+        behind: Entries in the logs of its producers that the query has not read.
+        state_rows: Rows of its state; None without state.
+        state_bytes: Bytes of its state; None without state.
+        state_partitions: Partitions of its state; None without state.
+    """
 
     batch_id: int
     duration: float
@@ -25,5 +35,5 @@ class BatchProgress:
 
     @property
     def is_late(self) -> bool:
-        """It took longer than it is until the next one is to begin. Of a query without an interval that is never so."""
+        """True if the batch took longer than the interval to the next one. Always False without an interval."""
         return 0 < self.interval < self.duration

@@ -1,4 +1,4 @@
-"""Which producer subtasks a consumer subtask reads, and how each of those readings is named."""
+"""Channels: the producer subtasks that a consumer subtask reads, and their names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 @dataclass(frozen=True)
 class Channel:
-    """What one consumer subtask reads of one producer subtask. ``key`` is its name among the inputs of the consumer,
-    in snapshots and batches too: the edge's uid if the producer has one subtask, else "<edge uid>/<producer index>";
-    always the latter of a source with splits, whose number of subtasks may change."""
+    """The input of one consumer subtask from one producer subtask.
+
+    ``key`` is its name among the inputs of the consumer, also in snapshots and batches. It is the edge's uid if the
+    producer has one subtask, else "<edge uid>/<producer index>". For a source with splits it is always the latter,
+    because the number of its subtasks may change.
+    """
 
     edge: JobEdge
     producer: SubtaskId
@@ -20,8 +23,11 @@ class Channel:
 
 
 def pointwise_producers(consumer: int, producers: int, consumers: int) -> range:
-    """The producer subtasks a consumer subtask reads over a pointwise exchange (Flink's mapping:
-    fewer producers than consumers: each feeds a run of consumers; more: each consumer reads a run)."""
+    """Return the producer subtasks that a consumer subtask reads over a pointwise exchange, by Flink's mapping.
+
+    With fewer producers than consumers each producer feeds a range of consumers. Otherwise each consumer reads a range
+    of producers.
+    """
     if producers < consumers:
         only = consumer * producers // consumers
         return range(only, only + 1)
@@ -29,7 +35,7 @@ def pointwise_producers(consumer: int, producers: int, consumers: int) -> range:
 
 
 def channels(graph: JobGraph, consumer: SubtaskId) -> tuple[Channel, ...]:
-    """What the subtask reads: edges in the order of the graph, producers in that of their numbers."""
+    """Return the inputs of a subtask: edges in the order of the graph, producers by number."""
     width = graph.vertex(consumer.vertex).parallelism
     found: list[Channel] = []
     for edge in graph.inputs(consumer.vertex):
@@ -43,7 +49,7 @@ def channels(graph: JobGraph, consumer: SubtaskId) -> tuple[Channel, ...]:
 
 
 def readers(graph: JobGraph, producer: SubtaskId) -> tuple[tuple[SubtaskId, Channel], ...]:
-    """(consumer subtask, its channel) of everybody who reads the producer subtask."""
+    """Return (consumer subtask, its channel) for all consumers of the producer subtask."""
     consumers = {name for edge in graph.outputs(producer.vertex) for name in graph.vertex(edge.consumer).subtasks}
     return tuple(
         (consumer, channel)

@@ -1,12 +1,12 @@
-"""The words of a checkpoint."""
+"""Kinds and statuses of a checkpoint."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 CheckpointKind = Literal["checkpoint", "final", "savepoint"]
-"""A savepoint is that of a stop."""
+"""The kind of a checkpoint. A stop takes a savepoint."""
 CheckpointStatus = Literal["in progress", "completed", "released", "aborted"]
-"""How far it has come."""
+"""The progress of a checkpoint."""
 OperatorState = Literal["running", "partially finished", "finished"]
-"""Of an operator's subtasks none, some, or all are finished."""
+"""The state of an operator: none, some, or all of its subtasks are finished."""

@@ -1,4 +1,4 @@
-"""What became of a checkpoint, for whoever looks at a job."""
+"""The progress of a checkpoint, for people and clients."""
 
 from __future__ import annotations
 
@@ -11,36 +11,39 @@ from airflow_provider_ckpt.model.checkpoint import CheckpointKind, CheckpointSta
 
 @dataclass(frozen=True)
 class CheckpointView:
-    """Times are epoch seconds by the driver's clock; None: not yet, never, or no longer remembered."""
+    """The progress of one checkpoint.
+
+    Times are epoch seconds by the driver's clock. None means not yet, never, or no longer remembered.
+    """
 
     checkpoint: int
-    """Its number; they go up, and none is used twice."""
+    """Its number. Numbers rise, and none is used twice."""
     kind: CheckpointKind
     status: CheckpointStatus
     triggered_at: float | None = None
     completed_at: float | None = None
     released_at: float | None = None
-    """None also for one that the release of a later checkpoint has released."""
+    """None also for a checkpoint whose output the release of a later checkpoint has released."""
     reason: str | None = None
-    """Why it was aborted."""
+    """The reason for its abort."""
     finished: tuple[str, ...] = ()
-    """Sorted uids: the operators that were finished in it."""
+    """Uids of the operators that were finished in it, sorted."""
     sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By uid what its release released: counts, such as ``files`` and ``rows``. Empty without a release of its own."""
+    """Sink uid → counts of its release, such as ``files`` and ``rows``. Empty without a release of its own."""
     late_rows: Mapping[str, int] = field(default_factory=dict)
-    """By vertex, the rows that its query has dropped as late since the job began."""
+    """Vertex → rows that its query has dropped as late since the job began."""
     malformed_rows: Mapping[str, int] = field(default_factory=dict)
-    """By source, the rows since the job began that do not fit its schema."""
+    """Source → rows since the job began that do not fit its schema."""
 
     @property
     def duration_ms(self) -> int | None:
-        """From the trigger to the completion, in milliseconds. None: it was not completed."""
+        """Milliseconds from its trigger to its completion; None if it was not completed."""
         if self.completed_at is None or self.triggered_at is None:
             return None
         return round((self.completed_at - self.triggered_at) * 1000)
 
     def to_json(self) -> dict[str, Any]:
-        """As ``ckpt checkpoints --json`` prints it (docs/cli.md)."""
+        """Return the JSON of ``ckpt checkpoints --json`` (docs/cli.md)."""
         return {
             "checkpoint": self.checkpoint,
             "kind": self.kind,

@@ -1,7 +1,7 @@
-"""What a job was when it began: the part of its definition that its output, its state and its files depend on.
+"""The definition of a job that its output, its state and its files depend on.
 
-Recorded in the journal (``PlanRecorded.definition``) and compared by ``job.changes`` at every later start. Code is not
-in it: a function may be corrected between two runs.
+The journal records it (``PlanRecorded.definition``), and ``job.changes`` compares it at every later start. It contains
+no code, because a function may be corrected between two runs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from airflow_provider_ckpt.model.mode import RuntimeMode
 
 @dataclass(frozen=True)
 class SourceDefinition:
-    """``format``, ``paths`` and ``selects``: what the function did with its reader; None and empty if it was not
-    called (its source is over)."""
+    """The definition of a source.
+
+    ``format``, ``paths`` and ``selects`` record the calls that the function made on its reader. They are None and empty
+    if it was not called because its source is over.
+    """
 
     bounded: bool
     watermark: tuple[str, str] | None = None
@@ -26,16 +29,16 @@ class SourceDefinition:
     paths: tuple[str, ...] = ()
     selects: Mapping[str, str] = field(default_factory=dict)
     in_order: bool = field(default=False, metadata=LATER)
-    """Whether a bounded source lets event time advance while it is read."""
+    """True if a bounded source lets event time advance while it is read."""
     parallelism: int | None = field(default=None, metadata=LATER)
-    """Of a source that is read split by split; None for any other."""
+    """Subtasks of a source with splits; None for any other source."""
     topics: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
-    """Of a Kafka source: name -> the id that the brokers gave it. Those of a live source's pattern are not recorded."""
+    """Topic of a Kafka source → its id from the brokers. Topics that match a live source's pattern are not recorded."""
 
 
 @dataclass(frozen=True)
 class EventTime:
-    """The watermark of a vertex's output: files do not carry it (``delay_ms`` in milliseconds)."""
+    """The watermark of a vertex's output, which its files do not contain (``delay_ms`` in milliseconds)."""
 
     column: str
     delay_ms: int
@@ -43,9 +46,16 @@ class EventTime:
 
 @dataclass(frozen=True)
 class UnionDefinition:
-    """What the ``parameter`` of an operator that unites several inputs is given; an input that ended and was left out
-    changes nothing of it. ``schema``: of the united frame; ``inputs``: of each input that was read, by uid. Both as
-    Spark's JSON."""
+    """The united frame that an operator's ``parameter`` gets from several inputs.
+
+    An input that has ended and was left out does not change the definition.
+
+    Args:
+        operator: The operator.
+        parameter: The parameter of its function.
+        schema: The schema of the united frame, as Spark's JSON.
+        inputs: Input uid → its schema, as Spark's JSON, for each input that was read.
+    """
 
     operator: str
     parameter: str
@@ -55,25 +65,31 @@ class UnionDefinition:
 
 @dataclass(frozen=True)
 class VertexDefinition:
-    """``unions``: of the vertex; empty in journals that do not tell."""
+    """The definition of a vertex. ``unions`` is empty in journals that do not record them."""
 
     output_mode: str
     stateful: bool
     watermark: EventTime | None = None
     shuffle_partitions: int | None = field(default=None, metadata=LATER)
-    """Into how many parts the state of the query is cut; None if it keeps none, or of a journal that does not say."""
+    """State partitions of the query; None if it has no state, or in journals that do not record them."""
     unions: tuple[UnionDefinition, ...] = field(default=(), metadata=LATER)
     event_time: bool = field(default=False, compare=False, metadata=LATER)
-    """Whether the query has a watermark at all; False in journals that do not tell."""
+    """True if the query has a watermark; False in journals that do not record it."""
     kept: tuple[KeptState, ...] = field(default=(), compare=False, metadata=LATER)
-    """What the query keeps, from its output downwards; empty in journals that do not tell."""
+    """State of the query, from its output downwards; empty in journals that do not record it."""
     lags: bool = field(default=False, compare=False, metadata=LATER)
-    """Its results come out later than its watermark says: it joins streams, and a row waits for its partner."""
+    """True if results come out later than the watermark shows, because a row of a stream join waits for its partner."""
 
 
 @dataclass(frozen=True)
 class SinkDefinition:
-    """``target``: what ``Sink.definition`` gives; ``gated``: whether its releases ask a gate first. That may change."""
+    """The definition of a sink.
+
+    Args:
+        release: When the sink releases.
+        target: The result of ``Sink.definition``.
+        gated: True if a gate is asked before each release. This may change between runs.
+    """
 
     release: str
     target: Json
@@ -87,14 +103,16 @@ class JobDefinition:
     vertices: Mapping[str, VertexDefinition]
     sinks: Mapping[str, SinkDefinition]
     params: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
-    """Of the last run (``job.params``); no secrets."""
+    """The parameters of the last run (``job.params``), without secrets."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=LATER)
-    """Operator -> the operators whose rows it is given, in order. Empty in a journal that does not say."""
+    """Operator → the operators whose rows are its inputs, in order. Empty in a journal that does not record them."""
     session: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=LATER)
-    """Spark's settings and time zones that change values: those of the first run. Later runs use them."""
+    """Spark's settings and time zones that change values, from the first run. Later runs use them."""
 
     def keeping(self, before: JobDefinition) -> JobDefinition:
-        """With what ``before`` knows of sources and vertices that are over: their functions were not called."""
+        """Return a copy with the facts of ``before`` about ended sources and vertices, whose functions were not
+        called.
+        """
         sources = {
             uid: replace(source, format=old.format, paths=old.paths, selects=old.selects, topics=old.topics)
             if source.format is None and (old := before.sources.get(uid)) is not None

@@ -1,4 +1,4 @@
-"""A file of a source, as storage lists it, and how it changed after it was read."""
+"""Files of a source, as storage lists them, and their changes after they were read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.words import counted, were
 
 @dataclass(frozen=True)
 class FileStatus:
-    """``path``: as Hadoop spells it, nothing escaped. ``modified``: epoch milliseconds."""
+    """A file of a source. ``path`` is Hadoop's unescaped spelling, ``modified`` is in epoch milliseconds."""
 
     path: str
     size: Count
@@ -18,7 +18,7 @@ class FileStatus:
 
 
 def awaited(source: str, path: str, seconds: float) -> str:
-    """Return what the status says of a file that ``unfinished_files="wait"`` holds up."""
+    """Return the status line for a file that ``unfinished_files="wait"`` delays."""
     return (
         f"source {source}: waiting since {seconds:.0f} s for {path}, which is still being written. Files that were "
         "planned with it wait, too, for ten minutes at most"
@@ -29,7 +29,10 @@ def awaited(source: str, path: str, seconds: float) -> str:
 class ChangedFile:
     """A file that changed after it was read.
 
-    ``read``: its size when it was read; None: a driver before this one has read it. ``size``: its size now.
+    Args:
+        path: The file.
+        read: Its size when it was read; None if a previous driver has read it.
+        size: Its current size.
     """
 
     path: str
@@ -38,7 +41,7 @@ class ChangedFile:
 
     @property
     def unread(self) -> int:
-        """Bytes that are known to be missing in the output."""
+        """Bytes known to be missing in the output."""
         return 0 if self.read is None else max(0, self.size - self.read)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""The job graph: vertices (chains of operators, one Spark query each) and the edges between them, as Flink's JobGraph.
+"""The job graph: vertices (chains of operators, one Spark query each) and their edges, as Flink's JobGraph.
 
-Values only, before any parallel instance of a vertex runs. ``job.chaining`` makes a graph out of a job; the coordinator
-and the runtime read it.
+It contains only values, before any subtask runs. ``job.chaining`` makes the graph of a job. The coordinator and the
+runtime read it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 Exchange = Literal["pointwise", "all_to_all"]
 _LAYOUT = "layout-"
-"""No edge is called so: there are two underscores in the name of each."""
+"""Prefix of layout folders. No edge has such a name, because each edge's name has two underscores."""
 
 
 @dataclass(frozen=True)
 class JobEdge:
-    """A result partition between two vertices: what *producer* publishes and *consumer* reads.
+    """A result partition between two vertices: *producer* publishes it and *consumer* reads it.
 
-    ``uid`` is also the name of the streaming source that reads it in the consumer's query.
-    ``operator`` is the uid of the operator in the consumer that has the producer as an input.
+    ``uid`` is also the name of the streaming source that reads it in the consumer's query. ``operator`` is the uid of
+    the operator in the consumer that has the producer as an input.
     """
 
     uid: str
@@ -33,71 +33,77 @@ class JobEdge:
     operator: str
     exchange: Exchange = "all_to_all"
     folder: str = field(default="", metadata=LATER)
-    """See :meth:`JobGraph.edge_folder`; "" as long as the consumers of the producer are those that it began with."""
+    """See :meth:`JobGraph.edge_folder`. Empty while the producer has its first set of consumers."""
 
 
 @dataclass(frozen=True)
 class JobVertex:
-    """Operators chained into one Spark query. ``uid`` is the uid of its output operator, the last one
-    that is no sink, so it stays the same when sources are added in front of it or sinks behind it."""
+    """Operators chained into one Spark query.
+
+    ``uid`` is the uid of its output operator, the last one that is not a sink. It therefore stays the same when sources
+    are added before it or sinks after it.
+    """
 
     uid: str
     operators: tuple[str, ...]
-    """Sources and transforms in topological order; the last one is the output operator."""
+    """Sources and transforms in topological order. The last one is the output operator."""
     sources: tuple[str, ...]
-    """The uids in ``operators`` that are sources (inline ones included)."""
+    """The sources in ``operators``, including inline ones."""
     bounded_sources: tuple[str, ...]
     sinks: tuple[str, ...]
     bounded: bool
     """True if every source and every upstream vertex is bounded."""
     parallelism: Parallelism = 1
     splits: bool = field(default=False, metadata=LATER)
-    """A source that is read split by split: its subtasks are handed them, and it is no Spark query."""
+    """True for a source with splits. Its subtasks get splits assigned, and it is not a Spark query."""
     persist: bool = field(default=False, metadata=LATER)
-    """Its result partition outlives the job."""
+    """True if its result partition outlives the job."""
     layout: Count = field(default=0, metadata=LATER)
-    """How often its consumers have become others."""
+    """The number of times that its set of consumers has changed."""
 
     @property
     def subtasks(self) -> tuple[SubtaskId, ...]:
-        """Its parallel instances."""
+        """The parallel instances of the vertex."""
         return tuple(SubtaskId.of(self.uid, index) for index in range(self.parallelism))
 
 
 @dataclass(frozen=True)
 class JobGraph:
-    """Vertices in topological order, and the edges between them. Kept in the journal, and compared on a retry."""
+    """Vertices in topological order and their edges. The journal records the graph, and a retry compares it."""
 
     vertices: tuple[JobVertex, ...]
     edges: tuple[JobEdge, ...]
 
     @property
     def subtasks(self) -> tuple[SubtaskId, ...]:
-        """Of all vertices, in topological order."""
+        """The subtasks of all vertices, in topological order."""
         return tuple(name for vertex in self.vertices for name in vertex.subtasks)
 
     def named(self, name: str) -> tuple[SubtaskId, ...]:
-        """The subtasks that ``name`` means: one, or a vertex with all of its subtasks."""
+        """Return the subtasks that ``name`` selects: a single subtask, or all subtasks of a vertex."""
         return tuple(subtask for subtask in self.subtasks if name in (subtask, subtask.vertex))
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """The uids of all operators, sinks among them."""
+        """The uids of all operators, including sinks."""
         return tuple(uid for vertex in self.vertices for uid in (*vertex.operators, *vertex.sinks))
 
     def publishes(self, vertex: str) -> bool:
-        """Whether its subtasks have result partitions: somebody reads them, or they are to outlive the job."""
+        """Return True if its subtasks have result partitions, because a vertex reads them or they outlive the job."""
         return bool(self.outputs(vertex)) or self.vertex(vertex).persist
 
     def data_folder(self, vertex: str) -> str:
-        """Where the vertex puts what it publishes, below its partition: at first below one folder for each consumer, by
-        uid, and when they have become others below one for these."""
+        """Return the folder of the vertex's data, relative to its partition.
+
+        At first the folder is below one folder for each consumer, by uid. After the set of consumers has changed it is
+        below a folder for the new layout.
+        """
         layout = self.vertex(vertex).layout
         folders = [_folder(layout)] if layout else self._edge_uids(vertex)
         return "/".join([*folders, "data"])
 
     def edge_folder(self, edge: JobEdge) -> str:
-        """Where the consumer's feeds are, below the partition. It stays when other consumers come and go."""
+        """Return the folder of the consumer's feeds, relative to the partition. Other consumers do not change it."""
         uids = self._edge_uids(edge.producer)
         return edge.folder or "/".join(uids[: uids.index(edge.uid) + 1])
 
@@ -105,7 +111,7 @@ class JobGraph:
         return sorted(edge.uid for edge in self.outputs(vertex))
 
     def laid_out_after(self, before: JobGraph) -> JobGraph:
-        """As the job that it goes on from has laid out its partitions (R7)."""
+        """Return the graph with the partition layout of the job that it continues (R7)."""
         known = {vertex.uid for vertex in before.vertices}
         layouts = {
             vertex.uid: self._layout_after(before, vertex.uid) for vertex in self.vertices if vertex.uid in known
@@ -133,7 +139,7 @@ class JobGraph:
         raise KeyError(uid)
 
     def rescaled(self, parallelism: Mapping[str, int]) -> JobGraph:
-        """With so many subtasks of the vertices named; of any other as many as it has."""
+        """Return the graph with another number of subtasks for the named vertices."""
         if not parallelism:
             return self
         vertices = [replace(one, parallelism=parallelism.get(one.uid, one.parallelism)) for one in self.vertices]
@@ -155,10 +161,10 @@ class JobGraph:
         return tuple(edge for edge in self.edges if edge.producer == vertex)
 
     def sink_depths(self) -> dict[str, int]:
-        """Sink uid -> the largest number of edges between a source and the sink.
+        """Return for each sink uid the largest number of edges between a source and the sink.
 
-        Sinks of one vertex always agree; sinks of different depth show one consistent cut but, if barriers
-        are unaligned, not the same prefix of the sources (R24).
+        Sinks of one vertex always agree. Sinks of different depths show one consistent cut. If barriers are unaligned
+        they may show different prefixes of the sources (R24).
         """
         depths = dict.fromkeys((vertex.uid for vertex in self.vertices), 0)
         edges: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in self.vertices}
@@ -170,7 +176,7 @@ class JobGraph:
 
 
 def layout_of(path: str) -> int:
-    """Of a file or a folder below a partition: for which consumers it is, the first ones or later ones."""
+    """Return the layout number of a path below a partition: 0 for the first set of consumers."""
     folder = path.partition("/")[0]
     number = folder.removeprefix(_LAYOUT)
     return int(number) if number != folder and number.isdecimal() else 0
@@ -181,5 +187,5 @@ def _folder(layout: int) -> str:
 
 
 def split_widths(graph: JobGraph) -> dict[str, int]:
-    """Source with splits -> how many subtasks it has."""
+    """Return the number of subtasks of each source with splits."""
     return {vertex.uid: vertex.parallelism for vertex in graph.vertices if vertex.splits}

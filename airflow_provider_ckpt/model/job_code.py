@@ -1,4 +1,4 @@
-"""What the code of a job is, for whoever has to run the same."""
+"""Digests of a job's code, so that all processes of a job run the same code."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 WITHOUT_SOURCE = ""
-"""Of a module that is compiled, or no file."""
+"""The digest of a compiled module or of a module without a file."""
 
 
 @dataclass(frozen=True)
 class JobCode:
-    """Digests of the syntax: comments, docstrings and layout are not in them, nor where a file lies.
+    """Digests of the syntax of a job. Comments, docstrings, layout and paths do not change them.
 
-    ``rest``: of the job's file, without the functions of its operators; ``functions``: of those, by uid, as far as
-    they stand at the top of that file (the others are in ``rest``); ``modules``: of what the file imports from its own
-    folder or package, by name, and of what that imports (:data:`WITHOUT_SOURCE`: nobody can tell).
+    Args:
+        rest: Digest of the job's file without its operators' functions.
+        functions: Operator uid → digest of its function, if it is at the top level of that file. Other functions are
+            part of ``rest``.
+        modules: Name → digest of a module that the file imports from its own folder or package, directly or not.
+            :data:`WITHOUT_SOURCE` if it has no source.
     """
 
     rest: str
@@ -23,23 +26,26 @@ class JobCode:
     modules: Mapping[str, str]
 
     def differences(self, other: JobCode, operators: Collection[str]) -> list[str]:
-        """What differs of what ``operators`` run, in words, sorted. A module that the other does not import is not
-        named, the import is, where it stands; but it is if it is imported there, and comes from elsewhere."""
+        """Describe the differences in the code that ``operators`` run, sorted.
+
+        A module that the other side does not import is usually not listed, because the difference is in the importing
+        code. It is listed if the importing code is the same, because the other side then finds the module elsewhere.
+        """
         same_file = (self.rest, self.functions) == (other.rest, other.functions)
         found = []
         for name, digest in self.modules.items():
             there = other.modules.get(name)
             if there is None and same_file and not self._differs_above(name, other):
-                found.append(f"module {name!r}, which is not beside the file there")
+                found.append(f"module {name!r}, which is not in the file's folder there")
             elif there is not None and there != digest and WITHOUT_SOURCE not in (there, digest):
                 found.append(f"module {name!r}")
         for uid in operators:
             if self.functions.get(uid) != other.functions.get(uid):
                 found.append(f"the function of {uid!r}")
         if self.rest != other.rest:
-            found.append("what stands beside the functions of its operators")
+            found.append("the code outside the functions of its operators")
         return sorted(found)
 
     def _differs_above(self, name: str, other: JobCode) -> bool:
-        """Some other module, which may be what imports it, is not the same there."""
+        """Return True if another module differs, which may be the module that imports this one."""
         return any(other.modules.get(one, digest) != digest for one, digest in self.modules.items() if one != name)

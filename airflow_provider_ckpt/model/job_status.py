@@ -1,4 +1,4 @@
-"""The status of a job: the one vocabulary of the journal, of the command line and of Airflow's side."""
+"""The status of a job, shared by the journal, the command line and Airflow."""
 
 from __future__ import annotations
 
@@ -7,59 +7,66 @@ from typing import Literal
 
 
 class JobStatus(str, Enum):
-    """A status is its own text, in JSON, in messages and compared with one. Each is alive, resumable or terminal, and
-    never two of these."""
+    """A status, which is equal to its text. Each status is exactly one of alive, resumable and terminal."""
 
     CREATED = "CREATED"
-    """A driver has claimed the job; not every subtask runs yet."""
+    """A driver has claimed the job, and not every subtask runs yet."""
     RUNNING = "RUNNING"
     RESTARTING = "RESTARTING"
-    """The run failed. Whoever runs the job again (a retry, a person) goes on."""
+    """The run failed. The next run, by a retry or a user, resumes the job."""
     STOPPED = "STOPPED"
-    """The run ended with a savepoint (at the end of its data: a checkpoint of all) that is released, but for what gates
-    hold. Whoever runs the job again goes on."""
+    """The run ended with a savepoint (after its end of data: a checkpoint of all) that is released, except for gated
+    sinks. The next run resumes the job.
+    """
     FINISHED = "FINISHED"
-    """Every source has ended, and everything is released. Running the job again has nothing to do."""
+    """Every source has ended, and everything is released. Another run has nothing to do."""
     FAILED = "FAILED"
-    """Another run would fail the same way. One that is told that the cause was mended (``resume_failed``) goes on."""
+    """Another run would fail the same way. A run with ``resume_failed`` asserts that the cause is fixed, and resumes
+    the job.
+    """
     DELETING = "DELETING"
-    """What the job had is being deleted, or that was interrupted. Nobody can run it; who deletes it again goes on."""
+    """The job's data is being deleted, or its deletion was interrupted. No run is possible. Another deletion resumes
+    it.
+    """
     DELETED = "DELETED"
-    """What the job had is gone. Nobody can run a job of this id under the root any more."""
+    """The job's data is deleted. No job with this id can run under the root again."""
 
-    __str__ = str.__str__  # in an f-string, too: Python 3.12 and 3.11 differ about enums there
+    __str__ = str.__str__  # in an f-string, too, because Python 3.11 and 3.12 differ about enums there
 
     @property
     def is_alive(self) -> bool:
-        """A driver has the job, as far as the journal tells: one that was killed leaves such a status behind."""
+        """True if a driver has the job according to the journal. A killed driver leaves such a status, too."""
         return self in (JobStatus.CREATED, JobStatus.RUNNING)
 
     @property
     def is_resumable(self) -> bool:
-        """No driver has the job, and the next run goes on from its last completed checkpoint."""
+        """True if no driver has the job, and the next run resumes it from its last completed checkpoint."""
         return self in (JobStatus.RESTARTING, JobStatus.STOPPED)
 
     @property
     def is_terminal(self) -> bool:
-        """Flink's *globally terminal*: nobody goes on with the job by himself."""
+        """Flink's *globally terminal*: nothing resumes the job automatically."""
         return self in (JobStatus.FINISHED, JobStatus.FAILED) or self.is_deleted
 
     @property
     def is_deleted(self) -> bool:
-        """From the moment on from which no driver takes the job."""
+        """True from the start of the deletion, after which no driver can take the job."""
         return self in (JobStatus.DELETING, JobStatus.DELETED)
 
     @property
     def has_ended(self) -> bool:
-        """Flink's *terminal*, locally or globally: no further run is to be expected. STOPPED is locally terminal, as
-        Flink's SUSPENDED: this run is over, another one may go on. RESTARTING is neither, as in Flink."""
+        """Flink's *terminal*, locally or globally: no further run is expected.
+
+        STOPPED is locally terminal, as Flink's SUSPENDED: this run is over, but another one may resume the job.
+        RESTARTING is neither, as in Flink.
+        """
         return self.is_terminal or self is JobStatus.STOPPED
 
     @property
     def ended_well(self) -> bool:
-        """As it was meant to: the driver exits with 0, the Airflow task succeeds."""
+        """True if the run ended as intended: the driver exits with 0, and the Airflow task succeeds."""
         return self in (JobStatus.FINISHED, JobStatus.STOPPED)
 
 
 RunEnd = Literal[JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED, JobStatus.RESTARTING]
-"""How a run ends: every status that is not alive."""
+"""A status with which a run can end."""

@@ -1,8 +1,8 @@
-"""Values as readable JSON, and back: the form follows from the fields of a dataclass and their types.
+"""Conversion of values to readable JSON and back, by the fields of dataclasses and their types.
 
-A dataclass is an object with a key for each field, in order; a tuple or a set is a list, the latter sorted; an enum is
-its value, a :class:`TextForm` its text, and so is a type derived of ``str``; keys that are numbers become texts. What
-deviates says so at the field: :data:`LATER`, :data:`UNRECORDED`, :func:`own_form`.
+A dataclass becomes an object with a key for each field, in order. A tuple becomes a list, a set a sorted list. An enum
+becomes its value, a :class:`TextForm` its text, and so does a subtype of ``str``. Keys that are numbers become texts. A
+field with another form has metadata: :data:`LATER`, :data:`UNRECORDED`, :func:`own_form`.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ Json = Mapping[str, Any]
 
 _PLAIN = (str, int, float, types.NoneType)
 _SHOWN = 200
-"""Characters of a value in an error."""
+"""Characters of a value shown in an error."""
 LATER = types.MappingProxyType({"json": "later"})
-"""Metadata of a field that came later in its version: left out while it is empty, so that what has nothing of it is
-written as it always was."""
+"""Metadata of a field that was added later to its version of the format. The field is omitted while it is empty, so
+that values without it keep their original form.
+"""
 UNRECORDED = types.MappingProxyType({"json": "unrecorded"})
 """Metadata of a field that is not part of the form."""
 
 
 class TextForm(ABC):
-    """A value that in JSON is its text: ``str(value)``."""
+    """A value whose JSON is its text, ``str(value)``."""
 
     @classmethod
     @abstractmethod
     def parse(cls, text: str) -> TextForm:
-        """The value of that text. Raises UnknownFormError."""
+        """Return the value of a text. Raises UnknownFormError."""
 
 
 def own_form(write: Callable[[Any], Any], read: Read) -> Mapping[str, Any]:
-    """Metadata of a field whose form does not follow from its type."""
+    """Return metadata for a field whose form does not follow from its type."""
     return {"json": "own", "write": write, "read": read}
 
 
 def to_json(value: Any) -> Any:
-    """What ``json.dumps`` takes."""
+    """Return a value as ``json.dumps`` accepts it."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, _PLAIN):
@@ -67,7 +68,7 @@ def to_json(value: Any) -> Any:
 
 
 def fields_to_json(value: Any) -> dict[str, Any]:
-    """Of a dataclass."""
+    """Return the JSON object of a dataclass."""
     form: dict[str, Any] = {}
     for name, write, may_lack in _writes(value.__class__):
         one = getattr(value, name)
@@ -77,7 +78,7 @@ def fields_to_json(value: Any) -> dict[str, Any]:
 
 
 def from_json(kind: type[T], data: Any) -> T:
-    """The value of the type ``kind`` that :func:`to_json` wrote.
+    """Return the value of type ``kind`` that :func:`to_json` wrote.
 
     Raises UnknownFormError for fields and values of a later release, DamagedFormError for missing fields and for values
     of another type.
@@ -87,7 +88,7 @@ def from_json(kind: type[T], data: Any) -> T:
 
 
 def reader(kind: Any) -> Read:
-    """:func:`from_json` for one type, whose fields are looked at once."""
+    """Return :func:`from_json` for one type, whose fields are examined only once."""
     return _reader(kind)
 
 
@@ -119,7 +120,7 @@ def _reader(kind: Any) -> Read:
 
 @functools.cache
 def _types(kind: Any) -> frozenset[type] | None:
-    """What a text, a number or None is in JSON, and one of several of them; None for anything else."""
+    """Return the JSON types of a text, a number, None or a union of them; None for any other type."""
     if typing.get_origin(kind) in (Union, types.UnionType):
         found = [_types(one) for one in typing.get_args(kind)]
         return None if None in found else frozenset[type]().union(*(one for one in found if one is not None))
@@ -129,7 +130,7 @@ def _types(kind: Any) -> frozenset[type] | None:
 
 
 def _is_named_text(kind: Any) -> bool:
-    """A type of its own whose values are texts (``SubtaskId``): what is read is of that type."""
+    """Return True for a subtype of ``str``, such as ``SubtaskId``. Texts are read as that type."""
     return isinstance(kind, type) and issubclass(kind, str) and kind is not str and not issubclass(kind, Enum)
 
 
@@ -280,7 +281,10 @@ def _object(kind: Any) -> Read:
 
 
 def read_field(data: Json, name: str, read: Read) -> Any:
-    """One of an object; ``read``: see :func:`reader`. Raises as :func:`from_json`, and the error names the field."""
+    """Read one field of an object with ``read`` (see :func:`reader`).
+
+    Raises as :func:`from_json`; the error names the field.
+    """
     if name not in data:
         raise DamagedFormError(what=f"it has no {name!r}")
     try:
@@ -294,7 +298,7 @@ def _in_field(name: str, error: UnknownFormError) -> UnknownFormError:
 
 
 def _check_mapping(data: Any) -> None:
-    if type(data) is not dict:  # by far the most; the general question takes a while
+    if type(data) is not dict:  # almost every value is a dict, and the general check is slow
         _check(data, Mapping)
 
 
@@ -308,7 +312,7 @@ def _of_another_type(data: Any) -> DamagedFormError:
 
 
 def shown(data: Any) -> str:
-    """Return a value for an error, cut if it is long."""
+    """Return the text of a value for an error, shortened if it is long."""
     text = repr(data)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
@@ -322,8 +326,10 @@ def _number(text: str) -> int:
 
 @functools.cache
 def _writes(kind: Any) -> tuple[tuple[str, Read | None, bool], ...]:
-    """Field, how it is written (None: as it is), whether it is left out while it is empty. Looked at once for a type:
-    a journal has hundreds of thousands of values of few."""
+    """Return for each field its name, its writer (None writes it as it is), and whether it is omitted while empty.
+
+    The result is cached, because a journal has hundreds of thousands of values of few types.
+    """
     hints = typing.get_type_hints(kind)
     return tuple((field.name, _write(field, hints), field.metadata.get("json") == "later") for field in _recorded(kind))
 
@@ -336,7 +342,7 @@ def _write(field: Field[Any], hints: Mapping[str, Any]) -> Read | None:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Texts, numbers, None, and what is one of them."""
+    """Return True for types whose values are texts, numbers or None."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
         return all(type(one) in _PLAIN for one in arguments)

@@ -1,9 +1,9 @@
-"""What a query keeps from one micro-batch to the next, and when that of one version of it would be taken for another's.
+"""The state that a query keeps between micro-batches, and the detection of state that two versions would confuse.
 
-Spark looks at the number, the kinds and the types of what is kept, and at nothing else. Of a query that runs the keys
-and the streams have to be the same. Between two runs a job's file may be corrected: a column has another name, a stream
-is added behind which rows are counted, another one takes the place of one that has ended. So there it is only what can
-be no correction that is refused: what both have, at another place.
+Spark compares only the number, the kinds and the types of its state. While a query runs its keys and streams must stay
+the same. Between two runs a job's file may be corrected: a column gets another name, a count is added after a stream,
+or a stream replaces one that has ended. Then a version is refused only if it cannot be a correction: both versions have
+the same thing in different places.
 """
 
 from __future__ import annotations
@@ -19,9 +19,15 @@ T = TypeVar("T", str, tuple[str, ...])
 
 @dataclass(frozen=True)
 class KeptState:
-    """Of one operator of Spark's. ``by``: its keys, in their order; of a join, what has to be equal, left and right.
-    ``sides``: the streams below it; of each side of a join. ``calls``: of an aggregation, what it works out, in the
-    order in which that is kept. ``bounds``: windows, gaps, time bounds, timeouts, and keys that are worked out."""
+    """The state of one Spark operator.
+
+    Args:
+        kind: The kind of operator.
+        by: Its keys in order; for a join the equal expressions, left and right.
+        sides: The streams below it; for a join those of each side.
+        calls: The results of an aggregation, in the order of its state.
+        bounds: Windows, gaps, time bounds, timeouts, and computed keys.
+    """
 
     kind: str
     by: tuple[str, ...]
@@ -31,7 +37,7 @@ class KeptState:
 
     @property
     def has_timers(self) -> bool:
-        """Whether the state may wait for timers of processing time, which fire only while the query runs."""
+        """True if the state may wait for timers of processing time, which fire only while the query runs."""
         return any(one in ("timeout ProcessingTimeTimeout", "time mode ProcessingTime") for one in self.bounds)
 
     def __str__(self) -> str:
@@ -42,15 +48,17 @@ class KeptState:
         return f"{self.kind}{by}{calls}{of}{bounds}"
 
     def fits(self, other: KeptState) -> bool:
-        """Whether what is kept here can be gone on with there, while the query runs. A sum may be one of something
-        else from here on; it is no other one's."""
+        """Return True if the running query can continue with this state as ``other``.
+
+        A sum may become a sum of another expression. It must not become another existing sum.
+        """
         mine, theirs = ((one.kind, one.by, one.sides, one.bounds) for one in (self, other))
         return mine == theirs and not _have_moved(self.calls, other.calls)
 
     def is_mistaken(self, other: KeptState) -> bool:
-        """Whether what is kept here would be taken for what ``other``, in its place, keeps, and cannot be that."""
+        """Return True if ``other`` would read this state as its own although it cannot be."""
         if self.kind != other.kind or len(self.sides) != len(other.sides):
-            return False  # left to Spark, which looks at that
+            return False  # Spark checks this itself
         if self.bounds != other.bounds:
             return True
         if _have_moved(self.by, other.by) or _have_moved(self.calls, other.calls):
@@ -64,11 +72,16 @@ class KeptState:
 def mistaken(
     had: Sequence[KeptState], has: Sequence[KeptState], streams: Collection[str] | None = None
 ) -> tuple[KeptState, KeptState] | None:
-    """The first that would be taken for another, and for which; from the output downwards. None if there is no such.
-    ``streams``: those that are there before and after; None: all. What is gone, or new, says nothing about who has
-    changed places."""
+    """Return the first pair of states that would be confused, from the output downwards; None if there is none.
+
+    Args:
+        had: The states before.
+        has: The states after.
+        streams: Streams that exist before and after; None for all. Removed and new streams do not prove that streams
+            changed places.
+    """
     if len(had) != len(has):
-        return None  # left to Spark, which looks at that
+        return None  # Spark checks this itself
     if streams is not None:
         had, has = ([one.only(streams) for one in each] for each in (had, has))
     moved = _have_moved([*map(str, had)], [*map(str, has)])
@@ -76,10 +89,12 @@ def mistaken(
 
 
 def _have_moved(had: Sequence[T], has: Sequence[T]) -> bool:
-    """Whether something is in both, and at another place. Another number is left to Spark."""
+    """Return True if an item is in both lists at different places. Spark checks a different length itself."""
     return len(had) == len(has) and any(had.index(one) != has.index(one) for one in {*had} & {*has})
 
 
 def _are_others(streams: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """One that was read to its end is left out, and one that was read elsewhere may be added."""
+    """Return False if one side contains the other, because an ended stream is left out and a moved stream may be
+    added.
+    """
     return not ({*streams} <= {*others} or {*streams} >= {*others})

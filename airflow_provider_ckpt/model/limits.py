@@ -15,10 +15,10 @@ class Between:
 
 
 Count = Annotated[int, Between(0, (1 << 63) - 1)]
-"""Rows, bytes, offsets, positions, checkpoints, epochs."""
+"""A number of rows or bytes, an offset, a position, a checkpoint or an epoch."""
 Pid = Annotated[int, Between(0, (1 << 31) - 1)]
 """The id of a process."""
 Parallelism = Annotated[int, Between(1, 100_000)]
-"""Subtasks of a vertex."""
+"""The number of subtasks of a vertex."""
 Instant = Annotated[float, Between(0, 253_402_300_799)]
-"""Epoch seconds, up to the end of the year 9999: every such instant can be shown."""
+"""Epoch seconds up to the end of the year 9999, because every such instant can be shown."""

@@ -12,9 +12,9 @@ class OwnModules:
 
     Attributes:
         roots: folders and zip files in which Python finds the modules.
-        sources: path below a root -> content of the file. A path that ends in a slash is a folder without
+        sources: path below a root → content of the file. A path that ends in a slash is a folder without
             ``__init__.py``, and has no content.
-        uses_library: a module imports this package.
+        uses_library: True if a module imports this package.
     """
 
     roots: tuple[str, ...] = ()

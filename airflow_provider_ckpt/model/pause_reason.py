@@ -1,4 +1,4 @@
-"""Why a subtask stands still."""
+"""Reasons for which a subtask pauses."""
 
 from __future__ import annotations
 
@@ -9,36 +9,38 @@ from airflow_provider_ckpt.model.tagged import Tagged
 
 
 class PauseReason:
-    """A frozen dataclass, listed below for its JSON; what follows from it is a ``PlanChanges`` in the coordinator."""
+    """A reason to pause: one of the frozen dataclasses below. The coordinator's ``PlanChanges`` define its effect."""
 
 
 @dataclass(frozen=True)
 class DropSource(PauseReason):
-    """``uid``, a source or an input edge that was read to its end, is to be left out."""
+    """The removal of ``uid``, a source or an input edge that was read to its end."""
 
     uid: str
 
 
 @dataclass(frozen=True)
 class Rescale(PauseReason):
-    """``vertex``, from which it reads, gets more subtasks: it is to read them, too."""
+    """New subtasks of ``vertex``, a producer of the paused subtask, which must read them, too."""
 
     vertex: str
 
 
 @dataclass(frozen=True)
 class Reconfigure(PauseReason):
-    """Reconfiguration ``number`` changes its vertex."""
+    """Reconfiguration ``number``, which changes the subtask's vertex."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class BeginAnew(PauseReason):
-    """It goes on in its next attempt, under the plan that it has: what Spark keeps for it has grown, and is short in a
-    new one."""
+    """A restart as a new attempt with the same plan, because Spark's log of the input has grown.
+
+    The new attempt begins with a short log.
+    """
 
 
 _REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure, BeginAnew])
 REASON = own_form(_REASONS.to_json, _REASONS.from_json)
-"""Metadata of a field that holds a reason."""
+"""Metadata of a field that contains a reason."""

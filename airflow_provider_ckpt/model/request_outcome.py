@@ -1,4 +1,4 @@
-"""What a driver answers to a request to stop or to drain."""
+"""Answers of a driver to requests."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import TextForm, shown
 
 IN_PROGRESS = "is in progress"
-"""How the refusal of a second change ends."""
+"""The end of the text that refuses a second change."""
 
 
 AS_IT_IS = "nothing had to be changed"
-"""Whoever asks again for what was asked for before is told that it is so: a task that is tried again does."""
+"""The detail of the outcome if a request changes nothing, for example because a retried task repeats it."""
 
 
 class RequestResult(str, Enum):
-    """The first three say that a request was taken, and how it went is told later; the others are the last word."""
+    """The result of a request. The first three mean that it was accepted and an outcome follows; the others are
+    outcomes.
+    """
 
     ACCEPTED = "accepted"
     ALREADY_STOPPING = "already stopping"
@@ -33,8 +35,9 @@ class RequestResult(str, Enum):
 
 @dataclass(frozen=True)
 class RequestOutcome(TextForm):
-    """One answer. As text, and so in the journal, ``<result>`` or ``<result>: <detail>``, for people to read:
-    ``completed: savepoint 3 is released``."""
+    """One answer. Its text in the journal, for people, is ``<result>`` or ``<result>: <detail>``, such as
+    ``completed: savepoint 3 is released``.
+    """
 
     result: RequestResult
     detail: str = ""
@@ -45,12 +48,12 @@ class RequestOutcome(TextForm):
 
     @property
     def is_behind_another(self) -> bool:
-        """One change at a time: it was refused because another one is under way."""
+        """True if the request was refused because another change is in progress."""
         return self.result is RequestResult.REFUSED and self.detail.endswith(IN_PROGRESS)
 
     @property
     def took_place(self) -> bool:
-        """The savepoint of a stop is released, a drain has finished the job."""
+        """True if the request was carried out: the savepoint of a stop is released, or a drain has finished the job."""
         return self.result is RequestResult.COMPLETED
 
     @classmethod
@@ -67,7 +70,7 @@ class RequestOutcome(TextForm):
 
     @classmethod
     def parse(cls, text: str) -> RequestOutcome:
-        """Raises UnknownFormError."""
+        """Read an answer. Raises UnknownFormError."""
         result, _, detail = text.partition(": ")
         try:
             return cls(RequestResult(result), detail)

@@ -1,7 +1,7 @@
 """Ranges of the settings of a running job: one table for clients, requests, the driver and ``--next-run``.
 
-Spark cannot start a query with another value. A query is not always started before a change is decided, so the job,
-and each later run of it, would end with what was decided.
+Spark cannot start a query with a value outside its range. A change may be decided before any query starts with it. The
+job, and each later run, would then fail.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 LONGEST = 36_525 * 86_400.0
 """Seconds in a hundred years. Python cannot wait, and Spark cannot count milliseconds, for much longer."""
 LARGEST_SIZE = 2**63 - 1
-"""Bytes. Spark counts them as a Java long."""
+"""The largest size in bytes. Spark counts bytes as a Java long."""
 LARGEST_NUMBER = 2**31 - 1
-"""Number of files, of parts, of a weight. Spark counts them as a Java int, and a query with a larger number does not
-start."""
+"""The largest number of files or partitions, and the largest weight. Spark counts them as a Java int and starts no
+query with a larger number.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ RANGES: Mapping[str, WholeNumbers | Seconds] = MappingProxyType(
         "executors": WholeNumbers(),
     }
 )
-"""By setting."""
+"""Setting → its range."""
 
 
 def problem_of(name: str, value: object) -> str | None:
@@ -66,6 +67,6 @@ def problem_of(name: str, value: object) -> str | None:
 
 
 def problem_of_settings(settings: VertexSettings) -> str | None:
-    """Return the first problem of what is set; None if there is none."""
+    """Return the first problem of the settings; None if there is none."""
     found = ((name, getattr(settings, name)) for name in RANGES)
     return next((problem for name, value in found if value is not None and (problem := problem_of(name, value))), None)

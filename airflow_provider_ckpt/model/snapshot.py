@@ -1,4 +1,4 @@
-"""What a subtask had published when it took a barrier."""
+"""The published state of a subtask at a barrier."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from airflow_provider_ckpt.model.source_times import SourceTimes
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a barrier folds (and so what an acknowledgement carries): all published up to ``position``."""
+    """The state that all entries up to ``position`` add up to. A barrier, and so its acknowledgement, contains it."""
 
     position: Count
-    """Number of the entry that holds the barrier."""
+    """Number of the entry that contains the barrier."""
     batch_id: Count | None
     offsets: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, int] = field(default_factory=dict)
     watermark: int | None = None
-    """Of the last batch: event time in epoch milliseconds up to which what was published is complete."""
+    """Watermark of the last batch: event time in epoch milliseconds up to which the published output is complete."""
     ended: tuple[str, ...] = ()
     finished: bool = False
-    """The subtask is at its end of data: nothing but barriers follows."""
+    """True if the subtask is at its end of data: only barriers follow."""
     late_rows: Count = field(default=0, metadata=LATER)
     """Rows that the query has dropped as late since its first micro-batch."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=LATER)
-    """Input of a query with state -> what its rows have shown of event time since its first micro-batch."""
+    """Input of a query with state → event times in its rows since its first micro-batch."""
     malformed: Mapping[str, Count] = field(default_factory=dict, metadata=LATER)
     """Source uid -> its rows since the first batch that do not fit its schema."""
     finished_on_restore: bool = False

@@ -1,4 +1,4 @@
-"""What a query with state has seen of the event time of one of its inputs."""
+"""Event times of one input of a query with state."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from airflow_provider_ckpt.model.limits import Count, Instant
 
 @dataclass(frozen=True)
 class SourceTimes:
-    """Counts of rows are since the query's first micro-batch. Event times are epoch milliseconds."""
+    """Event times in the rows of one input, in epoch milliseconds. Counts of rows begin with the query's first
+    micro-batch.
+    """
 
     newest: int | None = None
-    """The newest event time that may move the watermark. None: no row had one."""
+    """The newest event time that may move the watermark; None if no row had one."""
     delay: int = field(default=0, metadata=LATER)
-    """Of the watermark, in milliseconds."""
+    """Delay of the watermark in milliseconds."""
     last_row_at: Instant | None = None
     """When the last micro-batch with a row of the input ran, in epoch seconds."""
     ahead: Count = field(default=0, metadata=LATER)
@@ -24,7 +26,7 @@ class SourceTimes:
     without: Count = field(default=0, metadata=LATER)
     """Rows without an event time."""
     before_1970: Count = field(default=0, metadata=LATER)
-    """Rows that Spark takes for late from the beginning."""
+    """Rows before 1970, which Spark considers late from the beginning."""
 
     @property
     def watermark(self) -> int | None:
@@ -33,11 +35,11 @@ class SourceTimes:
 
     @property
     def unfit(self) -> int:
-        """Rows whose event time their query cannot go by."""
+        """Rows with an event time that their query cannot use."""
         return self.ahead + self.without + self.before_1970
 
     def then(self, later: SourceTimes) -> SourceTimes:
-        """Return what was seen with ``later`` added to it."""
+        """Return the sum of these times and ``later``."""
         newest = [one for one in (self.newest, later.newest) if one is not None]
         return SourceTimes(
             newest=max(newest, default=None),
@@ -50,9 +52,9 @@ class SourceTimes:
 
 
 TimesByInput = Mapping[str, SourceTimes]
-"""Source or edge uid -> what its rows have shown."""
+"""Source or edge uid → the event times in its rows."""
 
 
 def combined(before: TimesByInput, later: TimesByInput) -> dict[str, SourceTimes]:
-    """Return the times of all inputs after a micro-batch that has seen ``later``."""
+    """Return the times of all inputs after a micro-batch with the times ``later``."""
     return {**before, **{uid: before.get(uid, SourceTimes()).then(times) for uid, times in later.items()}}

@@ -1,4 +1,4 @@
-"""A part of a split source: the unit that is handed out, read and done as a whole. And sets of them, as ranges."""
+"""Splits of a source, and sets of splits as ranges. A split is assigned, read and completed as a whole."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 Range = tuple[int, int]
-"""First, and the one behind the last."""
+"""The first number and the number after the last."""
 Ranges = tuple[Range, ...]
-"""Ascending, apart from each other. Numbers are places in the frozen list of a source, from 0."""
+"""Ascending and separate ranges. Numbers are positions in the frozen list of a source, from 0."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """``id`` is its name in logs and messages; ``value`` survives JSON, and is what the source's function is given."""
+    """One split. ``id`` is its name in logs and messages. ``value`` is JSON and the argument of the source's
+    function.
+    """
 
     id: str
     value: Any
@@ -32,7 +34,7 @@ def ranges(numbers: Iterable[int]) -> Ranges:
 
 
 def union(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
-    """In the time of the ranges, not of what is in them; of one range more, in that of a copy."""
+    """Return the union, in time proportional to the ranges. Adding a single range costs one copy."""
     if isinstance(one, tuple) and isinstance(other, tuple) and len(other) == 1:
         return _with(one, *other[0])
     found: list[Range] = []
@@ -54,7 +56,10 @@ def _with(known: Ranges, start: int, end: int) -> Ranges:
 
 
 def difference(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
-    """What is in ``one`` and not in ``other``: both ascending, and each apart. In the time of the ranges."""
+    """Return the numbers that are in ``one`` and not in ``other``, in time proportional to the ranges.
+
+    Both must be ascending and separate.
+    """
     found: list[Range] = []
     taken = list(other)
     for start, end in one:

@@ -1,4 +1,4 @@
-"""The options of a job's first run, as its journal keeps them."""
+"""The options of a job's first run, as its journal records them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ _READ = {
 
 @dataclass(frozen=True)
 class SubmittedOptions:
-    """``document``: of the format ``run-options``, which has a version of its own, without secrets. What is read of
-    it here is the same in all versions; times are seconds."""
+    """A document of the format ``run-options``, without secrets.
+
+    The format has a version of its own. The options read here are the same in all versions. Times are seconds.
+    """
 
     document: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, document: Any) -> SubmittedOptions:
-        """Raises UnknownFormError."""
+        """Read a document. Raises UnknownFormError."""
         options = cls(reader(Mapping[str, Any])(document))
         for name, kind in _READ.items():
             if name in options.document:
@@ -38,5 +40,8 @@ class SubmittedOptions:
         return params
 
     def seconds(self, name: str, otherwise: float) -> float:
-        """``otherwise``: of a document that does not say; what is the default then is the option's to say."""
+        """Return an option in seconds, or ``otherwise`` if the document lacks it.
+
+        The caller knows the option's default, so it passes it as ``otherwise``.
+        """
         return float(self.document.get(name, otherwise))

@@ -1,4 +1,4 @@
-"""Names of what runs in parallel."""
+"""Names of subtasks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ _DIGITS = 9
 
 
 class SubtaskId(str):
-    """One of the parallel instances of a vertex. It is its own readable form, "<vertex>/<index>": so it stands in
-    journals and messages, and is a key there."""
+    """A subtask, which is one of the parallel instances of a vertex.
+
+    Its text is "<vertex>/<index>", in journals and messages, and as a key there.
+    """
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: str) -> SubtaskId:
-        """Raises DamagedFormError."""
+        """Read a subtask's name. Raises DamagedFormError."""
         vertex, _, number = text.rpartition("/")
         if not vertex or not number.isdecimal() or len(number) > _DIGITS:
             raise DamagedFormError(what=f"{text[:80]!r} is no subtask, <vertex>/<number>")

@@ -1,4 +1,4 @@
-"""Which try of a supervisor's a worker is."""
+"""Tries of a supervisor that starts a subtask's workers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SupervisedTry:
-    """``of``: what the supervisor tries, such as a task of Airflow's in one Dag run; tries of anything else are not
-    compared with it. ``number``: greater with each try."""
+    """One try of a supervisor.
+
+    Args:
+        of: The supervisor's unit of work, such as an Airflow task in one Dag run. Tries are compared only within it.
+        number: A number that rises with each try.
+    """
 
     of: str
     number: int

@@ -1,4 +1,4 @@
-"""One of several types as a JSON object that names its type: ``{"type": "Open", "attempt": …}``."""
+"""Values of several types as JSON objects that name their type: ``{"type": "Open", "attempt": …}``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Tagged(Generic[T]):
-    """``kinds``: dataclasses, known by their names."""
+    """The types that one kind of JSON object can have. ``kinds`` are dataclasses, known by their names."""
 
     def __init__(self, kinds: Iterable[type[T]]) -> None:
         self._kinds = {kind.__name__: kind for kind in kinds}
@@ -24,7 +24,7 @@ class Tagged(Generic[T]):
         return {"type": type(value).__name__, **fields_to_json(value)}
 
     def from_json(self, data: Json) -> T:
-        """Raises UnknownFormError."""
+        """Read a value. Raises UnknownFormError."""
         if not isinstance(data, Mapping):
             raise DamagedFormError(what=f"{shown(data)}, a {type(data).__name__}")
         kind = data.get("type")

@@ -1,4 +1,4 @@
-"""Which task says something, or is told it."""
+"""The sender of a report or the receiver of a command."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 class TaskId(NamedTuple):
-    """One attempt of one subtask in one epoch. Commands and reports begin with these fields, ``SubtaskDone(*task_id)``,
-    and whoever is of another task drops them (R22)."""
+    """One attempt of one subtask in one epoch.
+
+    Commands and reports begin with these fields: ``SubtaskDone(*task_id)``. A task ignores a message for another task
+    (R22).
+    """
 
     epoch: int
     subtask: SubtaskId

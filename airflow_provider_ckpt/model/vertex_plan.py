@@ -1,4 +1,4 @@
-"""What a subtask runs: of its vertex, and of the graph around it."""
+"""The plan of a subtask: its vertex, and the graph around it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 @dataclass(frozen=True)
 class VertexPlan:
-    """What a subtask runs: the graph's vertex without ``dropped``, all that is left out and not just what is new.
-    ``number``: 0 as first deployed in an epoch; one more at each resume. ``parallelism``: vertex -> subtasks, of those
-    that have another number of them than when the epoch began: what the subtask reads, and who reads it, follows.
-    ``settings``: what somebody has changed of the vertex; None: nothing.
+    """The plan of a subtask.
 
-    What another reason to stand still changes is one more field here, with a default that changes nothing, which the
-    reason's ``PlanChanges`` sets and whoever builds the query reads."""
+    A new reason to pause adds one field here, with a default that changes nothing. The reason's ``PlanChanges`` sets
+    it, and the builder of the query reads it.
+
+    Args:
+        number: 0 for the first deployment in an epoch; one more at each resume.
+        dropped: All sources and edges that are left out of the vertex, not only new ones.
+        parallelism: Vertex → subtasks, for vertices whose number changed since the epoch began. It determines the
+            producers and consumers of the subtask.
+        settings: Changed settings of the vertex; None without changes.
+    """
 
     number: int
     dropped: tuple[str, ...]
@@ -26,5 +31,5 @@ class VertexPlan:
 
     @property
     def without(self) -> frozenset[str]:
-        """Sources, and edges, that are left out."""
+        """The sources and edges that are left out."""
         return frozenset(self.dropped)

@@ -1,4 +1,4 @@
-"""What somebody has changed of a vertex while its job ran."""
+"""Changed settings of a vertex."""
 
 from __future__ import annotations
 
@@ -9,43 +9,48 @@ from typing import Any
 from airflow_provider_ckpt.model.json_form import LATER
 
 LIMITS = ("max_bytes_per_batch", "max_files_per_batch")
-"""Of a micro-batch: Spark takes one of them."""
+"""Limits of a micro-batch. Spark uses only one of them."""
 
 
 @dataclass(frozen=True)
 class VertexSettings:
-    """What is None, or empty, is as the job declares it. Of a query, that is, of every operator that is chained in it;
-    ``logic`` alone is by operator.
+    """Changed settings of a vertex. A setting that is None or empty has its declared value.
 
-    The three kinds are Trisk's: workload (how much of the input is taken when, by how many), resources, and execution
-    logic.
+    All settings but ``logic`` apply to the query, that is, to all operators chained in it. ``logic`` is by operator.
+
+    The three kinds are Trisk's: workload (how much input is read at once, and by how many subtasks), resources, and
+    execution logic.
     """
 
     max_bytes_per_batch: int | None = None
-    """Bytes of each file source, and of each result partition that is read, in one micro-batch."""
+    """Most bytes of each file source, and of each result partition, in one micro-batch."""
     max_files_per_batch: int | None = None
-    """The same in files. Spark takes one of the two."""
+    """Most files of each, instead of bytes. Spark uses only one of the two limits."""
     trigger_interval: float | None = None
-    """Seconds from the start of a micro-batch to that of the next one."""
+    """Seconds from the start of a micro-batch to the start of the next one."""
     state_partitions: int | None = None
-    """Into how many parts the query's state is cut."""
+    """Number of partitions of the query's state."""
     pool_weight: int | None = None
-    """Of the query's pool in Spark's FAIR scheduler."""
+    """Weight of the query's pool in Spark's FAIR scheduler."""
     logic: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Operator -> the job, as in ``path/to/file.py:job``, whose operator of that uid gives the function.
-    Empty in a change: as the job declares it again."""
+    """Operator → the job (``path/to/file.py:job``) whose operator of that uid defines the function. An empty text in
+    a change restores the declared function.
+    """
     digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=LATER)
-    """Operator -> of the sources that its function of ``logic`` was read from. Not in what somebody asks for: whoever
-    tries it reads them."""
+    """Operator → digest of the source code that its function of ``logic`` was read from. A request has none; the
+    process that tries the function adds them.
+    """
     parallelism: int | None = field(default=None, metadata=LATER)
-    """Of a source with splits, and nothing else of one: how many subtasks are to read what is left. Only in what is
-    asked for: what is decided of it is part of the plan (``PlanRecorded.rescaled``)."""
+    """Subtasks for the rest of a source with splits, which has no other setting. Only a request has it; the decision
+    is in the plan (``PlanRecorded.rescaled``).
+    """
     executors: int | None = field(default=None, metadata=LATER)
-    """As many as the query's driver is to ask its cluster for."""
+    """Executors that the query's driver requests from its cluster."""
 
     def changed(self, change: VertexSettings) -> VertexSettings:
-        """With what ``change`` says; what it does not speak of stays. One limit of a micro-batch takes the place of
-        the other."""
+        """Return the settings with a change. Settings that the change lacks stay. One limit of a micro-batch
+        replaces the other.
+        """
         given = {one.name: value for one in fields(change) if (value := getattr(change, one.name)) not in (None, {})}
         if given.keys() & set(LIMITS):
             given = {**dict.fromkeys(LIMITS), **given}
@@ -54,41 +59,41 @@ class VertexSettings:
         return replace(self, **{**given, **merged})
 
     def without(self, names: Collection[str]) -> VertexSettings:
-        """With these settings as the job declares them."""
+        """Return the settings with the declared values for ``names``."""
         declared: dict[str, Any] = dict.fromkeys(names)
         return replace(self, **declared)
 
     def settled(self) -> VertexSettings:
-        """Of a change that is made: what is to be as the job declares it is not spoken of any more."""
+        """Return the settings of an applied change, without functions that are the declared ones again."""
         logic = {uid: reference for uid, reference in self.logic.items() if reference}
         return replace(self, logic=logic, digests={uid: one for uid, one in self.digests.items() if uid in logic})
 
     @property
     def is_declared(self) -> bool:
-        """Nothing is changed."""
+        """True if no setting is changed."""
         return self == VertexSettings()
 
     @property
     def names_file(self) -> bool:
-        """What that has in it by now its name does not tell."""
+        """True if a setting names a file with a function. The name does not show the current content of the file."""
         return any(self.logic.values())
 
     def named(self) -> dict[str, object]:
-        """What is changed, by the names that a user gives."""
+        """Return the changed settings by the names that a user gives."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) not in (None, {})}
 
 
 Settings = Mapping[str, VertexSettings]
-"""By vertex, of those of which something is changed."""
+"""Vertex → its settings, if any are changed."""
 
 
 def of_queries(change: Settings) -> dict[str, VertexSettings]:
-    """What of it is of queries."""
+    """Return the part of the change that is about queries."""
     return {uid: one for uid, one in change.items() if one.parallelism is None}
 
 
 def rescales(change: Settings) -> dict[str, int]:
-    """What of it is of sources with splits."""
+    """Return the part of the change that is about sources with splits."""
     return {uid: one.parallelism for uid, one in change.items() if one.parallelism is not None}
 
 

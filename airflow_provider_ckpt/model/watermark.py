@@ -1,7 +1,8 @@
-"""How far event time has come."""
+"""The limit of event time."""
 
 from __future__ import annotations
 
 MAX_WATERMARK = 253_402_300_799_000
-"""Epoch milliseconds: the last instant Spark's timestamps can print, its stand-in for Flink's MAX_WATERMARK: no row
-comes any more."""
+"""Epoch milliseconds of the last instant that Spark's timestamps can print. It replaces Flink's MAX_WATERMARK: no
+further rows come.
+"""

@@ -36,11 +36,11 @@ def ckpt_command(verb: str, *arguments: str, root: str) -> str:
 
 
 JOB_FILE = "FILE.py:JOB"
-"""Stands for the file and the name of a job where nothing records them."""
+"""Placeholder for the file and the name of a job that are not recorded."""
 
 
 def release_command(job_id: str, root: str, reference: str = JOB_FILE) -> str:
-    """Return the command that releases what a job has completed."""
+    """Return the command that releases the completed output of a job."""
     return ckpt_command("release", job_id, reference, root=root)
 
 

@@ -1,4 +1,4 @@
-"""Where a driver lives."""
+"""The process that runs a job."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from airflow_provider_ckpt.model.limits import Pid
 
 @dataclass(frozen=True)
 class Worker:
-    """Whatever is known of the process that runs a job, so that the next driver can make sure that it is gone (R8).
-    ``started``: of the process, in clock ticks since boot. ``boot_id`` changes at every boot of a host."""
+    """Known facts about the process that runs a job, so that the next driver can check whether it is gone (R8).
+
+    ``started`` is its start time, in clock ticks since boot. ``boot_id`` changes at every boot of a host.
+    """
 
     host: str | None = None
     boot_id: str | None = None
@@ -19,11 +21,13 @@ class Worker:
     started: str | None = field(default=None, metadata=own_form(to_json, reader(str | float | None)))
     """A number in journals of the first release."""
     application_id: str | None = None
-    """Of Spark."""
+    """Spark's application id."""
     pid_namespace: str | None = field(default=None, metadata=LATER)
-    """On Linux: containers of one host may have one host name, and each its own process of a pid."""
+    """The process namespace on Linux. Containers of one host may share a host name and have different processes with
+    one pid.
+    """
 
     def __str__(self) -> str:
-        """Return what helps a person to find the process."""
+        """Return the facts that help a person to find the process."""
         known = (("pid", self.pid), ("host", self.host), ("application", self.application_id))
         return ", ".join(f"{name} {value}" for name, value in known if value is not None) or "an unknown process"

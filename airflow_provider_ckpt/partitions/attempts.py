@@ -1,8 +1,8 @@
-"""Which attempts are over: who may delete what another attempt has left goes by this (R5).
+"""Attempts that are over, so that other attempts may delete their files (R5).
 
-An attempt is fenced when a later one has opened its subtask's log. A driver has opened every log before it deletes, so
-that all attempts of earlier epochs are; of its own epoch only those that an ``open`` follows in their own log. The
-attempt of a sibling may have the same epoch and a lower number, and be staging right now.
+An attempt is fenced when a later attempt has opened its subtask's log. A driver opens every log before it deletes
+files, so all attempts of earlier epochs are fenced. An attempt of its own epoch is fenced only if a later ``open``
+follows in the same log. A sibling's attempt may have the same epoch and a lower number, and may be staging right now.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from airflow_provider_ckpt.partitions.records import Open
 
 
 def fenced(records: Iterable[Numbered]) -> frozenset[AttemptId]:
-    """The attempts in a log that a later ``open`` follows. No ``open`` is ever deleted: they are all there."""
+    """Return the attempts in a log that a later ``open`` follows. No ``open`` is ever deleted, so the result is
+    complete.
+    """
     opens = [record.attempt for _, record in records if isinstance(record, Open)]
     return frozenset(opens[:-1])
 
 
 class _Unlistable(Collection[str]):
-    """Answers ``in``, and cannot be listed."""
+    """A set of attempt names that supports only ``in``, because it contains unknown and future attempts."""
 
     def __iter__(self) -> Iterator[str]:
-        raise TypeError("attempts that are not known, or are yet to come, are in it: ask with 'in'")
+        raise TypeError("it contains unknown and future attempts: use only 'in'")
 
     def __len__(self) -> int:
-        raise TypeError("attempts that are not known, or are yet to come, are in it: ask with 'in'")
+        raise TypeError("it contains unknown and future attempts: use only 'in'")
 
 
 class AllAttemptsBut(_Unlistable):
-    """The names of all attempts of any job but those of one that is over: what they stage may be asked for."""
+    """The names of all attempts except those that are over and whose staged output may therefore be deleted."""
 
     def __init__(self, over: Iterable[str]) -> None:
         self._over = frozenset(over)
@@ -44,11 +46,19 @@ class AllAttemptsBut(_Unlistable):
 
 
 class LivingAttempts(_Unlistable):
-    """The names of attempts of any subtask that may still publish, known or not: those of ``epoch`` and later ones, but
-    for the ``fenced``. What cannot be told is in it, and is left alone."""
+    """The names of all attempts that may still publish: those of ``epoch`` and later, without the ``fenced``
+    attempts.
+
+    Unknown names are in it, so their files are kept.
+    """
 
     def __init__(self, epoch: int, fenced: Iterable[AttemptId]) -> None:
-        """``epoch``: of the driver that asks; every log of the job was opened in it, or has come to its end."""
+        """Describe the attempts that may still publish.
+
+        Args:
+            epoch: The epoch of the calling driver. It has opened every log of the job that has not ended.
+            fenced: Fenced attempts of this epoch or later.
+        """
         self._epoch = epoch
         self._fenced = frozenset(fenced)
 

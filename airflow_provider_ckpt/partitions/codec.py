@@ -1,4 +1,4 @@
-"""A subtask log's records as readable JSON, and back. The golden copies are in ``tests/golden/subtask-log-v1``."""
+"""Conversion of a subtask log's records to readable JSON and back. Golden copies: ``tests/golden/subtask-log-v1``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def record_to_json(record: Record) -> dict[str, Any]:
 
 
 def record_from_json(body: Json) -> Record:
-    """Raises UnknownRecordError for a record type this version does not know, UnknownFormError for its fields."""
+    """Read a record.
+
+    Raises UnknownRecordError for an unknown record type, and UnknownFormError for unknown fields.
+    """
     if not isinstance(body, Mapping) or not isinstance(body.get("type"), str):
         raise DamagedFormError(what=f"{shown(body)} is no record")
     if not _RECORDS.knows(body.get("type")):

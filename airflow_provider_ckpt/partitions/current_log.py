@@ -1,4 +1,4 @@
-"""A subtask's log as those read it that are in one process with its writers."""
+"""The log of a subtask for readers in the same process as its writers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 
 
 class CurrentLog:
-    """That of the current attempt: ``logs``, by subtask, has another one when the next attempt has opened it. A subtask
-    that the graph has got in this run has none before its first attempt has opened it: whatever lies there is of a life
-    of the job that counts no more, and is not read."""
+    """The log of a subtask's current attempt.
+
+    A subtask that a rescale has added has no log until its first attempt opens it. An older log in its folder belongs
+    to an earlier life of the job and is not read.
+
+    Args:
+        logs: Subtask → the log of its current attempt. Each new attempt replaces it.
+        subtask: The subtask.
+    """
 
     def __init__(self, logs: Mapping[SubtaskId, SubtaskLog], subtask: SubtaskId) -> None:
         self._logs, self._subtask = logs, subtask

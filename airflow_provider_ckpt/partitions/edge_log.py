@@ -1,4 +1,4 @@
-"""A producer's log as one edge reads it: what was published before the edge was there is not for it (R7)."""
+"""The log of a producer as one edge reads it, without batches published before the edge existed (R7)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from airflow_provider_ckpt.partitions.records import Batch, Record
 
 
 class EdgeLog:
-    """``log``: of the producer; ``since``: the layout of its partition with which the edge has come. A job that goes on
-    with one consumer more has batches of before, of which some data may be given back already, and the new consumer
-    begins behind them, whatever entry it is shown first. It passes them as it does those without data. A
-    :class:`LogReader`."""
+    """A :class:`LogReader` that shows batches from before the edge existed without files.
+
+    A consumer may be added to a job that continues. The data of some earlier batches may already be deleted, so the new
+    consumer starts after all of them. It passes them like batches without data.
+
+    Args:
+        log: The log of the producer.
+        since: The layout of the producer's partition in which the edge was added.
+    """
 
     def __init__(self, log: LogReader, since: int) -> None:
         self._log, self._since = log, since

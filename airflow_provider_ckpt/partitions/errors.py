@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import OvertakenError, TerminalError, Transien
 
 
 class UnknownRecordError(TerminalError):
-    """``where``: the subtask log, or the entry."""
+    """A log entry of an unknown type. ``where`` names the subtask log or the entry."""
 
     template = (
         "{where} holds a record of type {kind!r}, which this version does not know; "
@@ -15,11 +15,11 @@ class UnknownRecordError(TerminalError):
 
 
 class BatchConflictError(TerminalError):
-    """R1: an entry for a known batch id is a no-op when its offsets are equal, a hard error otherwise."""
+    """A known batch id with other offsets. An entry with equal offsets would be ignored (R1)."""
 
     template = (
         "batch {batch_id} of {log} is published with offsets {published}, and now came with {offered}; "
-        "the Spark checkpoint folder and the log have parted: go back to the last checkpoint with --restore instead of "
+        "the Spark checkpoint folder and the log disagree: go back to the last checkpoint with --restore instead of "
         "resuming"
     )
 
@@ -27,52 +27,57 @@ class BatchConflictError(TerminalError):
 class BatchGapError(TerminalError):
     template = (
         "batch {batch_id} of {log} was offered after batch {last}; the Spark checkpoint folder and the log "
-        "have parted: go back to the last checkpoint with --restore instead of resuming"
+        "disagree: go back to the last checkpoint with --restore instead of resuming"
     )
 
 
 class EndedLogError(TerminalError):
-    """R11: the log's tail decides about the end."""
+    """A record after the end of a log. The tail of the log decides about the end (R11)."""
 
     template = "{log} is at its {end}, which ends the subtask's data for good; a {record} cannot follow it"
 
 
 class PreparedLostError(TerminalError):
-    """The note of what a batch has staged is lost, and Spark has committed the batch: it will not be run again."""
+    """The loss of the note of a staged batch that Spark has committed. Spark will not run that batch again."""
 
     template = (
-        "{uri} {problem}. It says what the last batch has staged that Spark committed, and without it the rows of that "
-        "batch would be lost. Nothing was deleted on account of it: put it back from a backup and run the job again, "
+        "{uri} {problem}. It records what the last batch that Spark committed has staged; without it the rows of that "
+        "batch would be lost. Nothing was deleted because of it: put it back from a backup and run the job again, "
         "or run the job under another id, from its input"
     )
 
 
 class PartitionFilesDamagedError(TerminalError):
     template = (
-        "{uri} was published with {size} bytes and {found}; its rows would be lost to whoever reads the partition: put "
+        "{uri} was published with {size} bytes and {found}; its rows would be lost to the partition's readers: put "
         "it back as it was and start the job with --resume-failed, or run the job under another id"
     )
 
 
 class ResultLostError(TransientError):
-    """In BATCH nothing was released that depends on it, so it is produced again: by the next run, which looks for what
-    is gone before it begins (FLIP-383)."""
+    """A missing file of a result in BATCH mode. The next run produces it again.
+
+    Nothing that depends on it is released, and each run checks for missing files before it begins (FLIP-383).
+    """
 
     template = (
         "{uri}, of the result of {producer}, was published with {size} bytes and {found}. No row is lost: the next run "
-        "produces it again, and what else is gone, and keeps the rest"
+        "produces every missing file again and keeps the rest"
     )
 
 
 class LogFencedError(OvertakenError):
-    """A later attempt of the subtask opened the log: this attempt must stop at once (R3)."""
+    """The loss of a log to a later attempt of the subtask. The fenced attempt must stop at once (R3)."""
 
     template = "{log} was taken over by attempt {attempt} of epoch {epoch}; this attempt is fenced and stops"
 
 
 class LaterTryError(LogFencedError):
-    """W14: an attempt of a try that its supervisor has given up wanted to open the log: it has slept, and would take
-    the subtask from whoever runs it by now."""
+    """An attempt of a superseded try that wanted to open the log (W14).
+
+    The attempt's supervisor has given up its try. It slept meanwhile, and would take the subtask from the current
+    worker.
+    """
 
     template = (
         "{log} was opened by a later try (attempt {attempt} of epoch {epoch}) than number {own}, whose worker is "
@@ -81,7 +86,9 @@ class LaterTryError(LogFencedError):
 
 
 class LogHeldError(LogFencedError):
-    """An attempt that is not later than the one that holds the log wanted to open it: it was overtaken before it had
-    begun, or another process takes itself for the same attempt."""
+    """An attempt that wanted to open the log of an equal or later attempt.
+
+    It was overtaken before it began, or another process believes that it is the same attempt.
+    """
 
     template = "{log} is held by attempt {attempt} of epoch {epoch}; {own} does not come after it, is fenced, and stops"

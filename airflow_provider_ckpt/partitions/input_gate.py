@@ -1,16 +1,16 @@
-"""When a consumer snapshots, and what it may read: barrier handling on the reading side of the edges.
+"""Barrier handling of a consumer: when it takes snapshots, and which batches it may read.
 
-The gate is told the records of every input log in order (:meth:`InputGate.offer`) and says in which
-order to act (:meth:`InputGate.poll`). It does no I/O and keeps no clock.
+The gate gets the records of every input log in order (:meth:`InputGate.offer`) and returns the actions to take, in
+order (:meth:`InputGate.poll`). It does no I/O and keeps no clock.
 
-1. Data behind barrier *n* is fed only after the consumer took its snapshot of *n*; so a published
+1. Data after barrier *n* is fed only after the consumer took its snapshot of *n*; so a published
    batch can never be ahead of a barrier its subtask has not snapshotted (the cut, R19).
-2. Unaligned: the snapshot is due as soon as any input shows barrier *n*. What lies between the
-   consumer's position and the barrier is durable in the partition: there is nothing to copy.
+2. Unaligned: the snapshot is due as soon as any input shows barrier *n*. The records between the
+   consumer's position and the barrier are durable in the partition, so nothing has to be copied.
 3. Aligned: an input that shows barrier *n* is held back until every other input shows it too (an
-   ended input counts, once) and everything fed was read (R24); after the timeout the gate goes unaligned.
+   ended input counts, once) and everything fed was read (R24). After the timeout the gate becomes unaligned.
 4. Barriers of older epochs, and ids at or below the last snapshot, are passed (R10).
-5. An input whose rows replace earlier ones is fed one batch at a time: read together, two versions of a row would
+5. An input whose rows replace earlier rows is fed one batch at a time. Read together, two versions of a row would
    have no order.
 """
 
@@ -25,14 +25,14 @@ from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfPartit
 
 @dataclass(frozen=True)
 class TakeSnapshot:
-    """Append barrier ``checkpoint`` to the consumer's log now."""
+    """The action to append barrier ``checkpoint`` to the consumer's log now."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True)
 class Feed:
-    """Let the query see this batch of the input."""
+    """The action to feed this batch of the input to the query."""
 
     edge: str
     position: int
@@ -41,7 +41,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Passed:
-    """Everything of the input below ``position`` was fed or holds no data; ``ended``: nothing follows."""
+    """A position below which all data of the input were fed. ``ended``: no record follows."""
 
     edge: str
     position: int
@@ -61,8 +61,15 @@ class _Input:
 
 
 class InputGate:
-    """``aligned_timeout`` in seconds; None waits for ever. ``epoch`` is the running coordinator's. ``one_by_one``: the
-    edges that are fed one batch at a time."""
+    """The gate of one consumer.
+
+    Args:
+        edges: The inputs.
+        epoch: The epoch of the running coordinator.
+        aligned: True to align barriers.
+        aligned_timeout: Seconds after which the gate becomes unaligned; None waits for ever.
+        one_by_one: Edges that are fed one batch at a time.
+    """
 
     def __init__(
         self,
@@ -83,18 +90,18 @@ class InputGate:
         self._since: dict[int, float] = {}
 
     def add(self, edge: str) -> None:
-        """One more input, of which nothing was offered yet."""
+        """Add an input. No record of it was offered yet."""
         self._inputs.setdefault(edge, _Input())
 
     def offer(self, edge: str, position: int, record: Record) -> None:
         self._inputs[edge].queue.append((position, record))
 
     def snapshotted(self, checkpoint: int) -> None:
-        """The consumer took this snapshot for another reason (it was triggered itself)."""
+        """Record a snapshot that the consumer took for another reason (it was triggered itself)."""
         self._snapshotted = max(self._snapshotted, checkpoint)
 
     def poll(self, now: float, unread: Mapping[str, bool]) -> list[GateAction]:
-        """The actions that are due, in order. ``unread[edge]``: fed data the consumer has not published."""
+        """Return the due actions in order. ``unread[edge]`` is True if the consumer has not published all fed data."""
         actions: list[GateAction] = []
         while True:
             before = len(actions)
@@ -134,7 +141,7 @@ class InputGate:
             actions.append(Passed(edge, state.passed, state.ended))
 
     def _next_barrier(self, state: _Input) -> int | None:
-        """Return the checkpoint of a barrier behind batches that wait: unaligned, its snapshot is due at once."""
+        """Return the checkpoint of a barrier after waiting batches: unaligned, its snapshot is due at once."""
         barriers = (record for _, record in state.queue if isinstance(record, Barrier) and self._is_new(record))
         return next((barrier.checkpoint for barrier in barriers), None)
 
@@ -143,7 +150,7 @@ class InputGate:
         return barrier.epoch == self._epoch and barrier.checkpoint > passed
 
     def _subsume(self) -> bool:
-        """A barrier on any input subsumes all below it (R10): inputs held by a lower one go on."""
+        """Subsume all barriers below the highest one (R10): inputs held by a lower barrier are read again."""
         held = [state.held_by for state in self._inputs.values() if state.held_by is not None]
         if not held or min(held) == max(held):
             return False

@@ -1,6 +1,6 @@
-"""A subtask's log for those who read it and do not write it: its consumers, and whoever releases.
+"""Readers of a subtask's log that do not write it: its consumers and the processes that release its output.
 
-In the writer's own process the :class:`SubtaskLog` is one: it shows what it has read and written, at no cost.
+In the writer's own process :class:`SubtaskLog` is such a reader. It shows the records in its memory without requests.
 """
 
 from __future__ import annotations
@@ -21,23 +21,28 @@ class LogReader(Protocol):
 
     @property
     def position(self) -> int:
-        """The number of the next entry, as far as the log was read."""
+        """The number of the next entry after the entries that were read."""
 
     @property
     def has_ended(self) -> bool:
-        """End of data is in it."""
+        """True if the log has an end of data."""
 
     def records(self, start: int = 0) -> list[Numbered]:
-        """The live records with number >= ``start``, in order, those that have come since included."""
+        """Return the live records with number >= ``start``, in order, including new ones."""
 
     def forget(self, head: int, kept: Container[int]) -> None:
-        """Entries below ``head`` were truncated (:class:`LogTruncation`), but for the numbers ``kept``: they are in
-        memory no longer."""
+        """Drop entries below ``head`` from memory, except for the numbers ``kept``.
+
+        :class:`LogTruncation` has deleted these entries.
+        """
 
 
 class TailingLogReader:
-    """Reads the log of a writer that may be anywhere. Each call of :meth:`records` looks for the next entry: one
-    request, more if there is one. ``path`` is the folder of the log under the storage's root."""
+    """A reader of a log whose writer may be in any process.
+
+    Each call of :meth:`records` looks for the next entry with one request, and reads more if there is one. ``path`` is
+    the folder of the log under the storage's root.
+    """
 
     def __init__(self, storage: Storage, path: str) -> None:
         self.path = path
@@ -58,9 +63,12 @@ class TailingLogReader:
         return self._state().end_of_data is not None
 
     def records(self, start: int = 0) -> list[Numbered]:
-        """All that there are: whoever releases, or deletes, by them takes those that are not there for absent. Raises
-        CorruptLogError, BelowHeadError if the log was truncated beyond what was read, and what the storage fails
-        with."""
+        """Return all live records from ``start`` on, because callers that release or delete take missing ones for
+        absent.
+
+        Raises CorruptLogError, BelowHeadError if the log was truncated beyond the records that were read, and the
+        storage's errors.
+        """
         with self._lock:
             self._read_on()
             return from_number(self._records, start)
@@ -74,10 +82,10 @@ class TailingLogReader:
         is_first = not self._entries.loaded
         self._records += numbered(self._entries.tail())
         if is_first:
-            self._head = self._entries.head  # what is gone below it was not read
-        while self._entries.is_cut_short:  # the next call raises, or has more
+            self._head = self._entries.head  # deleted entries below it were not read
+        while self._entries.is_cut_short:  # the next call raises an error or returns more
             self._records += numbered(self._entries.tail())
-        if self._entries.head > self._head:  # by whoever truncates, who may be elsewhere
+        if self._entries.head > self._head:  # a truncation, perhaps by another process
             kept = self._entries.kept_now()
             self._head = self._entries.head
             self._records = without_forgotten(self._records, self._head, kept)

@@ -1,4 +1,4 @@
-"""The fold of a subtask log: what its records say together."""
+"""The fold of a subtask log: the state to which its records add up."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ Numbered = tuple[int, Record]
 
 @dataclass
 class LogState:
-    """Mutable while the log is read; one per :class:`~.subtask_log.SubtaskLog`."""
+    """The state of one log, which changes while the log is read; one per :class:`~.subtask_log.SubtaskLog`."""
 
     opened: Open | None = None
     last_batch: Batch | None = None
     last_batch_position: int = -1
     barriers: dict[tuple[int, int], Snapshot] = field(default_factory=dict)
-    """(epoch, checkpoint) -> snapshot."""
+    """(epoch, checkpoint) → snapshot."""
     end_of_data: EndMode | None = None
-    """Mode of the end of data, None while more batches may follow."""
+    """Mode of the end of data; None while more batches may follow."""
     closed: bool = False
     tries: dict[str, int] = field(default_factory=dict)
-    """:attr:`SupervisedTry.of` -> the latest that has opened the log."""
+    """:attr:`SupervisedTry.of` → the latest try that has opened the log."""
 
     def has_later_try(self, than: SupervisedTry | None) -> bool:
-        """Of the same, whatever has opened the log since."""
+        """Return True if a later try of the same task has opened the log, even if other attempts opened it since."""
         return than is not None and self.tries.get(than.of, than.number) > than.number
 
     def apply(self, record: Record, number: int) -> None:
@@ -58,11 +58,11 @@ class LogState:
             self.closed = True
 
     def forget(self, head: int) -> None:
-        """Barriers below ``head`` are nobody's any more."""
+        """Drop the barriers below ``head``, because they are no longer needed."""
         self.barriers = {key: one for key, one in self.barriers.items() if one.position >= head}
 
     def snapshot_at(self, position: int) -> Snapshot:
-        """What a barrier at ``position`` folds: everything published before it."""
+        """Return the snapshot of a barrier at ``position``: the fold of everything published before it."""
         batch = self.last_batch
         finished = self.end_of_data is not None
         if batch is None:
@@ -82,7 +82,7 @@ class LogState:
 
 
 def void_ranges(records: Iterable[Numbered]) -> list[Range]:
-    """Half-open ranges of entry numbers that a later Open rewound behind (R4), or named."""
+    """Return half-open ranges of entry numbers that a later Open has rewound (R4) or named as void."""
     found: list[Range] = []
     for number, record in records:
         if isinstance(record, Open):
@@ -93,40 +93,42 @@ def void_ranges(records: Iterable[Numbered]) -> list[Range]:
 
 
 def live(records: Iterable[Numbered]) -> list[Numbered]:
-    """The records without the void ones; Open records are never void (they fence, R3)."""
+    """Return the records without the void ones. Open records are never void, because they fence (R3)."""
     kept = list(records)
     voids = union(void_ranges(kept), ())
     return [(number, record) for number, record in kept if isinstance(record, Open) or not is_in(voids, number)]
 
 
 def from_number(records: list[Numbered], start: int) -> list[Numbered]:
-    """The live ones with number >= ``start``, of all that were read, in order."""
+    """Return the live records with number >= ``start``, in order. ``records`` must be complete."""
     if void_ranges(records):
         return [(number, record) for number, record in live(records) if number >= start]
     return records[bisect.bisect_left(records, start, key=lambda one: one[0]) :]
 
 
 def from_epoch(records: list[Numbered], epoch: int) -> list[Numbered]:
-    """What attempts of that epoch or later ones have written; 0: all. ``records``: from the first one on, as Open
-    records stay in a log for ever."""
+    """Return the records written by attempts of ``epoch`` or later; 0 returns all.
+
+    ``records`` must begin with the log's first record, because Open records stay in a log for ever.
+    """
     opened = (number for number, one in records if isinstance(one, Open) and one.epoch >= epoch)
     start = 0 if epoch == 0 else next(opened, None)
     return [] if start is None else from_number(records, start)
 
 
 def is_awaited(record: Record) -> bool:
-    """Somebody besides the subtask itself wants it: who reads its output, or releases it."""
+    """Return True if a reader of the subtask's output, or a release of it, needs the record."""
     return isinstance(record, (Batch, EndOfData, EndOfPartition))
 
 
 def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | None) -> list[int]:
-    """Numbers of the live entries below ``head`` that whoever truncates the log leaves (R7), however long ago they
-    were.
+    """Return the numbers of live entries below ``head`` that a truncation keeps (R7), however old they are.
 
-    What the log is folded from at any position from there on: the last batch, and the ends. An idle subtask only puts
-    barriers, and one that goes back to a checkpoint knows its last batch from them. The last batch with rows: whoever
-    reads them may be in the midst of it. And the batches from ``unreleased_from`` on: a sink has still to release
-    them."""
+    The log is folded from these entries at later positions: the last batch and the ends. An idle subtask appends only
+    barriers, and a subtask that returns to a checkpoint knows its last batch from them. The last batch with rows is
+    kept because a consumer may be reading it. Batches from ``unreleased_from`` on are kept because a sink must still
+    release them.
+    """
     before = [(number, record) for number, record in live(records) if number < head and is_awaited(record)]
     batches = [number for number, record in before if isinstance(record, Batch)]
     ends = [number for number, record in before if not isinstance(record, Batch)]
@@ -136,8 +138,10 @@ def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | No
 
 
 def without_forgotten(records: list[Numbered], head: int, kept: Container[int]) -> list[Numbered]:
-    """What is left of them when the log was truncated at ``head``, and those numbers were kept: Open records stay
-    (R3)."""
+    """Return the records that remain after a truncation at ``head`` that kept the numbers ``kept``.
+
+    Open records remain, too (R3).
+    """
     return [one for one in records if one[0] >= head or one[0] in kept or isinstance(one[1], Open)]
 
 

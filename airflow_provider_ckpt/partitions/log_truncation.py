@@ -1,4 +1,4 @@
-"""The head of a subtask's log, for who may move it and does not write the log: the JobMaster (R3, R7)."""
+"""Truncation of a subtask's log by the JobMaster, which does not write the log (R3, R7)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class LogTruncation:
-    """``path`` is the folder of the log under the storage's root; its writer may be anywhere, and appends meanwhile.
-    ``check_fenced``: the journal's. Whoever has lost the job truncates nothing: the next driver may go back to an entry
-    that this one takes for forgotten."""
+    """The truncation of one log. Its writer may be in any process and may append meanwhile.
+
+    Args:
+        storage: The checkpoint root.
+        path: The folder of the log under the root.
+        check_fenced: Checks that this process still owns the journal. A process that has lost the job must not
+            truncate, because the next driver may return to an entry that this one considers obsolete.
+    """
 
     def __init__(self, storage: Storage, path: str, check_fenced: Callable[[], None]) -> None:
         self._storage, self._path, self._check_fenced = storage, path, check_fenced
 
     def truncate(self, head: int, unreleased_from: int | None) -> frozenset[int]:
-        """Delete the entries below ``head``; Open records stay, and until the next truncation what the others add up
-        to, and what no sink has released yet (:func:`.kept_below`). Each time the log is read for it from its head on,
-        two requests a pack and one for each other entry: that is what says which are to stay. Returns their numbers.
+        """Delete the entries below ``head`` and return the numbers of kept entries.
+
+        Open records stay. The entries with the log's state and the unreleased batches (:func:`.kept_below`) stay until
+        the next truncation. Each call reads the log from its head on to find them: two requests a pack, and one for
+        each other entry.
 
         Raises FencedError, NoSuchHeadError if ``head`` is beyond the log, and the errors of the storage.
         """
@@ -29,5 +36,5 @@ class LogTruncation:
         records = numbered(entries.load())
         self._check_fenced()
         kept = kept_below(records, head, unreleased_from)
-        is_folded = kept == kept_below(records, head, None)  # releases before keep that in memory, and nothing else
+        is_folded = kept == kept_below(records, head, None)  # earlier releases keep exactly these in memory
         return entries.truncate(head, besides=kept, version=1 if is_folded else HEAD_VERSION)

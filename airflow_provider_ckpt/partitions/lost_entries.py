@@ -1,4 +1,4 @@
-"""Which entries of a subtask's log name files that are gone."""
+"""Entries of a subtask's log whose files are lost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def lost_entries(storage: Storage, partition: str, records: Iterable[Numbered]) -> list[int]:
-    """Positions of those of the live entries ``records`` of which a file is not in ``partition``, or has another size
-    than it was published with: Spark takes an empty file for one without rows. Lists the partition once. Raises the
-    storage's errors: what cannot be listed is not gone."""
+    """Return the positions of live entries with a file that is missing or has another size than it was published
+    with.
+
+    The size matters because Spark takes an empty file for a file without rows. Lists the partition once.
+
+    Raises the storage's errors, because an unlisted partition is not a lost one.
+    """
     named = [(number, record.files) for number, record in records if isinstance(record, Batch) and record.files]
     if not named:
         return []

@@ -1,4 +1,4 @@
-"""What is still needed of a subtask's log (R7): pure arithmetic over positions."""
+"""The part of a subtask's log that is still needed (R7), computed from positions alone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from airflow_provider_ckpt.partitions.records import Batch, Record
 FEW = 250
 WORTH_KEEPING = 3
 WORTH_KEEPING_MANY = 100
-"""The head passes what is not released yet if that is so many times fewer entries than are got rid of by it. What is
-kept below the head is read entry by entry, and what is behind it by the pack: where it is more than a few, a start from
-an object store is to be no slower for it."""
+"""The head passes unreleased entries if that deletes so many times more entries than it keeps.
+
+Entries kept below the head are read one by one, entries after it by the pack. With more than FEW kept entries the
+factor is high, so that a start from an object store does not become slower.
+"""
 
 
 def log_head(
@@ -23,16 +25,19 @@ def log_head(
     unreleased_from: int | None,
     consumers: Iterable[int],
 ) -> int:
-    """The first entry that must stay of a log; ``records``: its live ones, at least from where it is held.
+    """Return the first entry of a log that must stay.
 
-    ``retained``: the subtask's own positions in the retained checkpoints. ``unreleased_from``: entries from
-    here on may hold handles that are not released; None if the subtask has no sinks. ``consumers``: for each
-    consumer its input position in the oldest retained checkpoint, 0 if it has not started. The latter two hold batches
-    and ends, and not the barriers of an idle subtask that follow what was read and released. Nor does a consumer hold
-    batches that give it nothing: it comes no further with them, as those of a filter that lets no row through for
-    weeks. Nor do a few batches that nobody may release, as a gate is shut, hold the barriers of weeks: the head passes
-    them, and whoever truncates leaves them below it. What the log is folded from stays besides, wherever it is, and so
-    do they (:func:`.kept_below`); so does the batch at the edge of a consumer's position.
+    Consumers and sinks need batches and ends, but not the barriers that an idle subtask appends after them. A consumer
+    does not need batches without rows, such as those of a filter that lets no row through for weeks. A closed gate may
+    keep a few batches unreleased while barriers of weeks follow. The head then passes these batches, and the truncation
+    keeps them. The truncation also keeps the entries that the log is folded from, and the batch at a consumer's
+    position (:func:`.kept_below`).
+
+    Args:
+        records: The live entries of the log, at least from its current head on.
+        retained: The subtask's positions in the retained checkpoints.
+        unreleased_from: The first entry that may have unreleased handles; None without sinks.
+        consumers: For each consumer its input position in the oldest retained checkpoint; 0 before it has started.
     """
     known, read_from = list(records), held_from(None, consumers)
     awaited = [number for number, one in known if is_awaited(one)]
@@ -53,25 +58,25 @@ def _is_read(record: Record) -> bool:
 
 
 def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | None:
-    """The position from which on others than the subtask itself may still want something; None: nobody does."""
+    """Return the position from which consumers or sinks may still need entries; None if none do."""
     starts = [*consumers, *(() if unreleased_from is None else (unreleased_from,))]
     return min(starts, default=None)
 
 
 def data_head(consumers: Iterable[int]) -> tuple[int, ...]:
-    """Data files of batches below this position were read by everybody; () without consumers.
+    """Return the position below which every consumer has read the data files; () without consumers.
 
-    One below the lowest position: the entry at the edge may have been read in part (a read limit).
+    It is one below the lowest position, because the entry at that position may have been read in part (a read limit).
     """
     positions = list(consumers)
     return (max(0, min(positions) - 1),) if positions else ()
 
 
 def deletable_folders(records: Iterable[Numbered], start: int, head: int) -> list[str]:
-    """Folders with the data of batches from ``start`` on and below ``head``.
+    """Return the folders with the data of batches from ``start`` on and below ``head``.
 
-    A folder was written by one call, for one batch (R5). Besides the files that the entry names it holds what Spark
-    puts there: its mark that all is written, checksums, files without rows.
+    One call writes a folder, for one batch (R5). Besides the files that the entry names, it contains Spark's success
+    mark, checksums and files without rows.
     """
     named = [
         (number, dirname(file.path)) for number, record in records if isinstance(record, Batch) for file in record.files

@@ -1,4 +1,4 @@
-"""What is staged and not published yet, durably: the next attempt publishes it if Spark has committed it (R1)."""
+"""Durable notes of staged but unpublished batches. The next attempt publishes a batch that Spark has committed (R1)."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Prepared:
-    """A batch that is staged and written but not published: Spark has not committed it yet (R1)."""
+    """A staged and written batch that is not published, because Spark has not committed it (R1)."""
 
     attempt: AttemptId
     batch_id: int
     files: tuple[PartitionFile, ...]
     handles: Mapping[str, Mapping[str, Any]]
     rows: int | None = None
-    """In ``files``; None if there are none."""
+    """Rows in ``files``; None without files."""
     late_rows: int = 0
     """Rows of the batch that the query has dropped as late."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict)
-    """Input -> what the rows of the batch have shown of event time."""
+    """Input → the event times in the batch's rows."""
     malformed: Mapping[str, int] = field(default_factory=dict)
-    """Source uid -> its rows of the batch that do not fit its schema."""
+    """Source uid → its rows of the batch that do not fit its schema."""
 
 
 class PreparedStore:
-    """The durable record of the last prepared batch, one object per attempt."""
+    """The notes of the last staged batch, one object per attempt."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage
@@ -66,7 +66,7 @@ class PreparedStore:
         self._storage.replace(self._path(prepared.attempt), document)
 
     def read(self, attempt: AttemptId) -> Prepared | None:
-        """Raises PreparedLostError, NewerFormatError."""
+        """Read the note of an attempt; None if it has none. Raises PreparedLostError, NewerFormatError."""
         path = self._path(attempt)
         try:
             data = self._storage.read(path)
@@ -87,14 +87,17 @@ class PreparedStore:
             )
 
     def read_all(self) -> list[Prepared]:
-        """Of all attempts; one LIST, and one read for each. Raises as :meth:`read`."""
+        """Read the notes of all attempts, with one LIST and one read for each. Raises as :meth:`read`."""
         names = [AttemptId.find(name.removesuffix(".json")) for name in self._storage.list(self._folder)]
         found = [self.read(attempt) for attempt in names if attempt is not None]
         return [one for one in found if one is not None]
 
     def delete_before(self, attempt: AttemptId) -> None:
-        """Those of earlier attempts, when nothing that they prepared can be published any more: what Spark had
-        committed of it is published, and a look at the fence found nobody who goes on from before that."""
+        """Delete the notes of earlier attempts when nothing in them can be published any longer.
+
+        Batches that Spark had committed are published by then, and a fence check found no later attempt that could
+        continue from before them.
+        """
         for name in self._storage.list(self._folder):
             other = AttemptId.find(name.removesuffix(".json"))
             if other is not None and other < attempt:

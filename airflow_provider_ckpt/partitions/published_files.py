@@ -1,4 +1,4 @@
-"""The data files of a result partition, against what was published of them."""
+"""A check of a result partition's data files against their published sizes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def refuse_damaged(storage: Storage, partition: str, files: Iterable[PartitionFile]) -> None:
-    """Raises PartitionFilesDamagedError for a file that is gone or has another size than the log says: Spark takes an
-    empty file for one without rows. One LIST for each folder. Called before the files are read."""
+    """Refuse files that are missing or have another size than the log records. Call it before the files are read.
+
+    The size matters because Spark takes an empty file for a file without rows. Costs one LIST for each folder.
+
+    Raises PartitionFilesDamagedError.
+    """
     wanted = {file.path: file.size for file in files}
     found: dict[str, int] = {}
     for folder in sorted({dirname(path) for path in wanted}):

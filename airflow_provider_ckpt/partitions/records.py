@@ -19,7 +19,7 @@ from airflow_provider_ckpt.model.split import Ranges
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 
 EndMode = Literal["finish", "drain"]
-"""How data end: all that was to be read is read, or the unbounded sources were told to end where they stand."""
+"""How data end: ``finish`` after all input was read, ``drain`` if unbounded sources end at their current positions."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,22 @@ class PartitionFile:
 
     @property
     def folder(self) -> str:
-        """Of what was staged with it: ``<attempt>-<batch>-<nonce>``."""
+        """The folder of everything that was staged with it: ``<attempt>-<batch>-<nonce>``."""
         return self.path.split("/")[-2]
 
 
 @dataclass(frozen=True)
 class Open:
-    """A new attempt of the subtask owns the log from here on.
+    """The start of a new attempt, which owns the log from here on.
 
-    ``folder`` names the attempt's own Spark checkpoint folder (R8). ``continues_at`` is the position
-    this attempt continues at: entries between it and this record are void (R4); None = nothing is void. ``voids``:
-    positions of entries that are void besides, wherever they are: what they name is gone, and is produced again.
-    ``supervised``: which try it is of whoever begins the subtask's workers, if that one counts them (W14).
+    Args:
+        attempt: The attempt.
+        epoch: Its epoch.
+        folder: The name of its own Spark checkpoint folder (R8).
+        continues_at: The position at which it resumes. Entries between it and this record are void (R4); None voids
+            none.
+        voids: Positions of other void entries. Their files are lost and are produced again.
+        supervised: The try of the supervisor that starts the subtask's workers, if it counts its tries (W14).
     """
 
     attempt: AttemptId
@@ -59,45 +63,47 @@ class Batch:
 
     batch_id: Count
     offsets: Mapping[str, str]
-    """Source name -> Spark's offset JSON, as planned in ``offsets/<batch id>``."""
+    """Source name → Spark's offset JSON, as planned in ``offsets/<batch id>``."""
     inputs: Mapping[str, int] = field(default_factory=dict)
-    """Edge uid -> position in the producer's log up to which (exclusive) entries were read."""
+    """Edge uid → position in the producer's log up to which (exclusive) entries were read."""
     files: tuple[PartitionFile, ...] = ()
     handles: Mapping[str, Json] = field(default_factory=dict)
-    """Sink uid -> staged handle."""
+    """Sink uid → staged handle."""
     watermark: int | None = None
-    """Event time in epoch milliseconds up to which what was published is complete: of a query that keeps state the
-    watermark that the batch ran with, and so closed its windows with; of any other the one after the batch. None if the
-    query has seen no event time."""
+    """Event time in epoch milliseconds up to which the published output is complete.
+
+    For a query with state it is the watermark that the batch ran with, by which it closed windows. For any other query
+    it is the watermark after the batch. None if the query has seen no event time.
+    """
     ended: tuple[str, ...] = ()
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
     split: str | None = field(default=None, metadata=LATER)
-    """Of a source with splits: the one that this entry completes (R14). None if it completes several."""
+    """The split that this entry completes (R14); None if it completes none or several."""
     rows: Count | None = field(default=None, metadata=LATER)
-    """In ``files``. None if there are none, or if an earlier release wrote them."""
+    """Rows in ``files``; None without files, or if an earlier release wrote the entry."""
     late_rows: Count = field(default=0, metadata=LATER)
-    """Rows that the query has dropped as late since its first micro-batch, this one included."""
+    """Rows that the query has dropped as late since its first micro-batch, including this one."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=LATER)
-    """Input of a query with state -> what its rows have shown of event time, this micro-batch included."""
+    """Input of a query with state → event times in its rows so far, including this micro-batch."""
     malformed: Mapping[str, Count] = field(default_factory=dict, metadata=LATER)
-    """Source uid -> its rows since the first batch, this one included, that do not fit its schema."""
+    """Source uid → its rows so far that do not fit its schema, including this micro-batch."""
     splits: tuple[str, ...] = field(default=(), metadata=LATER)
-    """Two or more that this entry completes. Releases that read one by one refuse it by the name of the field."""
+    """Two or more splits that this entry completes. Releases that expect one split refuse the unknown field."""
 
     @property
     def completes(self) -> tuple[str, ...]:
-        """The splits of this entry, one or several; none of any other vertex."""
+        """The splits that this entry completes; empty for a vertex without splits."""
         return self.splits if self.split is None else (self.split,)
 
     def completing(self, splits: Sequence[str]) -> Batch:
-        """The same as the completion of these. One alone is written as it always was."""
+        """Return a copy that completes these splits. A single split keeps its own field."""
         one = len(splits) == 1
         return replace(self, split=splits[0] if one else None, splits=() if one else tuple(splits))
 
 
 @dataclass(frozen=True)
 class Barrier:
-    """What lies before belongs to checkpoint ``checkpoint`` of ``epoch``; it is the acknowledgement."""
+    """A barrier, and the acknowledgement of its checkpoint. All earlier records belong to that checkpoint."""
 
     epoch: Count
     checkpoint: Count
@@ -106,14 +112,14 @@ class Barrier:
 
 @dataclass(frozen=True)
 class EndOfData:
-    """No more batches; barriers may follow."""
+    """The end of data: no batch follows, but barriers may."""
 
     mode: EndMode = "finish"
 
 
 @dataclass(frozen=True)
 class EndOfPartition:
-    """Nothing follows."""
+    """The end of the partition: no record follows."""
 
 
 Record = Open | Batch | Barrier | EndOfData | EndOfPartition

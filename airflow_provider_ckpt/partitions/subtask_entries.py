@@ -1,4 +1,4 @@
-"""The entries of a subtask's log, for whoever reads, writes or truncates it."""
+"""The entries of a subtask's log, for its readers, its writer and its truncation."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ VERSION = 1
 
 
 PACK = 1000
-"""Entries, some 300 KB: a source with a hundred thousand splits has an entry for each."""
+"""Entries per pack, about 300 KB. A source with a hundred thousand splits has one entry for each."""
 
 
 def subtask_entries(storage: Storage, path: str, *, pack: int = 0) -> AppendLog:
-    """``pack``: :data:`PACK` for who writes it."""
+    """Return the append log of a subtask. The writer sets ``pack`` to :data:`PACK`."""
     return AppendLog(storage, path, format=FORMAT, version=VERSION, keep=_is_open, parse=record_from_json, pack=pack)
 
 
 def _is_open(entry: Entry) -> bool:
-    """Open records stay for ever: they hold the number a fenced attempt would try next (R3)."""
+    """Return True for Open records, which stay for ever: they hold the number a fenced attempt would try next (R3)."""
     return isinstance(entry.body, dict) and entry.body.get("type") == "Open"
 
 

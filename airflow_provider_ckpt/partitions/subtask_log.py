@@ -44,16 +44,16 @@ from airflow_provider_ckpt.storage.errors import LostRaceError
 from airflow_provider_ckpt.storage.storage import Storage
 
 FORGET_EVERY = 1000
-"""Records in memory that are one more reason to ask where the log begins by now."""
+"""Records in memory after which the writer asks for the log's current head."""
 
 
 class SubtaskLog:
-    """``path`` is the folder of the log under the storage's root.
+    """The log of one subtask. ``path`` is its folder under the storage's root.
 
-    Every method that appends raises LogFencedError when a later attempt has opened the log.
+    Every method that appends raises LogFencedError if a later attempt has opened the log.
 
-    Only a barrier may fail and be gone on without (its checkpoint is declined): whether it landed is found
-    out before anything else is appended. After any other failed append the log takes no more.
+    Only a barrier may fail without consequences, because its checkpoint can be declined. Before the next append the log
+    finds out whether the barrier was written. After any other failed append the log accepts no more records.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
@@ -64,7 +64,7 @@ class SubtaskLog:
         self._ask_at = FORGET_EVERY
         self._broken: CkptError | None = None
         self._unsettled: Barrier | None = None
-        """A barrier of which it is unknown whether it landed."""
+        """A barrier that may or may not have been written."""
         self.state = LogState()
 
     @property
@@ -74,13 +74,15 @@ class SubtaskLog:
 
     @property
     def has_ended(self) -> bool:
-        """End of data is in it."""
+        """True if the log has an end of data."""
         return self.state.end_of_data is not None
 
     @property
     def is_broken(self) -> bool:
-        """It takes no more from this attempt: it was fenced, or an append failed of which it is unknown whether it
-        landed. Whoever met that first has been told."""
+        """True if this attempt can append nothing more: it was fenced, or an append failed with an unknown result.
+
+        The caller of that append got the error.
+        """
         return self._broken is not None
 
     def load(self) -> LogState:
@@ -98,15 +100,23 @@ class SubtaskLog:
         *,
         unless_closed: bool = False,
     ) -> LogState:
-        """Claim the log for ``attempt``: from here on those before it cannot append. Its Spark folder has its name.
+        """Claim the log for ``attempt``, so that earlier attempts can no longer append. Its Spark folder has its
+        name.
 
-        Whoever wrote between our reading and our claim is read first, so the returned state is
-        what this attempt continues from. ``continues_at``: see :class:`Open`. ``lost``: entries that are void, and with
-        them whatever end the log has by then: what they were of is still to be read. Raises LogHeldError if the log is
-        held by a later attempt, or by one of the same epoch and number: of two that are not in order neither takes the
-        log from the other. Raises LaterTryError if a later try than ``supervised`` has opened it. ``unless_closed``: a
-        log that was closed before the claim, by whoever was faster, stays as it is, and its state is returned: nothing
-        is written behind the end of a partition.
+        An earlier attempt may append between the read and the claim. Its entries are then read first, so the returned
+        state is the one that this attempt continues from.
+
+        Args:
+            attempt: The new attempt.
+            continues_at: See :class:`Open`.
+            lost: Entries that are void. They also void the ends of the log, because the lost input must be read again.
+            supervised: The supervisor's try, if it counts its tries.
+            unless_closed: True to leave a log unchanged that a faster attempt has closed, and to return its state.
+                Nothing may follow the end of a partition.
+
+        Raises LogHeldError if a later attempt holds the log, or one with the same epoch and number: neither of two
+        unordered attempts takes the log from the other. Raises LaterTryError if a later try than ``supervised`` has
+        opened it.
         """
         with self._lock:
             while True:
@@ -118,7 +128,7 @@ class SubtaskLog:
                 try:
                     number = self._log.take_over(record_to_json(record)).number
                 except LostRaceError:
-                    # an earlier attempt was faster once more: what it published counts; a later one holds it now
+                    # an earlier attempt appended first, and its entry counts; a later attempt may hold the log now
                     self._remember(numbered(self._log.load()))
                     continue
                 self._remember([*self._records, (number, record)])
@@ -128,11 +138,12 @@ class SubtaskLog:
         return [number for number, record in live(self._records) if isinstance(record, (EndOfData, EndOfPartition))]
 
     def publish(self, batch: Batch) -> int:
-        """Append one micro-batch; the append is the micro-batch boundary (R1). Returns its position.
+        """Append one micro-batch and return its position. The append is the micro-batch boundary (R1).
 
-        A batch that is already there with equal offsets is a no-op; raises BatchConflictError when
-        the offsets differ, BatchGapError when its id is below the last one, EndedLogError at the end. Ids rise, and
-        need not be consecutive here (R21).
+        A batch that is already there with equal offsets is ignored. Ids rise, but need not be consecutive (R21).
+
+        Raises BatchConflictError if its offsets differ, BatchGapError if its id is below the last one, EndedLogError at
+        the end.
         """
         with self._lock:
             last = self.state.last_batch
@@ -147,13 +158,13 @@ class SubtaskLog:
             return self._append(batch)
 
     def barrier(self, epoch: int, checkpoint: int) -> Snapshot:
-        """Append barrier ``checkpoint``, or return the snapshot of the one that is already there.
+        """Append barrier ``checkpoint``, or return the snapshot of the barrier that is already there.
 
-        After a TransientError the caller may go on without this checkpoint: the next append settles whether the
-        barrier landed, by appending it again. It is passed by readers, as that of any aborted checkpoint.
+        After a TransientError the caller may continue without this checkpoint. The next append first appends the
+        barrier again, which settles whether it was written. Readers pass it like the barrier of any aborted checkpoint.
         """
         with self._lock:
-            self._settle()  # before the fold is looked at: it is behind the log if the barrier before landed
+            self._settle()  # before the fold is read, because it lags the log if the last barrier was written
             known = self.state.barriers.get((epoch, checkpoint))
             if known is not None:
                 return known
@@ -172,7 +183,10 @@ class SubtaskLog:
                 self._append(EndOfPartition())
 
     def check_fenced(self) -> None:
-        """Cheap; raises LogFencedError if somebody else appended behind us (R8)."""
+        """Check that no other attempt has opened the log (R8). Costs little.
+
+        Raises LogFencedError.
+        """
         with self._lock:
             self._refuse_broken()
             if self._log.is_overtaken():
@@ -181,18 +195,18 @@ class SubtaskLog:
                 self._forget_truncated()
 
     def _forget_truncated(self) -> None:
-        """Who truncates the log may be another process, which does not tell the writer."""
+        """Drop truncated entries from memory. The JobMaster truncates the log without notice to its writer."""
         self._log.check_head()
         self.forget(self._log.head, self._log.kept_now())
         self._ask_at = len(self._records) + FORGET_EVERY
 
     def records(self, start: int = 0) -> list[Numbered]:
-        """The live records with number >= ``start``, in order."""
+        """Return the live records with number >= ``start``, in order."""
         with self._lock:
             return from_number(self._records, start)
 
     def forget(self, head: int, kept: Container[int]) -> None:
-        """As :meth:`LogReader.forget`."""
+        """See :meth:`LogReader.forget`."""
         with self._lock:
             self._records = without_forgotten(self._records, head, kept)
             self.state.forget(head)
@@ -219,10 +233,10 @@ class SubtaskLog:
         return number
 
     def _settle(self) -> None:
-        """Append the barrier that failed once more: the same entry lands once, whatever became of the first try.
+        """Append the failed barrier again. The same entry is written once, whatever became of the first append.
 
-        To look whether it is there would not do: a request that was given up may still be on its way, and whoever
-        appended at that number meanwhile would find itself behind a barrier it does not know of.
+        A read would not settle it, because an abandoned request may still be in flight. An attempt that appended at
+        that number meanwhile would then follow a barrier that it does not know.
         """
         if self._unsettled is not None:
             self._append_settled(self._unsettled)
@@ -234,7 +248,9 @@ class SubtaskLog:
         self.state.apply(record, number)
 
     def _refuse_broken(self) -> None:
-        """After a defeat, or an append that failed: it may have landed, and the fold is behind the log then."""
+        """Raise the error of a fenced or failed append. A failed append may have been written, so the fold may lag
+        the log.
+        """
         if self._broken is not None:
             raise self._broken
 
@@ -253,10 +269,10 @@ class SubtaskLog:
             raise LogHeldError(log=self.path, attempt=opened.attempt, epoch=opened.epoch, own=attempt)
 
     def _read_on(self) -> None:
-        """What was appended behind our back: a barrier of ours that failed and did land, or somebody's ``open``."""
+        """Read entries appended meanwhile: this attempt's failed barrier, or an ``open`` of another attempt."""
         for number, record in numbered(self._log.tail()):
             if isinstance(record, Open):
-                # for good: the entry was read, so that the next append would come after it, and succeed
+                # permanently, because after this entry was read the next append would come after it, and succeed
                 self._broken = LogFencedError(log=self.path, attempt=record.attempt, epoch=record.epoch)
                 raise self._broken
             if record == self._unsettled:

@@ -1,4 +1,4 @@
-"""The logs of a job's subtasks, read as they are written."""
+"""The logs of a job's subtasks, read while they are written."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class TailedLogs(dict[SubtaskId, TailingLogReader]):
-    """Each tailed once however many read it: those of ``subtasks``, and, as soon as somebody asks for it, that of any
-    other, which a rescale may have added since."""
+    """Subtask → its log, which is tailed once for all readers.
+
+    The logs of ``subtasks`` are there from the start. Any other log is added on its first use, because a rescale may
+    have added its subtask.
+    """
 
     def __init__(self, storage: Storage, job_id: str, subtasks: Iterable[SubtaskId] = ()) -> None:
         self._storage, self._job_id = storage, job_id

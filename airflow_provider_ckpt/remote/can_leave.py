@@ -1,4 +1,4 @@
-"""What a signal ends in good order: a worker, or one that stands by."""
+"""Processes that end in good order on a signal: a worker and a standby worker."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from typing import Protocol
 
 class CanLeave(Protocol):
     def leave(self) -> None:
-        """Have it end soon, so that nothing need be done again; any thread."""
+        """Request an early end at which no work is lost; any thread."""

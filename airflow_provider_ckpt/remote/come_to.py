@@ -1,4 +1,4 @@
-"""What a job has come to under the JobMaster before, for the next one."""
+"""Progress that the previous JobMaster did not journal, recovered from the subtask logs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogReader]) -> None:
-    """Ends that are in a log and not in the journal: the tail of the log decides (R11), and the JobMaster before may
-    not have come to say so."""
+    """Journal the subtasks whose logs are closed but that the journal does not list as finished.
+
+    The end of the log decides (R11). The previous JobMaster may have died before it journaled the end.
+    """
     for subtask, log in logs.items():
         found = fold(log.records())
         if found.closed and found.opened is not None and subtask not in journal.state.finished:
@@ -31,7 +33,10 @@ def note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogRead
 def splits_left(
     storage: Storage, job_id: str, state: JobState, logs: Mapping[SubtaskId, TailingLogReader]
 ) -> dict[str, RestoredSplits]:
-    """By source. What the JobMaster before had handed out is with those attempts still (W13)."""
+    """Return the unread splits of each source, by uid.
+
+    Splits that the previous JobMaster assigned stay with their attempts (W13).
+    """
     lists: dict[str, tuple[Split, ...]] = {}
     for vertex in state.graph().vertices:
         frozen = state.frozen.get(vertex.uid)

@@ -1,4 +1,4 @@
-"""One process's side of what the processes of a deployment say to each other."""
+"""The mailbox of one process of a deployment: messages posted to other processes and read from them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ def master_name(epoch: int) -> str:
 
 
 def worker_name(nonce: str) -> str:
-    """Of a worker that no JobMaster has been told of yet, see :meth:`Correspondence.speak_to`."""
+    """Return the name of a worker's outbox before any JobMaster has the job (see :meth:`Correspondence.speak_to`)."""
     return f"worker-{nonce}"
 
 
 class Correspondence:
-    """Of the process ``name``, in the deployment of epoch ``deployment``. Not thread-safe. ``clock``: seconds that
-    never go back. ``subtasks``: what it runs, if it is a worker.
+    """The mailbox of the process ``name``. Not thread-safe.
 
-    A message that was posted is written with the next :meth:`deliver`, and stays until its receiver says in its own
-    outbox that it was read. A receiver reads a message once: what :meth:`receive` has returned is acknowledged with the
-    next delivery.
+    A posted message is written by the next :meth:`deliver`. It stays in the outbox until the receiver's outbox
+    acknowledges it. A receiver reads each message once: its next delivery acknowledges every message that
+    :meth:`receive` has returned.
+
+    Args:
+        deployment: The epoch in which the job was prepared for workers.
+        clock: Returns seconds that never decrease.
+        subtasks: The subtasks of the process if it is a worker, else None.
     """
 
     def __init__(
@@ -42,7 +46,7 @@ class Correspondence:
     ) -> None:
         self.name = self._own_name = name
         self._former: list[str] = []
-        """Names under which it has written, and does no longer."""
+        """Previous names of this process. Their outboxes are deleted after the next write."""
         self._storage, self._folder = storage, deployment_path(job_id, deployment)
         self._process, self._clock = process, clock
         self._subtasks = None if subtasks is None else frozenset(subtasks)
@@ -54,10 +58,12 @@ class Correspondence:
         self._is_changed, self._due = True, 0.0
 
     def speak_to(self, epoch: int) -> None:
-        """The JobMaster of ``epoch`` has the job by now: this process writes under a name that did not exist before it
-        had, and nothing any more for the ones before. So what one of these deletes yet, having looked for the last
-        time whether it has the job, is of no use to its successors. Nor is what was read of them: a worker may
-        live through many."""
+        """Continue under a new name, because the JobMaster of ``epoch`` has taken over the job.
+
+        The new name did not exist before that JobMaster claimed the job. A previous JobMaster that still deletes a
+        worker's outbox after its last fence check therefore deletes nothing that its successors need. Messages and read
+        positions of previous JobMasters are discarded, because a worker may outlive many of them.
+        """
         for of_others in (self._queues, self._posted, self._read):
             of_others.clear()
         if self._beat:
@@ -72,27 +78,35 @@ class Correspondence:
         self._is_changed = True
 
     def forget(self, receiver: str) -> None:
-        """Nothing that was posted to it is of any use."""
+        """Discard the messages to ``receiver`` because they are no longer useful."""
         self._queues.pop(receiver, None)
         self._is_changed = True
 
     def bury(self, sender: str) -> None:
-        """It writes no more, as far as is known, and all that it had to say was read: delete it, as one that dies every
-        hour would be read for ever else. One that lives after all comes back with its next beat. By a JobMaster that
-        has seen, after it had read it, that it has the job still: whatever is written for a later one has a name that
-        came later (:meth:`speak_to`)."""
+        """Delete the outbox of a sender that has probably stopped, after all its messages were read.
+
+        Without this every later poll would read the outboxes of all dead workers. A sender that is alive after all
+        writes its outbox again with its next beat. The calling JobMaster must have checked that it still owns the job
+        after it read the outbox. A message to a later JobMaster is under a later name (:meth:`speak_to`).
+        """
         self.forget(sender)
         self._read.pop(sender, None)
         self._storage.delete(f"{self._folder}/{sender}.json")
 
     def leave(self, why: str) -> None:
-        """This process writes no more after the next delivery."""
+        """Announce that this process writes no more outboxes after the next delivery.
+
+        Args:
+            why: The reason, for the logs of the others.
+        """
         self._left = why
         self._is_changed = True
 
     def receive(self, sender: str) -> tuple[Outbox | None, list[Message]]:
-        """What ``sender`` shows now, and of that what is new to this process, in order. Raises the storage's errors,
-        and what :func:`read_outbox` raises."""
+        """Return the current outbox of ``sender`` and its new messages, in order.
+
+        Raises the storage's errors, and the errors of :func:`read_outbox`.
+        """
         outbox = read_outbox(self._storage, f"{self._folder}/{sender}.json")
         if outbox is None:
             return None, []
@@ -104,16 +118,18 @@ class Correspondence:
         return outbox, [message for _, message in new]
 
     def senders(self, kind: str) -> list[str]:
-        """The processes of the deployment whose names begin so (``worker-``); one LIST."""
+        """List the deployment's processes whose names begin with ``kind`` (for example ``worker-``). Costs one LIST."""
         names = [name.removesuffix(".json") for name in self._storage.list(self._folder) if name.endswith(".json")]
         return sorted(name for name in names if name.startswith(kind))
 
     def deliver(self) -> None:
-        """Write the outbox if it says something new, or the beat is due. Raises the storage's errors: then it is still
-        to be delivered."""
+        """Write the outbox if its content has changed or its beat is due.
+
+        Raises the storage's errors. The next call then tries again.
+        """
         if self._is_changed or self._clock() >= self._due:
             self._write()
-        while self._former:  # behind what is written in its place: who misses the one looks for others
+        while self._former:  # after the new one is written: a reader that misses the old one finds it
             self._storage.delete(f"{self._folder}/{self._former[-1]}.json")
             self._former.pop()
 
@@ -125,11 +141,11 @@ class Correspondence:
         self._is_changed, self._due = False, self._clock() + BEAT
 
     def waiting(self, receiver: str) -> int:
-        """Messages that it has not read, as far as is known."""
+        """Return the number of messages that ``receiver`` has not acknowledged."""
         return len(self._queues.get(receiver, ()))
 
     def is_heard(self, receiver: str) -> bool:
-        """Whether it has read all that was posted to it, as far as is known."""
+        """Return True if ``receiver`` has acknowledged every message posted to it."""
         return not self._queues.get(receiver)
 
     def _acknowledged(self, receiver: str, number: int) -> None:

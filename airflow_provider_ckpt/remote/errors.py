@@ -1,4 +1,4 @@
-"""Errors of a job whose subtasks run in workers of their own."""
+"""Errors of jobs whose subtasks run in separate workers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class LooksTooFarApartError(InvalidInputError):
 
 
 class TooSoonLostError(InvalidInputError):
-    """Of the time after which a process that says nothing counts as lost."""
+    """A timeout so short that a healthy process would count as lost."""
 
     template = (
-        "{option} of {value:g} s cannot be used: a process shows every {beat:g} s that it lives, and the others look "
-        "every {poll:g} s, so that one which is well would count as lost. Give {least:g} s or more"
+        "{option} of {value:g} s cannot be used: a process gives a sign of life every {beat:g} s, and the others poll "
+        "every {poll:g} s, so a healthy process would count as lost. Give {least:g} s or more"
     )
 
 
@@ -26,15 +26,17 @@ class NotPlannedError(InvalidInputError):
 
 
 class DeploymentOverError(OvertakenError):
-    """Of a worker: somebody else runs the job now, or it is over."""
+    """The end of a worker's deployment: another process runs the job, or the job is over."""
 
     template = "deployment {deployment} of job {job_id!r} is over: {why}"
 
 
 class SubtaskTakenError(OvertakenError):
-    """Of a worker: another one runs its subtask in the same deployment. The others, and the job, are as they were."""
+    """The loss of a worker's subtask to another worker of the same deployment. Other subtasks and the job are
+    unaffected.
+    """
 
     template = (
-        "another worker has a subtask of this one, which leaves (deployment {deployment} of job {job_id!r}): {why}. "
-        "Each subtask is for one worker: to run it here, end the other one first"
+        "another worker runs a subtask of this one, which leaves (deployment {deployment} of job {job_id!r}): {why}. "
+        "Run each subtask in one worker only: to run it here, end the other worker first"
     )

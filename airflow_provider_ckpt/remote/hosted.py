@@ -1,4 +1,4 @@
-"""What a worker knows of the attempts that it runs: enough to tell another JobMaster."""
+"""The state of one attempt in a worker, complete enough to report it to the next JobMaster."""
 
 from __future__ import annotations
 
@@ -22,20 +22,23 @@ _STATES = (SubtaskRunning, SubtaskPaused, SubtaskAtEndOfData, SubtaskDone, Subta
 
 @dataclass
 class Hosted:
-    """One attempt. ``state``: the last thing that it said of where it is; None: it has said nothing yet, or was told
-    something since that it has not answered."""
+    """One attempt that this worker runs.
+
+    ``state`` is the attempt's last reported state. It is None before the first report, and after a command that the
+    attempt has not answered.
+    """
 
     subtask: SubtaskId
     attempt: AttemptId
     is_opened: bool = False
-    """And not told to begin again since: then the next one has still to say that it is there, or that it failed."""
+    """True once the attempt has opened its log. A restart command resets it until the next attempt opens or fails."""
     is_deployed: bool = False
     state: Report | None = None
     announced: dict[str, SourceAtEnd] = field(default_factory=dict)
     pausing_for: int = 0
-    """The epoch of the JobMaster that has told it to stand still, last; 0: it was not."""
+    """Epoch of the JobMaster that sent the last pause command; 0 if the attempt need not pause."""
     resumes_with: VertexPlan | None = None
-    """It is on its way to stand still for a JobMaster that is gone: with this plan it goes on then."""
+    """The plan to resume with as soon as the attempt has paused, because the JobMaster that paused it is gone."""
 
     @property
     def is_over(self) -> bool:

@@ -1,4 +1,4 @@
-"""The attempts that a worker runs: how they begin, and what one JobMaster after the other makes of them."""
+"""The attempts that a worker runs: their start, and their adoption by one JobMaster after another."""
 
 from __future__ import annotations
 
@@ -21,45 +21,61 @@ from airflow_provider_ckpt.remote.worker_part import WorkerPart
 
 
 class Hosting:
-    """``say``: to the JobMaster of now, if there is one."""
+    """All attempts of one worker.
+
+    Args:
+        part: The subtasks that this worker must run.
+        say: Sends a report to the current JobMaster, if there is one.
+    """
 
     def __init__(self, part: WorkerPart, say: Callable[[Report], None]) -> None:
         self._part, self._say = part, say
         self._epoch = 0
-        """Of the JobMaster of now."""
+        """Epoch of the current JobMaster."""
         self._hosted: dict[SubtaskId, Hosted] = {}
         self._not_begun: list[SubtaskId] = []
         self._begun_with: dict[SubtaskId, VertexPlan] = {}
-        """The plan of the last attempt that was begun here, as far as it holds."""
+        """Subtask → the plan with which its last attempt began here, updated when it resumes."""
 
     @property
     def subtasks(self) -> list[SubtaskId]:
-        """Those that something is known of."""
+        """The subtasks that have reported at least once."""
         return list(self._hosted)
 
     @property
     def failure(self) -> SubtaskFailed | None:
-        """What the first subtask that has failed, and did not begin again, failed with."""
+        """The failure of the first subtask that failed and was not restarted."""
         return next((one.state for one in self._hosted.values() if isinstance(one.state, SubtaskFailed)), None)
 
     @property
     def is_done(self) -> bool:
-        """Each subtask is finished. That a JobMaster knows it the journal says, and nobody else: one that is going to
-        take over may have read the logs before, and waits to be told; the one of now may be gone already."""
+        """True if every subtask has finished.
+
+        Only the journal shows whether a JobMaster knows it. The current JobMaster may be gone, and its successor may
+        have read the logs too early, so this worker must still report the ends to it.
+        """
         done = [one for one in self._hosted.values() if one.is_done]
         return len(done) == len(self._part.attempts)
 
     def take_in(self, part: WorkerPart, gateway: TaskGateway) -> None:
-        """``part``: with subtasks that run beside those of before since a rescale; they begin now."""
+        """Begin the subtasks that a rescale has added to this worker's part.
+
+        Args:
+            part: The new part, which also has all previous subtasks.
+            gateway: The tasks of this worker.
+        """
         self._not_begun += sorted(part.attempts.keys() - self._part.attempts.keys())
         self._part = part
-        if self._hosted:  # else the first of all is on its way
+        if self._hosted:  # else the first subtask is still opening its log, and the others begin after it
             self._begin_first(len(self._not_begun), gateway)
 
     def begin(self, gateway: TaskGateway) -> None:
-        """The first of the subtasks by itself: of two processes that are given the same ones only who has the log of
-        that goes on to the others. They would each have some of them otherwise, and leave for those that they have not,
-        again and again. So it is one that has a log to be opened, if any has."""
+        """Begin the first subtask; the others follow when its attempt reports.
+
+        Two workers may be given the same subtasks. Only the worker that opens the first log begins the others.
+        Otherwise each would open some of the logs, and each would leave because the other has the rest, again and
+        again. The first subtask is therefore an unfinished one, if there is any, because only its log is opened.
+        """
         self._not_begun = sorted(self._part.attempts, key=lambda one: (one in self._part.finished, one))
         self._begin_first(1, gateway)
 
@@ -70,20 +86,25 @@ class Hosting:
             gateway.send(RestartSubtask(self._part.deployment, subtask, self._part.attempts[subtask], 0.0, plan))
 
     def note(self, report: Report, gateway: TaskGateway, *, leaves: bool) -> None:
-        """A task has said something. ``leaves``: this process is going, and takes none from whoever comes in its
-        place."""
+        """Record a task's report and pass it to the JobMaster.
+
+        Args:
+            report: The report.
+            gateway: The tasks of this worker.
+            leaves: True if this worker is ending. It then begins no further subtask, because its replacement will.
+        """
         hosted = self._hosted.get(report.subtask)
         if hosted is None or hosted.attempt < report.attempt:
             hosted = self._hosted[report.subtask] = Hosted(report.subtask, report.attempt)
         elif hosted.attempt != report.attempt:
-            return  # of one that is over
+            return  # from an attempt that is over
         if isinstance(report, SubtaskOpened):
             hosted.is_opened = True
             gateway.begun(report.subtask, report.attempt)
         if not leaves:
             self._begin_first(len(self._not_begun), gateway)
         if isinstance(report, SubtaskPaused) and hosted.resumes_with is not None:
-            self._resume(hosted, hosted.resumes_with, gateway)  # nobody asks for that pause any more
+            self._resume(hosted, hosted.resumes_with, gateway)  # the JobMaster that asked for this pause is gone
             return
         hosted.note(report)
         self._say(report)
@@ -91,7 +112,7 @@ class Hosting:
     # -- the JobMaster
 
     def introduce(self, epoch: int, gateway: TaskGateway) -> None:
-        """The JobMaster of ``epoch`` has the job: tell it which attempts are here."""
+        """Report the attempts of this worker to the JobMaster of ``epoch``, which has taken over the job."""
         self._epoch = epoch
         for hosted in self._hosted.values():
             if not hosted.is_opened:
@@ -106,7 +127,7 @@ class Hosting:
                 self._say(hosted.state)
 
     def carry_out(self, command: Command, gateway: TaskGateway) -> None:
-        """What the JobMaster of now wants; of an attempt that is not here any more it wants nothing."""
+        """Carry out a command of the current JobMaster. Ignore it if its attempt no longer runs here."""
         hosted = self._hosted.get(command.subtask)
         if hosted is None or hosted.attempt != command.attempt:
             return
@@ -115,25 +136,28 @@ class Hosting:
                 self._adopt(hosted, command.plan, gateway)
                 return
             case DeploySubtask() if self._was_begun_for_another(hosted, command.plan):
-                self._begin_again(hosted, command.plan, gateway)  # it was changed when this process looked last
+                self._begin_again(hosted, command.plan, gateway)  # it changed after the last read of the journal
                 return
             case DeploySubtask():
                 hosted.is_deployed = True
-            case PauseSubtask() if hosted.is_running:  # else it has said since that it is at its end, or failed
+            case PauseSubtask() if hosted.is_running:  # else it has reported its end or its failure since
                 hosted.pausing_for, hosted.state = self._epoch, None
             case ResumeSubtask():
                 hosted.pausing_for, hosted.state = 0, None
                 self._goes_on_with(hosted, command.plan)
             case RestartSubtask() if not hosted.is_opened and hosted.state is None:
-                return  # it is being carried out
+                return  # the restart is already under way
             case RestartSubtask():
                 hosted.is_opened, hosted.state = False, None
                 self._begun_with[command.subtask] = command.plan
         gateway.send(command)
 
     def _adopt(self, hosted: Hosted, plan: VertexPlan, gateway: TaskGateway) -> None:
-        """It was deployed for the JobMaster before, and has gone on since: say where it is. What stands still for a
-        change that was never made, or was made and not told, goes on with the plan of now."""
+        """Report the state of an attempt that a previous JobMaster had deployed.
+
+        An attempt may be paused for a change that was never decided, or was decided but never sent. It resumes with the
+        current plan.
+        """
         for announced in hosted.announced.values():
             if announced.uid not in plan.dropped:
                 self._say(announced)
@@ -142,12 +166,14 @@ class Hosting:
         elif hosted.pausing_for not in (0, self._epoch) and hosted.state is None:
             hosted.resumes_with = plan
         elif self._reads_of_fewer(hosted, plan) and not hosted.is_over:
-            self._begin_again(hosted, plan, gateway)  # the JobMaster before died before it had told of the others
+            self._begin_again(hosted, plan, gateway)  # the last JobMaster died before it sent all
         elif hosted.state is not None:
             self._say(hosted.state)
 
     def _resume(self, hosted: Hosted, plan: VertexPlan, gateway: TaskGateway) -> None:
-        """What stands still for another cut of its state goes on in its next attempt, which makes it (R21)."""
+        """Resume a paused attempt, or restart it if its state must be repartitioned, because only a new attempt can
+        (R21).
+        """
         hosted.pausing_for, hosted.resumes_with = 0, None
         if self._is_cut_for_another(hosted, plan):
             self._begin_again(hosted, plan, gateway)
@@ -157,7 +183,7 @@ class Hosting:
         gateway.send(ResumeSubtask(self._part.deployment, hosted.subtask, hosted.attempt, plan))
 
     def _goes_on_with(self, hosted: Hosted, plan: VertexPlan) -> None:
-        """Who goes on reads the new subtasks of a source, too."""
+        """Record that the resumed attempt also reads the new subtasks of a source."""
         begun = self._begun_with[hosted.subtask]
         self._begun_with[hosted.subtask] = replace(begun, parallelism=plan.parallelism)
 
@@ -165,13 +191,18 @@ class Hosting:
         return self._is_cut_for_another(hosted, plan) or self._reads_of_fewer(hosted, plan)
 
     def _reads_of_fewer(self, hosted: Hosted, plan: VertexPlan) -> bool:
-        """It does not know all subtasks of a source that it reads: it would come to its end without these."""
+        """Return True if the attempt does not know all subtasks of a source that it reads.
+
+        Without a restart it would reach its end without their rows.
+        """
         known = self._begun_with[hosted.subtask].parallelism
         feeds = self._part.feeds.get(hosted.subtask.vertex, ())
         return any(plan.parallelism.get(uid, 0) > known.get(uid, 0) for uid in feeds)
 
     def _is_cut_for_another(self, hosted: Hosted, plan: VertexPlan) -> bool:
-        """An attempt cuts its state anew when it begins, and never later (R21)."""
+        """Return True if the plan has another number of state partitions. Only a new attempt repartitions its state
+        (R21).
+        """
         return _parts(plan) != _parts(self._begun_with[hosted.subtask])
 
     def _begin_again(self, hosted: Hosted, plan: VertexPlan, gateway: TaskGateway) -> None:

@@ -1,25 +1,37 @@
-"""Whether another process lives, judged without comparing two clocks (W3, W26)."""
+"""A judgement of whether another process is alive, without comparing two clocks (W3, W26)."""
 
 from __future__ import annotations
 
 
 class Liveness:
-    """Of one process, by its beat. Only time between close looks counts: if it is this process that was stopped, or the
-    storage that could not be reached, nobody else is blamed for it."""
+    """The liveness of one process, judged by its beat.
+
+    Only the time between close polls counts. If this process was suspended, or the storage was unreachable, the other
+    process is not considered lost for it.
+    """
 
     def __init__(self, limit: float, longest_look: float, first_limit: float | None = None) -> None:
-        """``limit``: seconds without a new beat after which it counts as lost; ``first_limit``: as long as none was
-        seen to change, if that is another one. ``longest_look``: so many of the seconds between two looks count at
-        most."""
+        """Start without any observation.
+
+        Args:
+            limit: Seconds without a new beat after which the process counts as lost.
+            longest_look: The most seconds that count between two polls.
+            first_limit: The limit until a first change of the beat was seen, if it differs from ``limit``.
+        """
         self.limit, self._longest = limit if first_limit is None else first_limit, longest_look
         self._next_limit = limit
         self._beat: object = None
         self._looked_at: float | None = None
         self.silent = 0.0
-        """Seconds, as far as they count, since the beat changed last."""
+        """Counted seconds since the last change of the beat."""
 
     def see(self, beat: object, now: float) -> None:
-        """``beat``: what the process shows now. Called after each successful look."""
+        """Record the beat that a successful poll has read.
+
+        Args:
+            beat: The current beat of the process.
+            now: Seconds of this process's clock.
+        """
         if self._looked_at is not None and beat != self._beat:
             self.limit = self._next_limit
         if beat != self._beat or self._looked_at is None:

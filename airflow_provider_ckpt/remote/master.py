@@ -1,7 +1,8 @@
-"""A JobMaster in a process of its own: it needs no Spark, and takes over where the one before has died (W4, W9).
+"""A JobMaster in a process of its own.
 
-It claims the next epoch of the deployment that the job was prepared for. Its workers go on meanwhile: what they have
-published and acknowledged is in their logs, and where they are they tell it when they see that it has come.
+It needs no Spark, and it takes over after the previous JobMaster has died (W4, W9). It claims the next epoch of the
+deployment that the job was prepared for. Its workers continue meanwhile: their logs hold what they have published and
+acknowledged. They report their states to it as soon as they see its claim.
 """
 
 from __future__ import annotations
@@ -64,9 +65,17 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class RemoteJob:
-    """What a JobMaster is given. ``job``: its sinks; None: those of which the journal tells enough, see
-    :func:`~..sinks.recorded.recorded_job`. ``location``: of the root. ``turns``: entered while it works, where many of
-    them are in one process, which does other things, too: nobody is to kill that."""
+    """The arguments of a JobMaster.
+
+    Args:
+        job: The job's sinks. None takes the sinks from the journal (see :func:`~..sinks.recorded.recorded_job`), which
+            is possible for some kinds of sinks.
+        options: The options of the run.
+        location: The checkpoint root.
+        timing: The poll intervals and timeouts.
+        turns: Entered while the JobMaster works, if many of them share a process that has other work. Nothing may kill
+            that process.
+    """
 
     job: HasSinks | None
     options: RunOptions
@@ -83,10 +92,15 @@ OnMaster = Callable[["Master"], None]
 
 
 def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lambda master: None) -> ExitCode:
-    """Run the job to its end, with whatever workers come. What it fails with is told through ``on_status``.
-    ``on_master`` is given the JobMaster before it begins, so that somebody else can have it give up."""
+    """Run the job to its end, with the workers that come. Report every failure through ``on_status``.
+
+    Args:
+        remote: The job.
+        on_status: Receives the status lines.
+        on_master: Receives the JobMaster before it begins, so that the caller can end it early.
+    """
     status = StatusReporter(on_status, remote.options.job_id, None)
-    if remote.turns is None:  # this process is the JobMaster's
+    if remote.turns is None:  # no other JobMaster shares this process
         wait_for_credentials(remote.options.storage_timeout)
     try:
         with remote.turns or nullcontext():
@@ -113,7 +127,14 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
 
 
 class Master:
-    """Use once: :meth:`run`. ``journal``: of the job, not claimed."""
+    """A JobMaster that takes over a prepared job and runs it. Call :meth:`run` once.
+
+    Args:
+        remote: The job.
+        storage: The checkpoint root.
+        journal: The job's journal, not yet claimed.
+        status: Writes the status lines.
+    """
 
     def __init__(self, remote: RemoteJob, storage: Storage, journal: Journal, status: StatusReporter) -> None:
         self._remote, self._journal, self._status = remote, journal, status
@@ -126,25 +147,31 @@ class Master:
         self._abandoned = threading.Event()
 
     def give_up(self, cause: str) -> None:
-        """Have the run end RESTARTING, as some subtask gets no worker any more; any thread. What is completed is
-        released before it ends."""
+        """End the run as RESTARTING because some subtask gets no worker any longer; any thread.
+
+        Completed checkpoints are released first.
+        """
         self._inbox.put(RunGivenUp(cause))
 
     def abandon(self) -> None:
-        """Have :meth:`run` raise AbandonedError as soon as it can; any thread. As if the process were killed: the
-        workers go on, and the next JobMaster takes over."""
+        """Have :meth:`run` raise AbandonedError as soon as possible; any thread.
+
+        The effect is that of a kill of the process: the workers continue, and the next JobMaster takes over.
+        """
         self._abandoned.set()
         if self._runs is not None:
             self._runs.abandon()
 
     @property
     def has_vacancies(self) -> bool:
-        """Whether some subtask has no worker, as far as is known; any thread."""
+        """True if some subtask has no worker, as far as is known; any thread."""
         return self._vacancies is None or self._vacancies.is_any
 
     def run(self) -> Outcome:
-        """Run the job to its end, with whatever workers come. Raises what its steps raise, FencedError, and
-        AbandonedError."""
+        """Run the job to its end, with the workers that come.
+
+        Raises the errors of its steps, FencedError, and AbandonedError.
+        """
         with self._remote.turns or nullcontext():
             self._refuse_abandoned()
             journal = self.take_over()
@@ -155,22 +182,25 @@ class Master:
         return outcome
 
     def _refuse_abandoned(self) -> None:
-        """Whoever abandons it may have come before there was anything to be told. Raises AbandonedError."""
+        """Raise AbandonedError if :meth:`abandon` was called, perhaps before there was a run to stop."""
         if self._abandoned.is_set():
             raise AbandonedError(epoch=self._journal.state.epoch, job_id=self._job_id)
 
     def take_over(self) -> OwnedJournal:
-        """Claim the next epoch of the deployment. Raises NotPlannedError, JobRunsError, SinksMissingError,
-        DefinitionChangedError, FencedError, and the storage's errors."""
+        """Claim the next epoch of the deployment.
+
+        Raises NotPlannedError, JobRunsError, SinksMissingError, DefinitionChangedError, FencedError, and the storage's
+        errors.
+        """
         before = self._journal.refresh()
         self._find_sinks(before)
         deployment = self._admit(before)
         refuse_older_journal(self._journal, self._sinks)
 
         def admit(state: JobState) -> None:
-            self._refuse_abandoned()  # whoever has followed it may have the job already, and would lose it
+            self._refuse_abandoned()  # a successor may own the job already, and this claim would fence it
             if self._admit(state) != deployment:
-                raise self._not_planned("that of another deployment by now")
+                raise self._not_planned("that of a newer deployment")
 
         attempt = self._remote.options.attempt or new_nonce()
         taken = takeover.claim(self._journal, attempt, self._remote.process, admit, deployment=deployment)
@@ -187,7 +217,10 @@ class Master:
             self._sinks = bind_sinks(self._job, self._job_id, self._remote.location)
 
     def _admit(self, state: JobState) -> int:
-        """Asked once more of the very state that the claim follows. Returns the epoch of the deployment."""
+        """Check that the state allows the claim, and return the epoch of its deployment.
+
+        The claim repeats the check with the very state that it follows.
+        """
         state.refuse_deleted()
         if self._remote.options.spare_driver:
             takeover.refuse_living_driver(state, time.time(), self._storage.uri)
@@ -202,7 +235,10 @@ class Master:
         return NotPlannedError(job_id=self._job_id, status=status, plan=plan)
 
     def make(self, journal: OwnedJournal) -> JobMaster:
-        """What runs the job that was taken over. Raises SubtaskLogLostError, and the storage's errors."""
+        """Make the JobMaster of a claimed job.
+
+        Raises SubtaskLogLostError, and the storage's errors.
+        """
         state, storage, options = journal.state, self._storage, self._remote.options
         graph, inbox, deployment = state.graph(), self._inbox, state.deployment
         logs = TailedLogs(storage, self._job_id, graph.subtasks)
@@ -221,7 +257,7 @@ class Master:
             restored(state, splits_left(storage, self._job_id, state, logs)),
             self._sinks,
             policies=ReleasePolicies.of(self._job.sinks),
-            slots=sys.maxsize,  # whoever has a worker runs, those too that a rescale adds
+            slots=sys.maxsize,  # no limit: every subtask with a worker runs, also one that a rescale adds
             is_awaiting=True,
             controllers=self._job.controllers,
         )
@@ -249,7 +285,7 @@ class Master:
         )
 
     def _tell_vacant(self, journal: OwnedJournal, vacant: list[SubtaskId]) -> None:
-        """By the names that a worker can be asked for."""
+        """Report subtasks without a worker, by the names that `--subtask` accepts."""
         state = journal.state
         subtasks = list(dict.fromkeys(state.hosts.get(one, one) for one in vacant))
         is_batch = state.definition is not None and state.definition.mode == "batch"
@@ -259,7 +295,7 @@ class Master:
     def _see_to_the_rest(self, journal: OwnedJournal, outcome: Outcome) -> None:
         state, job_id, storage = journal.state, self._job_id, self._storage
 
-        def forget() -> None:  # whoever asked reads the journal
+        def forget() -> None:  # the clients read the answers in the journal
             forget_requests(storage, job_id, state.epoch + 1)
 
         def clean() -> None:

@@ -1,4 +1,4 @@
-"""A JobMaster in a thread of a process that has other things to do."""
+"""A JobMaster in a thread of a process that also does other work."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 
 class MasterHost:
-    """Use once: :meth:`start`.
+    """The thread of one JobMaster. Call :meth:`start` once.
 
-    It may be left before the JobMaster has ended: as if the process had been killed, the next JobMaster claims the job,
-    and the workers go on meanwhile. A process that lives on says so (:meth:`abandon`).
+    The process may exit before the JobMaster has ended. This is as safe as a kill: the next JobMaster claims the job,
+    and the workers continue meanwhile. A process that lives on must call :meth:`abandon`.
 
-    ``run``: runs the JobMaster, and tells of it before it begins; what it logs is logged as by whoever starts it.
-    ``on_end``: called in the JobMaster's thread with how the run has ended.
+    Args:
+        run: Runs the JobMaster, and passes it to its argument before it begins. It logs in the context of the caller
+            that created this host.
+        on_end: Called in the JobMaster's thread with the exit code of the run.
     """
 
     def __init__(self, run: Callable[[OnMaster], ExitCode], on_end: Callable[[ExitCode], None]) -> None:
@@ -36,12 +38,14 @@ class MasterHost:
         self._thread.start()
 
     def has_ended_within(self, seconds: float) -> bool:
-        """For a signal's handler, too."""
+        """Wait at most ``seconds`` for the end of the JobMaster, and return True if it has ended. Safe in a signal
+        handler.
+        """
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def give_up(self, cause: str) -> None:
-        """See :meth:`Master.give_up`; the first cause holds."""
+        """End the run early (see :meth:`Master.give_up`). The first cause is kept."""
         with self._lock:
             if self._given_up is None and self._master is not None:
                 self._master.give_up(cause)
@@ -53,11 +57,11 @@ class MasterHost:
 
     @property
     def has_vacancies(self) -> bool:
-        """See :attr:`Master.has_vacancies`."""
+        """True if some subtask has no worker, as far as is known."""
         return self._master is None or self._master.has_vacancies
 
     def abandon(self) -> None:
-        """See :meth:`Master.abandon`."""
+        """Abandon the run without an end, as if the process were killed (see :meth:`Master.abandon`)."""
         with self._lock:
             self._is_abandoned = True
             if self._master is not None:

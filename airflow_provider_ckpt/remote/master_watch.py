@@ -1,4 +1,4 @@
-"""Whether the JobMaster that has taken over from this process lives: one that does not is followed."""
+"""A watch over the JobMaster that took over from this process, so that this process can replace it if it dies."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class Owner(Enum):
-    """Whose a job is, for a JobMaster that was overtaken."""
+    """The owner of a job, as seen by a JobMaster that was overtaken."""
 
-    TWIN = "a twin, which gives signs of life"
-    NOBODY = "a twin, which gives none any more"
-    OTHER = "somebody else"
+    TWIN = "a twin that gives signs of life"
+    NOBODY = "a twin without signs of life"
+    OTHER = "another process"
     OVER = "its deployment is over"
 
 
 class MasterWatch:
-    """``is_twin``: whether a claim of that name is of a JobMaster that this one may follow. ``lost_after``: seconds
-    without a sign of life; ``interval``: about so many from one look to the next. ``clock``: seconds that never go
-    back."""
+    """The watch over the current JobMaster of a job.
+
+    Args:
+        is_twin: Returns True if a claim of that name belongs to a JobMaster that this one may follow.
+        lost_after: Seconds without a sign of life after which the JobMaster counts as lost.
+        interval: Approximate seconds between two polls.
+        clock: Returns seconds that never decrease.
+    """
 
     def __init__(
         self,
@@ -44,7 +49,10 @@ class MasterWatch:
         self._liveness = Liveness(lost_after, 4 * interval)
 
     def look(self) -> tuple[Owner, JobState]:
-        """Raises the storage's errors, and what the journal is damaged with."""
+        """Read the journal and the JobMaster's outbox, and return the job's owner and state.
+
+        Raises the storage's errors, and the errors of a damaged journal.
+        """
         state = self._journal.refresh()
         if not state.deployment:
             return Owner.OVER, state
@@ -57,8 +65,11 @@ class MasterWatch:
 
 
 def read_master(storage: Storage, state: JobState) -> Outbox | None:
-    """What the JobMaster that has the job says of itself; None if there was none in its deployment, or it has not said
-    anything yet. A request to the storage; raises its errors."""
+    """Return the outbox of the job's current JobMaster. Costs one request.
+
+    Return None if its deployment has no JobMaster yet, or the JobMaster has not written an outbox. Raises the storage's
+    errors.
+    """
     if state.epoch == state.deployment:
-        return None  # who has prepared the job is none
+        return None  # this epoch belongs to the planner that prepared the job, not to a JobMaster
     return read_outbox(storage, f"{deployment_path(state.job_id, state.deployment)}/{master_name(state.epoch)}.json")

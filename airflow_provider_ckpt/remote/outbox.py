@@ -1,12 +1,12 @@
-"""What one process of a deployment has to say to others: one small object, which it replaces (W3, W15, W25).
+"""The outbox of one process of a deployment: a small object that the process replaces (W3, W15, W25).
 
-A JobMaster and its workers have nothing between them but the storage. What must not be lost is in the journal and in
-the logs of the subtasks before it is said here; here is what is going on: the commands and reports that the other side
-has not read yet, in order, how far this side has read, and a beat, by which the other side knows that it lives.
+A JobMaster and its workers communicate only through the storage. The journal and the subtask logs hold everything that
+must not be lost. The outbox holds current messages: commands and reports that their receivers have not read, in order.
+It also holds the process's read positions, and a beat that shows that the process is alive.
 
-So nothing is lost while both live: a message stays until it was read. Nor is anything lost when one of them dies. A
-JobMaster that comes after another one is told again by the workers (``worker.Worker``), and a worker that comes after
-another one begins the next attempt of its subtask, which knows by its log what the one before had done.
+A message stays until it was read, so no message is lost while both processes live. No message is needed after one of
+them has died. Workers report everything again to a new JobMaster (``worker.Worker``). A new worker begins the next
+attempt of its subtask, and reads in the log how far the previous attempt came.
 """
 
 from __future__ import annotations
@@ -37,8 +37,14 @@ Message = TaskReport | Command
 
 @dataclass(frozen=True)
 class Outbox:
-    """``beat``: grows with each time that it is written. ``read``: sender -> number of the last message that was read
-    of it. ``left``: why the process writes no more; None while it does."""
+    """The content of one process's outbox.
+
+    Args:
+        process: The process that writes it.
+        beat: A number that grows with each write.
+        read: Sender → number of its last message that this process has read.
+        left: Why the process has stopped writing; None while it writes.
+    """
 
     process: Worker
     beat: int = 0
@@ -47,10 +53,10 @@ class Outbox:
     read: Mapping[str, int] = field(default_factory=dict)
     left: str | None = None
     subtasks: frozenset[SubtaskId] | None = None
-    """What a worker runs, from its beginning to its end. None: it does not tell, as those of versions before."""
+    """The subtasks that a worker runs; they never change. None for a JobMaster."""
 
     def behind(self, receiver: str, number: int) -> Iterable[tuple[int, Message]]:
-        """The messages for ``receiver`` that come after ``number``."""
+        """Return the messages for ``receiver`` with numbers above ``number``."""
         return [one for one in self.messages.get(receiver, ()) if one[0] > number]
 
 
@@ -74,7 +80,10 @@ def write_outbox(storage: Storage, path: str, outbox: Outbox) -> None:
 
 
 def read_outbox(storage: Storage, path: str) -> Outbox | None:
-    """None if there is none yet. Raises MalformedDocumentError, NewerFormatError, and the storage's errors."""
+    """Read an outbox; return None if it does not exist.
+
+    Raises MalformedDocumentError, NewerFormatError, and the storage's errors.
+    """
     try:
         data = storage.read(path)
     except ObjectNotFoundError:

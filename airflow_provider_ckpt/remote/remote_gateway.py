@@ -1,4 +1,4 @@
-"""The tasks of a job that are in workers of their own, seen from the JobMaster."""
+"""The JobMaster's gateway to tasks that run in separate workers."""
 
 from __future__ import annotations
 
@@ -30,15 +30,20 @@ from airflow_provider_ckpt.remote.vacancies import Vacancies
 log = logging.getLogger(__name__)
 
 LIST_EVERY = 1.0
-"""Seconds between two looks for workers that have come, while some subtask has none."""
+"""Seconds between two listings for new workers while some subtask has no worker."""
 LIST_SELDOM = 10
-"""Looks at the workers between these otherwise, if that is longer: a LIST costs as much as a dozen reads, and who comes
-then is another one for a subtask that has one."""
+"""Polls between two listings while every subtask has a worker, if that is longer than LIST_EVERY.
+
+A LIST costs as much as a dozen reads, and a worker that comes then is only a second one for its subtask.
+"""
 _SLOWER = 1.3
 
 
 class _Host:
-    """A worker, as far as it is known. ``attempts``: those that it has begun, the current one of each subtask."""
+    """A worker as the JobMaster knows it.
+
+    ``attempts`` has the current attempt of each subtask that the worker has begun.
+    """
 
     def __init__(self, name: str, lost_after: float, longest_look: float, first_limit: float | None) -> None:
         self.name = name
@@ -46,20 +51,31 @@ class _Host:
         self.attempts: dict[SubtaskId, AttemptId] = {}
         self.is_lost = False
         self.shown: Outbox | None = None
-        """What it showed last."""
+        """The outbox that the last poll has read."""
 
 
 class RemoteGateway:
-    """The form over the storage of the JobMaster's gateway. The workers speak of their deployment's epoch, which is
-    that of their attempts, and of their barriers; the JobMaster of its own: one is put for the other here.
+    """The JobMaster's gateway over the storage.
 
-    ``correspondence``: of the JobMaster; ``epoch``: its own; ``deployment``: that of the workers. ``post``: its inbox.
-    ``look_interval``: seconds between two looks at the workers; while nothing is said these grow to
-    ``longest_interval``, if that is longer; ``lost_after``: seconds without a sign of life after
-    which nobody runs what a worker ran; ``previous_after``: until the first one of a worker that was there already,
-    if that is another time. Whether anybody begins it again is not for here: it need not be the same
-    process; ``vacancies`` tells of it. ``check_fenced``: the journal's, asked before anything is deleted, which a later
-    JobMaster may have to read. ``turns``: entered for each look. ``clock``: seconds that never go back.
+    Workers use the epoch of their deployment in attempts and barriers, and the JobMaster uses its own. The gateway
+    replaces one by the other in every message.
+
+    Args:
+        correspondence: The mailbox of the JobMaster.
+        epoch: The epoch of the JobMaster.
+        deployment: The epoch of the workers.
+        post: Puts a report into the JobMaster's inbox.
+        look_interval: Seconds between two polls of the workers.
+        lost_after: Seconds without a sign of life after which a worker counts as lost. The gateway does not restart
+            workers.
+        vacancies: Gets each subtask that gains or loses its worker, and reports those without one.
+        check_fenced: Checks that this JobMaster still owns the journal. Called before an outbox is deleted, because a
+            later JobMaster may have to read it.
+        previous_after: The limit that replaces ``lost_after`` for workers found at the start, until their first sign of
+            life.
+        longest_interval: The interval that polls are slowed down to while no message arrives, if it is longer.
+        turns: A context that is entered for each poll.
+        clock: Returns seconds that never decrease.
     """
 
     def __init__(
@@ -98,8 +114,10 @@ class RemoteGateway:
         self._thread.start()
 
     def send(self, *commands: Command) -> None:
-        """To whoever has begun the attempt. One that nobody has begun, or that nobody runs any more, hears nothing: its
-        next one is told anew."""
+        """Send each command to the worker that has begun its attempt.
+
+        Discard the command if no worker runs the attempt, because the next attempt gets new commands.
+        """
         with self._lock:
             for command in commands:
                 host = self._host_of.get((command.subtask, command.attempt))
@@ -108,20 +126,23 @@ class RemoteGateway:
         self._wake.set()
 
     def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
-        """Nothing: who has begun it has told so."""
+        """Do nothing, because the worker has already reported it."""
 
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
-        """Nothing: workers read on in the logs by themselves."""
+        """Do nothing, because workers read the logs of their inputs themselves."""
 
     def look_around(self) -> None:
-        """Raises what the look at the workers has failed with for good."""
+        """Report subtasks without a worker, and raise the permanent error of the polling thread if it has failed."""
         if self._failure is not None:
             raise self._failure
         self._vacancies.look(self._clock())
 
     def stop(self, *, after_batch: bool) -> None:
-        """How the job ended is in the journal, which the workers read; here they are told to look. They end by
-        themselves, and nobody waits for them: what they write yet is fenced when somebody begins again."""
+        """Stop polling, and announce that the run is over, so that the workers read the journal.
+
+        The workers end by themselves, and the JobMaster does not wait for them. The next attempts fence whatever they
+        still write.
+        """
         self._closing.set()
         self._wake.set()
         if self._thread.ident is not None:
@@ -131,7 +152,9 @@ class RemoteGateway:
             try:
                 self._correspondence.deliver()
             except TransientError as error:
-                log.warning("the workers were not told that the run is over, they read it in the journal: %s", error)
+                log.warning(
+                    "the workers were not notified that the run is over, they will read it in the journal: %s", error
+                )
 
     # -- its own thread
 
@@ -142,15 +165,17 @@ class RemoteGateway:
                 with self._turns:
                     heard = self.look()
                 pause = self._interval if heard else min(self._longest, pause * _SLOWER)
-                if self._wake.wait(pause):  # what was said is answered soon
+                if self._wake.wait(pause):  # answer new messages soon
                     pause = self._interval
                 self._wake.clear()
         except BaseException as error:
             self._failure = error
 
     def look(self) -> bool:
-        """Read what the workers say, and say what there is to say. What may go away is tried again by the next look.
-        Whether any worker has said anything."""
+        """Poll all workers and deliver the messages to them. Return True if any worker has sent a message.
+
+        The next poll retries after a transient error of the storage.
+        """
         heard = False
         try:
             self._find_hosts()
@@ -159,7 +184,7 @@ class RemoteGateway:
             with self._lock:
                 self._correspondence.deliver()
         except TransientError as error:
-            log.warning("the workers could not be looked at: %s", error)
+            log.warning("the workers could not be polled, the next poll tries again: %s", error)
         return heard
 
     def _find_hosts(self) -> None:
@@ -177,8 +202,8 @@ class RemoteGateway:
         with self._lock:
             outbox, messages = self._correspondence.receive(host.name)
         if outbox is None:
-            # Somebody has deleted it, or it writes under another name by now. One that lives comes back with its next
-            # beat; one that does not is silent
+            # Another process has deleted the outbox, or the worker now writes under another name. A living worker
+            # writes it again with its next beat; a dead one counts as silent.
             if host.shown is not None and host.attempts:
                 self._judge(host, host.shown)
             else:
@@ -192,18 +217,18 @@ class RemoteGateway:
 
     def _hear(self, host: _Host, message: object) -> None:
         if not isinstance(message, TaskReport) or isinstance(message, (DataAvailable, SubtaskFenced)):
-            return  # no worker says these to a JobMaster
+            return  # workers do not send these to a JobMaster
         if isinstance(message, (SubtaskOpened, SubtaskFailed)):
             with self._lock:
                 former = host.attempts.get(message.subtask)
                 if former is not None and former < message.attempt:
-                    self._host_of.pop((message.subtask, former), None)  # nobody has a word for it any more
+                    self._host_of.pop((message.subtask, former), None)  # the previous attempt gets no more commands
                 host.attempts[message.subtask] = message.attempt
                 self._host_of[message.subtask, message.attempt] = host.name
             self._vacancies.taken(message.subtask, message.attempt)
         if isinstance(message, SubtaskDone):
             host.attempts.pop(message.subtask, None)
-        if isinstance(message, SubtaskFailed):  # a worker that is lost is not the run's end: another one may come
+        if isinstance(message, SubtaskFailed):  # a lost worker does not end the run, because another worker may come
             message = replace(message, driver_is_lost=False)
         self._post(replace(message, epoch=self._epoch))
 
@@ -221,11 +246,15 @@ class RemoteGateway:
         elif not host.liveness.is_lost:
             host.is_lost = False
         elif not any(self._vacancies.is_current(*each) for each in host.attempts.items()):
-            self._bury(host)  # others run by now what it ran
+            self._bury(host)  # other workers now run its subtasks
 
     def _bury(self, host: _Host) -> None:
-        """Behind the last look at what it shows: if this JobMaster has the job still, that was not for a later one, and
-        what will be has another name. Raises FencedError."""
+        """Delete the outbox of a worker after the last read of it.
+
+        This JobMaster still owns the job, so the outbox was not for a later one, which gets another name.
+
+        Raises FencedError.
+        """
         self._check_fenced()
         with self._lock:
             self._correspondence.bury(host.name)
@@ -233,7 +262,10 @@ class RemoteGateway:
         del self._hosts[host.name]
 
     def _give_up(self, host: _Host, cause: str) -> None:
-        """What it runs has failed. If it lives after all it is told to begin again, or finds that another one has."""
+        """Report the failure of every attempt of a worker.
+
+        A worker that is alive after all receives a restart command, or finds that another worker has its subtask.
+        """
         for subtask, attempt in list(host.attempts.items()):
             self._vacancies.left(subtask, attempt, self._clock())
             self._post(SubtaskFailed(self._epoch, subtask, attempt, cause, worker_is_lost=True, stack_trace=cause))

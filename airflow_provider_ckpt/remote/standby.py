@@ -1,8 +1,8 @@
-"""A worker that waits beside the others, with its Spark up and the job planned, until one of them is lost.
+"""A standby worker: its Spark runs and its job is planned, and it waits until another worker is lost.
 
-What takes long when a worker begins again is its process: the JVM, Spark, the plan. One that stands by has all that
-behind it (Flink: ``slotmanager.redundant-taskmanager-num``). Nothing depends on its being right about who is lost:
-whoever is taken for lost and lives finds that a later attempt has its log, as ever (W14).
+The slow part of a worker's restart is its process: the JVM, Spark, the plan. A standby worker has all of it ready
+(Flink: ``slotmanager.redundant-taskmanager-num``). A wrong judgement about a lost worker does no harm: if that worker
+is alive, it finds that a later attempt has its log, and leaves (W14).
 """
 
 from __future__ import annotations
@@ -32,24 +32,36 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Other:
-    """A worker, as far as it is known."""
+    """Another worker as this one knows it."""
 
     liveness: Liveness
     outbox: Outbox | None
-    """None: it cannot be read, so that of a later version."""
+    """The last outbox that was read. None if it is unreadable, for example because a later version wrote it."""
 
     def may_run(self, *any_of: SubtaskId) -> bool:
-        """One of a version that does not tell may run anything."""
+        """Return True if this worker may run any of the subtasks. A worker with an unknown part may run all of them."""
         if self.outbox is None or self.outbox.subtasks is None:
             return True
         return not self.outbox.subtasks.isdisjoint(any_of)
 
 
 class Standby:
-    """Use once: :meth:`wait`. ``deployment``: the one that it waits in; ``subtasks``: those that it would run.
-    ``look``: the journal's state, as it is now; ``is_well``: whether it could run them. ``lives``: whether a process
-    does, None if that cannot be seen from here. ``only_begun``: what no worker has begun in this deployment is left to
-    the one that is to come."""
+    """The wait for a subtask that no worker runs. Call :meth:`wait` once.
+
+    Args:
+        storage: The checkpoint root.
+        job_id: The job.
+        deployment: The deployment to wait in.
+        subtasks: The subtasks that this worker can run.
+        look: Returns the current state of the journal.
+        timing: The poll interval and timeouts.
+        only_begun: True to leave a subtask that no worker has begun in this deployment to the worker that is still to
+            come.
+        is_well: Returns True if this process could run the subtasks.
+        lives: Returns whether a process is alive, or None if this host cannot see it.
+        clock: Returns seconds that never decrease.
+        sleep: Sleeps for so many seconds.
+    """
 
     def __init__(
         self,
@@ -75,7 +87,7 @@ class Standby:
         self._begun: set[SubtaskId] = set()
         self._others: dict[str, _Other] = {}
         self._elsewhere: set[str] = set()
-        """Workers that run other subtasks: what a worker runs never changes."""
+        """Workers that run only other subtasks. They are not polled, because the subtasks of a worker never change."""
         self._unreadable: set[str] = set()
         self._finished: frozenset[SubtaskId] = frozenset()
         self._next_look = -math.inf
@@ -86,15 +98,17 @@ class Standby:
         self._asked = True
 
     def wait(self) -> tuple[SubtaskId, ...] | WorkerEnd:
-        """The subtasks that nobody runs, as soon as there are any; else why there is nothing to wait for any more. A
-        look that comes to nothing because of the storage is followed by the next one."""
+        """Wait for subtasks that no worker runs and return them, or return why the wait is over.
+
+        The next poll retries after a transient error of the storage.
+        """
         while True:
             try:
                 found = self._seen()
                 if found is not None:
                     return found
             except TransientError as error:
-                log.warning("this look came to nothing, the next one follows: %s", error)
+                log.warning("this poll failed, the next one tries again: %s", error)
             self._sleep(self._timing.poll)
 
     def _seen(self) -> tuple[SubtaskId, ...] | WorkerEnd | None:
@@ -106,13 +120,13 @@ class Standby:
         seen = self._free
         if not seen:
             return None
-        self._find()  # who has come in their place may be at work already, and shows so before it begins
+        self._find()  # a replacement may be at work already: it writes its outbox before it begins
         if not self._left_of(seen):
             return None
-        return self._end() or self._left_of(seen) or None  # who left may have left because all is done, or over
+        return self._end() or self._left_of(seen) or None  # its worker may have left because all is over
 
     def _left_of(self, seen: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
-        """What is free of that which was before the last look for others: what was begun since, somebody else has."""
+        """Return the subtasks that were free before the last listing and still are. The others have new workers."""
         return tuple(one for one in self._free if one in seen)
 
     def _end(self) -> WorkerEnd | None:
@@ -147,15 +161,17 @@ class Standby:
     def _see(self) -> None:
         for name, other in list(self._others.items()):
             shown = self._read(name)
-            if shown is None:  # the JobMaster has buried it: others run what it ran
+            if shown is None:  # the JobMaster has deleted it because others run its subtasks
                 del self._others[name]
                 continue
             beat, other.outbox = shown
             other.liveness.see(beat, self._clock())
 
     def _read(self, name: str) -> tuple[object, Outbox | None] | None:
-        """Its beat, and what it shows; None if it is not there. Of what cannot be read any change is a beat: that
-        somebody writes it can be seen all the same."""
+        """Return the beat and outbox of a worker, or None if it has no outbox.
+
+        If the outbox cannot be understood, return its bytes as the beat, because any change of them is a sign of life.
+        """
         path = f"{self._folder}/{name}"
         try:
             outbox = read_outbox(self._storage, path)
@@ -163,7 +179,9 @@ class Standby:
         except (MalformedDocumentError, NewerFormatError) as error:
             if name not in self._unreadable:
                 self._unreadable.add(name)
-                log.warning("a worker cannot be understood, and counts as living while it writes: %s", error)
+                log.warning(
+                    "the outbox of a worker cannot be read, the worker counts as alive while it changes: %s", error
+                )
         try:
             return self._storage.read(path), None
         except ObjectNotFoundError:
@@ -176,12 +194,15 @@ class Standby:
         free = [one for one in left if not any(other.may_run(*self._names(one)) for other in living)]
         if self._only_begun:
             free = [one for one in free if self._was_begun(one)]
-        # with the finished ones beside which they were put: what comes beside those later is for whoever runs them
+        # with the finished subtasks whose workers host the free ones: their worker also runs subtasks added to them
+        # later
         hosts = {self._hosts[one] for one in free if one in self._hosts}
         return tuple(one for one in self._subtasks if one in free or one in hosts)
 
     def _was_begun(self, subtask: SubtaskId) -> bool:
-        """By a worker: whoever has prepared the job has opened the log before."""
+        """Return True if a worker has opened the subtask's log. The planner opened it before them, as attempt number
+        0.
+        """
         if subtask not in self._begun:
             log = SubtaskLog(self._storage, subtask_log_path(self._job_id, subtask.vertex, subtask.number))
             log.load()
@@ -191,7 +212,10 @@ class Standby:
         return subtask in self._begun
 
     def _names(self, subtask: SubtaskId) -> tuple[SubtaskId, ...]:
-        """One that has come by a rescale is run by whoever runs the one beside which it was put, told or not."""
+        """Return the subtask and, if a rescale has added it, the subtask that hosts it.
+
+        The worker of the host also runs the added subtask, even if its outbox does not list it.
+        """
         host = self._hosts.get(subtask)
         return (subtask,) if host is None else (subtask, host)
 

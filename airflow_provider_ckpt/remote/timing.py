@@ -1,4 +1,4 @@
-"""How often the processes of a deployment look at each other, and how long they wait for one another."""
+"""Poll intervals and timeouts of the processes of a deployment."""
 
 from __future__ import annotations
 
@@ -11,19 +11,26 @@ from airflow_provider_ckpt.remote.errors import LooksTooFarApartError, TooSoonLo
 LOCAL_POLL = 0.1
 REMOTE_POLL = 1.0
 LOST_AFTER = 30.0
-"""Flink's ``heartbeat.timeout`` is 50 s; ANCHORS' users ask for less."""
+"""Seconds without a sign of life after which a worker counts as lost. Flink's ``heartbeat.timeout`` is 50 s, but
+ANCHORS' users ask for less.
+"""
 SILENCE = 300.0
-"""As Flink's ``taskmanager.registration.timeout``: 5 min."""
+"""Seconds without a JobMaster after which a worker leaves; as Flink's ``taskmanager.registration.timeout``, 5 min."""
 BEAT = 2.0
-"""Seconds after which a process that has nothing to say shows that it lives."""
+"""Seconds after which a process without messages writes its outbox as a sign of life."""
 LONGEST_POLL = 60.0
 
 
 @dataclass(frozen=True)
 class Timing:
-    """In seconds. ``poll``: from one look at the others to the next; each is a request to the storage. ``lost_after``:
-    without a sign of life a worker counts as lost. ``silence``: without a JobMaster a worker leaves. ``rest``: while
-    nothing is said a JobMaster looks ever less often, down to once in so many; 0: it goes on as often."""
+    """The intervals and timeouts of one process, in seconds.
+
+    Args:
+        poll: From one poll of the others to the next. Each poll is a request to the storage.
+        lost_after: Without a sign of life for so long, a worker counts as lost.
+        silence: Without a JobMaster for so long, a worker leaves.
+        rest: The poll interval that a JobMaster slows down to while no message arrives. 0 keeps ``poll``.
+    """
 
     poll: float
     lost_after: float = LOST_AFTER
@@ -32,14 +39,24 @@ class Timing:
 
     @classmethod
     def of(cls, root: str) -> Timing:
-        """``root``: its URI: where a look is cheap it is taken more often."""
+        """Return the default timing for a root. A local root is polled more often because its polls are cheap.
+
+        Args:
+            root: The URI of the root.
+        """
         is_local = root.startswith("file:") or "://" not in root
         return cls(LOCAL_POLL if is_local else REMOTE_POLL)
 
     def with_chosen(self, chosen: Mapping[str, Duration | None], called: Callable[[str], str] = str) -> Timing:
-        """``chosen``: some of ``poll``, ``lost_after`` and ``silence``, None for one that keeps its default.
-        ``called``: their names where they were given. Raises InvalidInputError for what is no duration, and for a time
-        that a process which lives and has nothing to say would exceed."""
+        """Return a copy with the chosen values.
+
+        Args:
+            chosen: Values for some of ``poll``, ``lost_after`` and ``silence``. None keeps the default.
+            called: Returns the name under which the user gave a value.
+
+        Raises InvalidInputError for an invalid duration, and for a timeout shorter than two beats and polls, because a
+        healthy process without messages would exceed it.
+        """
         given = {name: parse_duration(value, called(name)) for name, value in chosen.items() if value is not None}
         made = replace(self, **given)
         if not 0 < made.poll <= LONGEST_POLL:

@@ -1,4 +1,4 @@
-"""Of many JobMasters in one process few work at once, so that the process has time for what else it does."""
+"""A limit on how many JobMasters of one process work at once, so that the process has time for its other work."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ from collections import deque
 from collections.abc import Callable
 
 PATIENCE = 1.0
-"""Seconds after which a turn does not count any more: a storage that hangs holds up its own job, and no other."""
+"""Seconds after which a turn no longer counts, so that a storage that hangs delays only its own job."""
 
 
 class Turns:
-    """A context, entered for each piece of work, in any thread; not within itself. ``count``: so many work at once, but
-    for those that have been at it for ``patience`` seconds. Who came first is next. ``clock``: seconds that never go
-    back.
+    """A context that is entered for each piece of work, from any thread, but never within itself.
 
-    It is the work that may take too long, not the wait: where hundreds begin at once, the last of them wait for
-    longer than that though nothing hangs, and are not to begin together all the same.
+    At most ``count`` pieces of work run at once, first come, first served. Work that has taken ``patience`` seconds no
+    longer counts.
+
+    The limit is on the work, not on the wait. If hundreds of JobMasters begin at once, the last ones wait longer than
+    ``patience`` although nothing hangs. They must still not begin together.
+
+    Args:
+        count: The most pieces of work at once.
+        patience: Seconds after which a piece of work no longer counts.
+        clock: Returns seconds that never decrease.
     """
 
     def __init__(self, count: int, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
         self._count, self._patience, self._clock = count, patience, clock
         self._lock = threading.Lock()
         self._working: dict[int, float] = {}
-        """Thread -> when its turn does not count any more by the clock."""
+        """Thread → the time of the clock at which its turn no longer counts."""
         self._waiting: deque[threading.Event] = deque()
-        """Of each who waits, what wakes it. Only the first is woken: of hundreds each would look for nothing."""
+        """An event for each waiting thread. Only the first is woken, because hundreds would all wake in vain."""
 
     def __enter__(self) -> None:
         me = threading.Event()
@@ -35,7 +41,7 @@ class Turns:
         try:
             while not self._begins(me):
                 me.wait(self._wait_of(me))
-        except BaseException:  # nobody is to wait behind one who has left
+        except BaseException:  # otherwise the threads after this one would wait for ever
             with self._lock:
                 if me in self._waiting:
                     self._waiting.remove(me)
@@ -58,7 +64,7 @@ class Turns:
             return True
 
     def _wait_of(self, me: threading.Event) -> float | None:
-        """Seconds until a turn does not count any more; None: others are first."""
+        """Return the seconds until a turn no longer counts; None if other threads are first."""
         with self._lock:
             counted = self._counted()
             if self._waiting[0] is not me:

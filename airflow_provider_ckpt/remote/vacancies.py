@@ -1,4 +1,7 @@
-"""Which subtasks no worker runs, and when to tell: who started the JobMaster may have forgotten one, or mistyped it."""
+"""Subtasks without a worker, and when to report them.
+
+The user who started the JobMaster may have forgotten to start a worker, or may have mistyped its subtask.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,19 @@ from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 FIRST_AFTER = 15.0
-"""Seconds from when a subtask has no worker to when that is told: one that is started now takes a few."""
+"""Seconds without a worker after which a subtask is reported. A worker needs a few seconds to start."""
 AGAIN_AFTER = 120.0
 
 
 class Vacancies:
-    """Of the ``subtasks`` that are not finished: nobody runs any of them to begin with. ``tell``: called with those
-    that have had no worker for a while, in the thread that calls :meth:`look`; the rest may come from any thread."""
+    """The unfinished subtasks and their workers. At first no subtask has one.
+
+    Args:
+        subtasks: The unfinished subtasks.
+        tell: Called by :meth:`look`, in its thread, with the subtasks that have had no worker for a while. All other
+            methods may be called from any thread.
+        now: Seconds of a clock that never goes back.
+    """
 
     def __init__(self, subtasks: Iterable[SubtaskId], tell: Callable[[list[SubtaskId]], None], now: float) -> None:
         self._since = dict.fromkeys(subtasks, now)
@@ -27,7 +36,7 @@ class Vacancies:
     def taken(self, subtask: SubtaskId, attempt: AttemptId) -> None:
         with self._lock:
             if subtask in self._runs and attempt < self._runs[subtask]:
-                return  # heard of late, or once more
+                return  # a late or repeated report
             self._since.pop(subtask, None)
             self._runs[subtask] = attempt
 
@@ -41,13 +50,13 @@ class Vacancies:
             return bool(self._since)
 
     def left(self, subtask: SubtaskId, attempt: AttemptId, now: float) -> None:
-        """Whoever ran ``attempt`` does no longer; another one may have begun the next one."""
+        """Record that the worker of ``attempt`` no longer runs it. A later attempt may already have begun elsewhere."""
         with self._lock:
             if self._runs.get(subtask) == attempt:
                 self._since.setdefault(subtask, now)
 
     def look(self, now: float) -> None:
-        """Tell what was not told yet, or not for long."""
+        """Report subtasks without a worker, if there are new ones or the last report is AGAIN_AFTER seconds old."""
         with self._lock:
             waiting = {subtask for subtask, since in self._since.items() if now - since >= FIRST_AFTER}
         news = waiting - self._told
@@ -58,9 +67,15 @@ class Vacancies:
 
 
 def told_of_vacant(subtasks: Iterable[SubtaskId], timeout: float, *, is_batch: bool) -> str:
-    """``timeout``: seconds, the checkpoint timeout. In batch mode another subtask that comes to its end makes room."""
+    """Describe subtasks without a worker.
+
+    Args:
+        subtasks: The subtasks.
+        timeout: The checkpoint timeout in seconds.
+        is_batch: True in batch mode, where a subtask that ends makes room for another one.
+    """
     limit = f"{timeout:g} s{' in which no other subtask runs' if is_batch else ''}"
     return (
-        f"no worker runs {', '.join(subtasks)} (its task in Airflow, or `ckpt worker`, is to): the run ends if none "
+        f"no worker runs {', '.join(subtasks)} (start its task in Airflow, or `ckpt worker`): the run ends if none "
         f"has begun after {limit}, the checkpoint timeout"
     )

@@ -1,4 +1,4 @@
-"""A worker: a process that runs some of a job's subtasks, for one JobMaster after the other (Flink: TaskExecutor)."""
+"""A worker: a process that runs some subtasks of a job, for one JobMaster after another (Flink: TaskExecutor)."""
 
 from __future__ import annotations
 
@@ -35,36 +35,45 @@ from airflow_provider_ckpt.remote.worker_part import WorkerPart
 log = logging.getLogger(__name__)
 
 MOST_WAITING = 100
-"""Behind so many messages that nobody has read how a micro-batch went is not told any more: the object that holds them
-is written with each."""
+"""Unread messages above which measurements of micro-batches are dropped, because each write of the outbox writes all
+of its messages.
+"""
 HOUSEKEEPING = 1.0
-"""Seconds between looks at the journal, at the logs' owners, at the health of the tasks."""
+"""Seconds between checks of the journal, of the logs' owners, and of the tasks' health."""
 
 
 class WorkerEnd(Enum):
     DONE = "its subtasks have finished"
     JOB_OVER = "the run is over"
-    ASKED = "it was told to"
+    ASKED = "it was asked to leave"
     NO_MASTER = "no JobMaster gives a sign of life"
     SPARK_LOST = "its Spark is gone"
-    FAILED = "a subtask of it has failed"
+    FAILED = "one of its subtasks has failed"
 
 
 _AT_BOUNDARY = (WorkerEnd.ASKED, WorkerEnd.NO_MASTER, WorkerEnd.FAILED)
-"""Another attempt goes on then: what runs comes to the end of its micro-batch first."""
+"""Ends after which another attempt continues, so running micro-batches are completed first."""
 
 
 class Worker:
-    """Use once: :meth:`run`, in the thread that everything here happens in but for :meth:`post` and :meth:`leave`.
+    """The loop of one worker. Call :meth:`run` once. Other threads may only call :meth:`post` and :meth:`leave`.
 
-    A report goes to the JobMaster of now. One that comes after it knows what is in the journal and in the logs, and is
-    told the rest again: which attempts are there, as if they had just begun, and where each is. Only what reads splits
-    begins a new attempt for it: the splits that the JobMaster before had handed out may be handed out to others then,
-    which is sound when nobody publishes them any more (W13).
+    Reports go to the current JobMaster. A new JobMaster reads the journal and the logs. The worker reports everything
+    else to it again: which attempts run, as if they had just begun, and their states. Subtasks that read splits begin a
+    new attempt instead. The new JobMaster may assign their splits to others, which is sound only after no attempt can
+    publish them any longer (W13).
 
-    ``look``: the journal's state, as it is now; ``check_owned``: raises LogFencedError when a later attempt has opened
-    the log of a subtask that runs here; ``joined``: see :meth:`WorkerPart.joined_by`; ``silence``: seconds without a
-    sign of any JobMaster after which the worker leaves (W7). ``make_nonce``: of an attempt.
+    Args:
+        job_id: The job.
+        part: The subtasks to run.
+        correspondence: The mailbox of this worker.
+        look: Returns the current state of the journal.
+        check_owned: Raises LogFencedError if a later attempt has opened the log of a subtask that runs here.
+        joined: See :meth:`WorkerPart.joined_by`.
+        look_interval: Seconds between two polls of the JobMaster's outbox.
+        silence: Seconds without a sign of any JobMaster after which the worker leaves (W7).
+        make_nonce: Returns the nonce of a new attempt.
+        clock: Returns seconds that never decrease.
     """
 
     def __init__(
@@ -92,17 +101,17 @@ class Worker:
         self._next_look = 0.0
         self._make_nonce = make_nonce
         self._nonces: set[str] = set()
-        """Of the attempts that were begun here."""
+        """The nonces of the attempts that began here."""
         self._asked = False
         self._end: WorkerEnd | None = None
         self._status: JobStatus | None = None
 
     def post(self, report: TaskReport) -> None:
-        """For the tasks; any thread."""
+        """Queue a task's report; any thread."""
         self._reports.put(report)
 
     def new_nonce(self) -> str:
-        """Of an attempt that is about to be begun here; any thread."""
+        """Return the nonce of an attempt that is about to begin here; any thread."""
         nonce = self._make_nonce()
         self._nonces.add(nonce)
         return nonce
@@ -113,17 +122,19 @@ class Worker:
 
     @property
     def job_status(self) -> JobStatus | None:
-        """How the run ended, after JOB_OVER."""
+        """The status with which the run ended, after JOB_OVER."""
         return self._status
 
     @property
     def failure(self) -> SubtaskFailed | None:
-        """See :attr:`Hosting.failure`."""
+        """The failure of the first subtask that failed and was not restarted."""
         return self._hosting.failure
 
     def run(self, gateway: TaskGateway) -> WorkerEnd:
-        """Run the subtasks until they have finished or the job is over. Raises OvertakenError: another deployment has
-        the job, or another process a subtask."""
+        """Run the subtasks until they have finished or the job is over, and return why it ended.
+
+        Raises OvertakenError if another deployment has the job, or another process a subtask.
+        """
         why = "it has failed"
         try:
             self._begin(gateway)
@@ -141,9 +152,9 @@ class Worker:
 
     def _begin(self, gateway: TaskGateway) -> None:
         try:
-            self._correspondence.deliver()  # who stands by takes what was begun and has nobody
+            self._correspondence.deliver()  # standby workers take every subtask that was begun and has no living worker
         except TransientError as error:
-            log.warning("nobody sees this worker yet: %s", error)
+            log.warning("this worker could not be announced, the next poll tries again: %s", error)
         gateway.start()
         self._hosting.begin(gateway)
 
@@ -154,14 +165,14 @@ class Worker:
             if is_due:
                 self._look_around(gateway)
             self._listen(gateway)
-            if not is_due:  # else that has read on in the inputs: each costs a request
+            if not is_due:  # else `look_around` has read the inputs, and each read costs a request
                 gateway.pull_inputs(self._hosting.subtasks)
             self._correspondence.deliver()
         except TransientError as error:
-            log.warning("this look came to nothing, the next one follows: %s", error)
+            log.warning("this poll failed, the next one tries again: %s", error)
 
     def _take_reports(self, gateway: TaskGateway) -> None:
-        """Wait a moment for something to happen here, then take all of it."""
+        """Wait at most one poll interval for a report, then take all reports."""
         try:
             self._take(self._reports.get(timeout=self._interval), gateway)
             while True:
@@ -182,17 +193,17 @@ class Worker:
                 self._note(report, gateway)
 
     def _take_failed(self, report: SubtaskFailed, gateway: TaskGateway) -> None:
-        """The stack trace stays in the log of this process. The JobMaster's log gets the cause."""
-        if report.driver_is_lost:  # the JobMaster need not end for it, as a driver would
+        """Report a failure to the JobMaster, or leave because of it. Only this worker's log has the stack trace."""
+        if report.driver_is_lost:  # unlike a driver, the JobMaster continues without this Spark
             self._end = self._end or WorkerEnd.SPARK_LOST
         elif self._part.restarts or report.terminal:
             self._note(report, gateway)
         else:
             self._end = self._end or WorkerEnd.FAILED
-            self._note(replace(report, worker_is_lost=True), gateway)  # the next attempt is for another worker
+            self._note(replace(report, worker_is_lost=True), gateway)  # another worker must run the next attempt
 
     def _refuse_fenced(self, cause: str, by: AttemptId | None) -> None:
-        """Unless it was the next attempt, begun here."""
+        """Raise that another process has the subtask or the job, unless the next attempt began in this worker."""
         if by is None or by.nonce not in self._nonces:
             deployment = self._part.deployment
             is_here = by is not None and by.epoch == deployment
@@ -203,11 +214,11 @@ class Worker:
         self._hosting.note(report, gateway, leaves=self._end is not None)
 
     def _say(self, report: Report) -> None:
-        if not self._epoch:  # it is told when there is one
+        if not self._epoch:  # the next JobMaster gets all states
             return
         master = master_name(self._epoch)
         if isinstance(report, QueryMeasured) and self._correspondence.waiting(master) >= MOST_WAITING:
-            return  # nobody looks at it, or not in time: it would be of no use by then
+            return  # the JobMaster does not read them in time, and a late measurement is useless
         self._correspondence.post(master, report)
 
     # -- the JobMaster
@@ -231,11 +242,14 @@ class Worker:
             self._refuse_fenced(str(error), error.data["attempt"])
 
     def _follow(self, state: JobState, gateway: TaskGateway) -> None:
-        """The journal says who has the job."""
+        """Compare the journal with this worker's state, and follow its JobMaster.
+
+        Raises DeploymentOverError if another deployment has the job.
+        """
         deployment = self._part.deployment
         if state.deployment == deployment and len(state.together(self._part.attempts)) > len(self._part.attempts):
-            # before the end is decided: a subtask that has come since is not done
-            self._check_attempts()  # whoever runs by now what was run here runs the new one, too
+            # before the end is decided, because a subtask that was just added is not done
+            self._check_attempts()  # a worker that has taken over these subtasks also runs the new one
             self._part = self._joined(self._part, state)
             self._hosting.take_in(self._part, gateway)
         if self._hosting.is_done and state.finished.issuperset(self._part.attempts):
@@ -254,7 +268,7 @@ class Worker:
         raise DeploymentOverError(job_id=self._job_id, deployment=deployment, why=why)
 
     def _judge(self, state: JobState) -> None:
-        """A claim is a sign of life, too."""
+        """End the worker if no JobMaster has given a sign of life. A claim is a sign of life, too."""
         self._liveness.see((state.epoch, self._beat), self._clock())
         if self._liveness.is_lost:
             self._end = WorkerEnd.DONE if self._hosting.is_done else WorkerEnd.NO_MASTER
@@ -270,7 +284,7 @@ class Worker:
             if isinstance(message, Command):
                 self._hosting.carry_out(message, gateway)
         if outbox.left is not None:
-            self._next_look = 0.0  # the journal says what becomes of the job
+            self._next_look = 0.0  # read the journal now, because it has the end of the job
 
     # -- the end
 
@@ -280,8 +294,11 @@ class Worker:
         self._hear_the_rest(why)
 
     def _hear_the_rest(self, why: str) -> None:
-        """What the tasks have said on their way out, and that this process is going. What fails as it is stopped has
-        not failed: that nobody runs it any more is told by that."""
+        """Send the tasks' last reports, and announce that this worker leaves.
+
+        Failures are not sent, because stopping the tasks may cause them. The announcement already says that the
+        subtasks have no worker.
+        """
         rest: Iterable[TaskReport] = iter(self._reports.get_nowait, None) if not self._reports.empty() else ()
         try:
             for report in rest:
@@ -293,4 +310,4 @@ class Worker:
         try:
             self._correspondence.deliver()
         except TransientError as error:
-            log.warning("nobody was told that this worker leaves, it will count as lost: %s", error)
+            log.warning("this worker could not announce that it leaves, it will count as lost: %s", error)

@@ -1,4 +1,4 @@
-"""What a worker runs of a job."""
+"""The part of a job that one worker runs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,29 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def check_owned(logs: Mapping[SubtaskId, SubtaskLog]) -> None:
-    """``logs``: of the attempts that were begun here, which come in other threads. Raises LogFencedError when a later
-    attempt has opened one of them."""
+    """Check that no later attempt has opened the log of an attempt that began here.
+
+    Args:
+        logs: The logs of these attempts. Other threads add to them.
+
+    Raises LogFencedError.
+    """
     for log in list(logs.values()):
         log.check_fenced()
 
 
 @dataclass(frozen=True)
 class WorkerPart:
-    """``attempts``: subtask -> the attempt that owns its log: this process begins the next one. ``plans``: of the first
-    attempts begun here. ``restarts``: the JobMaster has what fails begun again here; else whoever supervises this
-    process begins another one.
-    ``feeds``: vertex -> the sources with splits that it reads the results of; of such a source itself: none."""
+    """The subtasks of one worker, and how their first attempts begin.
+
+    Args:
+        deployment: The epoch in which the job was prepared for workers.
+        attempts: Subtask → the attempt that owns its log. This process begins the attempt after it.
+        plans: Subtask → the plan of its first attempt in this worker.
+        restarts: True if the JobMaster restarts failed subtasks in this worker. Otherwise the worker's supervisor
+            starts another process.
+        feeds: Vertex → the sources with splits whose results it reads. Such a source itself has none.
+    """
 
     deployment: int
     attempts: Mapping[SubtaskId, AttemptId]
@@ -39,17 +50,26 @@ class WorkerPart:
     restarts: bool = False
     feeds: Mapping[str, frozenset[str]] = field(default_factory=dict)
     finished: frozenset[SubtaskId] = frozenset()
-    """Subtasks whose logs nobody opens any more, as the journal says."""
+    """Subtasks that are finished by the journal. Their logs are never opened again."""
 
     @classmethod
     def of(
         cls, storage: Storage, state: JobState, subtasks: Iterable[SubtaskId], *, restarts: bool = False
     ) -> WorkerPart:
-        """``state``: of a job that is prepared for workers. Raises DeploymentOverError if somebody has prepared it
-        again since: an attempt that follows one of his would be his (W20)."""
+        """Read the part of the given subtasks from a job that is prepared for workers.
+
+        Args:
+            storage: The checkpoint root.
+            state: The state of the job's journal.
+            subtasks: The subtasks of the worker.
+            restarts: True if the JobMaster restarts failed subtasks in this worker.
+
+        Raises DeploymentOverError if the job was prepared again since. An attempt here would then belong to that
+        deployment (W20).
+        """
         graph = state.graph()
         attempts = {one: _last_attempt(storage, state, one) for one in subtasks}
-        widths = split_widths(graph)  # the graph that this process has planned may be older
+        widths = split_widths(graph)  # the graph that this process has planned may have an older parallelism
         plans = {one: replace(first_plan(state, one), parallelism=widths) for one in attempts}
         feeds = {
             vertex.uid: frozenset(edge.producer for edge in graph.inputs(vertex.uid) if edge.producer in widths)
@@ -59,7 +79,7 @@ class WorkerPart:
         return cls(state.deployment, attempts, plans, frozenset(widths), restarts, feeds, finished)
 
     def joined_by(self, storage: Storage, state: JobState) -> WorkerPart:
-        """With the subtasks that run beside those of this one by now. Raises as :meth:`of`."""
+        """Return the part with the subtasks that a rescale has added to it. Raises as :meth:`of`."""
         new = [one for one in state.together(self.attempts) if one not in self.attempts]
         more = WorkerPart.of(storage, state, new)
         return replace(self, attempts={**self.attempts, **more.attempts}, plans={**self.plans, **more.plans})
@@ -70,7 +90,7 @@ def _last_attempt(storage: Storage, state: JobState, subtask: SubtaskId) -> Atte
     log.load()
     opened, deployment = log.state.opened, state.deployment
     if subtask in state.hosts and (opened is None or opened.attempt.epoch < deployment):
-        return AttemptId.vacant(deployment)  # it has come since the deployment was prepared (R21)
+        return AttemptId.vacant(deployment)  # a rescale has added it since the deployment was prepared (R21)
     if opened is not None and (opened.attempt.epoch == deployment or log.state.closed):
         return opened.attempt
     why = f"the log of {subtask} is that of attempt {None if opened is None else opened.attempt}"

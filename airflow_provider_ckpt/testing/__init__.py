@@ -1,14 +1,14 @@
-"""For those who write a sink or a storage of their own: the suites that this package's own are tested by.
+"""Test suites for authors of sinks and storages. This package's own sinks and storages pass them.
 
-Needs pytest; the suite of sinks needs PySpark and a fixture ``spark`` that is a SparkSession. A test class inherits a
-suite and gives what it works on::
+Needs pytest. The suite of sinks also needs PySpark and a fixture ``spark`` that is a SparkSession. A test class
+inherits a suite and defines its fixtures::
 
     class TestMySink(SinkConformance):
         @pytest.fixture
         def target(self, tmp_path):
             return MyTarget(tmp_path)  # a SinkTarget
 
-Names are imported when they are used.
+Names are imported on first use.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MODULES = {
     "stage": "staging",
 }
 
-# Before they are imported: a suite's failures show values, as those of a test file do.
+# before their import, so that a suite's failures show values, as those of a test file do
 _SUITES = ("batch_conformance", "group_conformance", "sink_conformance", "storage_conformance", "successor_conformance")
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 

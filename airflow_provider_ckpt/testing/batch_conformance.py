@@ -1,4 +1,4 @@
-"""What every backend must do with many objects at a time: a part of the suite of storages."""
+"""Tests of operations on many objects at once, which every backend must pass: a part of the suite of storages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class BatchConformance:
-    """:class:`StorageConformance` inherits it, and has the fixture."""
+    """Tests of operations on many objects. :class:`StorageConformance` inherits them and has the fixture."""
 
     def test_many_are_copied_and_those_that_are_absent_are_told(self, storage: Storage) -> None:
         names = [f"from/{number}" for number in range(30)]
@@ -29,7 +29,7 @@ class BatchConformance:
         for source, _ in moves:
             storage.create(source, source.encode())
         storage.move(*moves[4])
-        storage.copy(*moves[5])  # what an interrupted move leaves
+        storage.copy(*moves[5])  # as an interrupted move does
         for _ in range(2):
             assert storage.move_all([("staged/gone", "out/gone"), *moves]) == {"staged/gone"}
             assert {target: storage.read(target) for _, target in moves} == {t: s.encode() for s, t in moves}

@@ -1,4 +1,4 @@
-"""Faults of a storage, as data given from outside: a process that dies at a verb, a reply that is lost."""
+"""Injected faults of a storage: a process that dies at a verb, or a reply that is lost."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ When = Literal["before", "after"]
 
 
 class SimulatedCrash(BaseException):
-    """The process died here. No ``except Exception`` sees it."""
+    """The death of the process at this point. No ``except Exception`` catches it."""
 
 
 class Verbs:
-    """Counts the mutating verbs of a storage and of all its children."""
+    """A counter of the mutating verbs of a storage and of all its children."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -30,10 +30,11 @@ class Verbs:
 
 
 class WrappedStorage(Storage):
-    """Passes every verb on to ``inner``; ``_mutate`` stands around those that change something.
+    """A storage that passes every verb on to ``inner``. Subclasses override ``_mutate``, which runs each mutating
+    verb.
 
-    ``verbs.count`` after a run without a fault says how many crash points there are. A move counts as the
-    two verbs it is made of, a copy and a deletion.
+    After a run without a fault ``verbs.count`` is the number of crash points. A move counts as its two verbs, a copy
+    and a deletion.
     """
 
     def __init__(self, inner: Storage, verbs: Verbs | None = None) -> None:
@@ -104,8 +105,17 @@ class WrappedStorage(Storage):
 
 
 class CrashingStorage(WrappedStorage):
-    """Raises SimulatedCrash at the ``at``-th mutating verb (from 1), before or after it took effect, and at
-    every mutating verb after that: a dead process writes nothing more."""
+    """A storage whose process dies at the ``at``-th mutating verb.
+
+    SimulatedCrash is raised before or after that verb has taken effect. Every later mutating verb raises it, too,
+    because a dead process writes nothing.
+
+    Args:
+        inner: The storage.
+        at: The number of the verb, from 1; None for no crash.
+        when: Before or after the verb's effect.
+        verbs: A counter to share.
+    """
 
     def __init__(
         self, inner: Storage, at: int | None = None, when: When = "before", verbs: Verbs | None = None
@@ -127,10 +137,14 @@ class CrashingStorage(WrappedStorage):
 
 
 class LossyStorage(WrappedStorage):
-    """At the mutating verbs of the numbers ``lose`` the reply is lost after the verb took effect (R17).
+    """A storage that loses the replies of the mutating verbs with the numbers ``lose``, after their effect (R17).
 
-    ``repeats``: the client under the storage asks again by itself, as botocore does, so that a creation is
-    answered with AlreadyExistsError; otherwise StorageTransientError is raised.
+    Args:
+        inner: The storage.
+        lose: Numbers of verbs, from 1.
+        repeats: True if the client under the storage repeats the request, as botocore does. A creation is then answered
+            with AlreadyExistsError. Otherwise StorageTransientError is raised.
+        verbs: A counter to share.
     """
 
     def __init__(
@@ -154,7 +168,7 @@ class LossyStorage(WrappedStorage):
 
 
 def crash_points(verbs: int) -> Iterator[tuple[int, When]]:
-    """Every place a run of ``verbs`` mutating verbs can die at."""
+    """Yield every point at which a run of ``verbs`` mutating verbs can die."""
     for number in range(1, verbs + 1):
         yield number, "before"
         yield number, "after"

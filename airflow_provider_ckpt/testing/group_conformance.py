@@ -1,6 +1,6 @@
 """The conformance suite of sinks that are released in one transaction (``job.sink(…, transaction="shop")``).
 
-It is a part of the suite of a sink: whose target gives a group runs it, and of any other it is skipped.
+It is a part of the suite of a sink. It is skipped if the target gives no group.
 """
 
 from __future__ import annotations
@@ -20,38 +20,45 @@ from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row, at_
 from airflow_provider_ckpt.testing.staging import stage
 
 Handles = Sequence[Sequence[Handle]]
-"""Of each sink of the group, in its order."""
+"""Handles of each sink of the group, in the group's order."""
 NO_GROUP = "SinkTarget.group gives none: a sink of this kind is released by itself, and shares no transaction"
 
 
 class SinkGroup(ABC):
-    """Two sinks of one job that share a transaction, each with a place of its own to write to. Every call of
-    :meth:`bind` stands for another process."""
+    """Two sinks of one job that share a transaction. Each writes to a place of its own.
+
+    Every call of :meth:`bind` stands for another process.
+    """
 
     @abstractmethod
     def bind(self) -> list[BoundSink]:
-        """Both, always in the same order."""
+        """Return both sinks, always in the same order."""
 
     @abstractmethod
     def dying(self, at: int, when: When) -> list[BoundSink]:
-        """Of a process that dies (SimulatedCrash) before or after its ``at``-th change of the target, from 1."""
+        """Return the sinks of a process that dies at its ``at``-th change of the target, from 1.
+
+        SimulatedCrash is raised before or after that change.
+        """
 
     @abstractmethod
     def losing(self) -> list[BoundSink]:
-        """Of a process to which the reply to its first commit is lost: the target has carried it out, and the call
-        raises the TransientError that it raises then."""
+        """Return the sinks of a process that gets no reply to its first commit.
+
+        The target has carried out the commit, and the call raises its usual TransientError.
+        """
 
     @abstractmethod
     def damage(self, handle: Handle, how: Damage) -> None:
-        """As :meth:`SinkTarget.damage`."""
+        """Damage a staged batch; see :meth:`SinkTarget.damage`."""
 
     @abstractmethod
     def rows(self, spark: SparkSession) -> list[list[Row]]:
-        """What any reader sees of each sink, sorted."""
+        """Return the rows that any reader sees of each sink, sorted."""
 
 
 class GroupConformance:
-    """What ``BoundSink.release_together`` promises. :class:`SinkConformance` has it."""
+    """Tests of ``BoundSink.release_together``. :class:`SinkConformance` inherits them."""
 
     @pytest.fixture
     def group(self) -> SinkGroup:
@@ -61,7 +68,7 @@ class GroupConformance:
         return spark.createDataFrame(expected(ids), SCHEMA).repartition(2)
 
     def both(self, spark: SparkSession, sinks: Sequence[BoundSink], batch: int) -> list[list[Handle]]:
-        """One batch in each; batch *b* holds the rows 10 b and 10 b + 1."""
+        """Stage one batch in each sink. Batch *b* has the rows 10 b and 10 b + 1."""
         return [[stage(sink, self.frame(spark, *ids_of(batch)), batch)] for sink in sinks]
 
     def test_group_r9_all_of_a_group_is_released_in_one_call(self, spark: SparkSession, group: SinkGroup) -> None:
@@ -160,7 +167,7 @@ class GroupConformance:
     def test_group_r9_a_lower_checkpoint_never_follows_a_higher_one(
         self, spark: SparkSession, group: SinkGroup
     ) -> None:
-        """A sink may say that something is wrong; it may not release."""
+        """Allow a sink to raise an error, but not to release."""
         sinks = group.bind()
         first, second = self.both(spark, sinks, 1), self.both(spark, sinks, 2)
         together(sinks, first, 5)
@@ -188,7 +195,7 @@ class GroupConformance:
     def test_group_one_that_was_released_by_itself_is_passed_over_and_the_other_gets_what_it_lacks(
         self, spark: SparkSession, group: SinkGroup, ahead: int
     ) -> None:
-        """They have begun to share a transaction between two runs."""
+        """Model sinks that begin to share a transaction between two runs."""
         sinks = group.bind()
         handles = self.both(spark, sinks, 1)
         assert sinks[ahead].release(handles[ahead], 1)["rows"] == 2
@@ -199,7 +206,9 @@ class GroupConformance:
     def test_group_what_was_released_together_is_passed_over_by_one_that_is_released_by_itself(
         self, spark: SparkSession, group: SinkGroup, alone: int
     ) -> None:
-        """They have ceased to share a transaction between two runs, and nobody had heard of the last release."""
+        """Model sinks that stop sharing a transaction between two runs, after a release that the journal does not
+        know.
+        """
         first, second = self.both(spark, group.bind(), 1), self.both(spark, group.bind(), 2)
         together(group.bind(), first, 1)
         assert group.bind()[alone].release(first[alone], 1)["rows"] == 2
@@ -210,7 +219,7 @@ class GroupConformance:
         assert group.rows(spark) == shown(1, 2)
 
     def test_group_r9_their_order_may_be_another_in_the_next_run(self, spark: SparkSession, group: SinkGroup) -> None:
-        """The job's file defines them in another order."""
+        """Model a job's file that defines the sinks in another order."""
         first, second = self.both(spark, group.bind(), 1), self.both(spark, group.bind(), 2)
         together(group.bind(), first, 1)
         handles = [first[1], [*first[0], *second[0]]]
@@ -228,7 +237,7 @@ def joined(one: Handles, other: Handles) -> list[list[Handle]]:
 
 
 def together(sinks: Sequence[BoundSink], handles: Handles, checkpoint: int) -> list[int]:
-    """The rows that each is told of."""
+    """Release the handles together and return the rows that each sink reports."""
     shares = [Share(sink, of) for sink, of in zip(sinks, handles, strict=True)]
     return [counts["rows"] for counts in sinks[0].release_together(shares, checkpoint)]
 

@@ -1,4 +1,4 @@
-"""A process without Spark, such as that of ``ckpt release``: who releases there has handles, and no session."""
+"""A process without Spark, such as that of ``ckpt release``, which has handles but no session."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 
 @contextmanager
 def without_spark() -> Iterator[None]:
-    """Inside it there is no session, and whoever makes one fails (R16). For one thread of a test: what others do with
-    Spark meanwhile may fail, too."""
+    """Hide the Spark session inside the block, and make the creation of a session fail (R16).
+
+    Only one thread of a test may use it, because the use of Spark by other threads may fail meanwhile.
+    """
     with (
         patch.object(SparkContext, "_active_spark_context", None),
         patch.object(SparkSession, "_instantiatedSession", None),
@@ -24,4 +26,4 @@ def without_spark() -> Iterator[None]:
 
 
 def _refuse(*args: Any, **kwargs: Any) -> None:
-    raise AssertionError("a sink has asked for Spark to release: that is also done where there is none")
+    raise AssertionError("a sink has used Spark in a release, which must also work without Spark")

@@ -1,4 +1,4 @@
-"""What the suites of sinks stage and expect: each batch has two rows of its own."""
+"""Rows that the suites of sinks stage and expect. Each batch has two rows of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 SCHEMA = "id int, city string"
 Row = tuple[int, str]
 Damage = Literal["cut", "deleted"]
-"""What a disk or a stranger does to something staged."""
+"""Damage to staged output, as by a disk or a foreign process."""
 
 
 def ids_of(*batches: int) -> list[int]:
@@ -21,13 +21,13 @@ def expected(ids: Iterable[int]) -> list[Row]:
 
 
 def steps() -> Iterable[int]:
-    """More than any release of two small batches takes; the tests leave when no crash came any more."""
+    """Yield more steps than any release of two small batches takes. A test returns as soon as no crash occurs."""
     yield from range(1, 50)
     raise AssertionError("a release has no end")
 
 
 def at_once(releases: Sequence[Callable[[], object]]) -> None:
-    """Each in a thread of its own; raises what one of them fails with, if trying again would not help."""
+    """Run each release in its own thread. Raise an error of any of them that is not retryable."""
     start, failures = threading.Barrier(len(releases)), []
 
     def run(release: Callable[[], object]) -> None:
@@ -43,6 +43,6 @@ def at_once(releases: Sequence[Callable[[], object]]) -> None:
     for thread in threads:
         thread.join()
     for failure in failures:
-        # The loser of a race may see a file vanish between two looks; it has to try again, not to give up.
+        # The loser of a race may find a file missing between two reads. It must retry, not fail.
         if not getattr(failure, "retryable", False):
             raise failure

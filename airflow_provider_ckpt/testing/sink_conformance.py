@@ -1,8 +1,8 @@
 """The conformance suite of two-phase-commit sinks.
 
 A sink's test class inherits :class:`SinkConformance` and overrides the fixture ``target``. Every call of
-:meth:`SinkTarget.bind` stands for another process. It is none: that a sink keeps something in a global of its module,
-where no other process finds it, is nothing that the suite can notice.
+:meth:`SinkTarget.bind` stands for another process, although it is not one. The suite therefore cannot notice a sink
+that keeps data in a global of its module, which no other process could find.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from airflow_provider_ckpt.testing.successor_conformance import SuccessorConform
 
 
 class SinkConformance(SuccessorConformance):
-    """Inherit it in a test class, and override :meth:`target`."""
+    """The suite of a sink. A test class inherits it and overrides :meth:`target`."""
 
     @pytest.fixture
     def target(self) -> SinkTarget:
@@ -136,7 +136,7 @@ class SinkConformance(SuccessorConformance):
     def test_r9_a_release_that_covers_more_skips_what_is_released(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        # Checkpoint 1 was released, the journal did not hear of it, and 2 completed meanwhile.
+        # Checkpoint 1 was released, the journal did not record it, and 2 completed meanwhile.
         first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         sink.release([first], 1)
         assert target.bind().release([first, second], 2)["rows"] == 2
@@ -145,7 +145,7 @@ class SinkConformance(SuccessorConformance):
     def test_r9_a_lower_checkpoint_never_follows_a_higher_one(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """A sink may say that something is wrong; it may not release."""
+        """Allow a sink to raise an error, but not to release."""
         first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         sink.release([first], 5)
         for late, checkpoint in ((sink, 3), (target.bind(), 5)):
@@ -229,7 +229,7 @@ class SinkConformance(SuccessorConformance):
     def test_r5_what_a_sink_says_is_staged_it_deletes_and_nothing_else(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """A sink need not say: then what it has staged is left alone by ``ckpt gc``."""
+        """Allow a sink that does not list its staged output: ``ckpt gc`` then leaves that output alone."""
         kept = self.staged(spark, sink, 1, "a-1")
         orphan = self.staged(spark, sink, 2, "a-1")
         foreign = self.staged(spark, ready(target.bind(uid="other")), 2, "a-1")
@@ -257,7 +257,7 @@ class SinkConformance(SuccessorConformance):
 
 
 def group_of(target: SinkTarget) -> SinkGroup:
-    """Its group, prepared; skips the test if it has none."""
+    """Return the prepared group of a target. Skip the test if it has none."""
     group = target.group()
     if group is None:
         pytest.skip(NO_GROUP)

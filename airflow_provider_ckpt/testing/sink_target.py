@@ -1,4 +1,4 @@
-"""What the suite of sinks works on: a target of the sink under test, seen from outside."""
+"""The target that the suite of sinks tests, seen from outside."""
 
 from __future__ import annotations
 
@@ -21,34 +21,39 @@ class SinkTarget(ABC):
     def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundSink: ...
 
     def shared(self) -> SinkTarget:
-        """The same target, in the mode in which sinks of several jobs add to what is there."""
+        """Return the same target in the mode in which sinks of several jobs add to its content."""
         return self
 
     @abstractmethod
     def damage(self, handle: Handle, how: Damage) -> None:
-        """Cut a part of what was staged to nothing, or delete it, as a disk or a stranger does."""
+        """Truncate or delete a part of the staged output, as a disk or a foreign process might."""
 
     @abstractmethod
     def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
-        """Stage the frame; whether every byte of it was made durable before the handle was returned."""
+        """Stage the frame, and return True if every byte of it was durable before the handle was returned."""
 
     @abstractmethod
     def definition(self) -> Mapping[str, Any]:
-        """What :meth:`Sink.definition` of a sink newly made for the target says."""
+        """Return :meth:`Sink.definition` of a new sink for the target."""
 
     @abstractmethod
     def dying(self, at: int, when: When) -> BoundSink:
-        """Another bound sink, whose process dies (SimulatedCrash) before or after its ``at``-th change of the
-        target, counted from 1."""
+        """Return another bound sink whose process dies at its ``at``-th change of the target, from 1.
+
+        SimulatedCrash is raised before or after that change.
+        """
 
     @abstractmethod
     def rows(self, spark: SparkSession) -> list[Row]:
-        """What any reader of the target sees, sorted."""
+        """Return the rows that any reader of the target sees, sorted."""
 
     @abstractmethod
     def staged(self) -> list[str]:
-        """Ids of what is staged in the target by all jobs and sinks, sorted, by looking into it."""
+        """Return the sorted ids of the output that all jobs and sinks have staged in the target, by inspecting it."""
 
     def group(self) -> SinkGroup | None:
-        """Two sinks of this kind that share a transaction; None if ``Sink.not_released_with`` lets none do that."""
+        """Return two sinks of this kind that share a transaction.
+
+        Return None if ``Sink.not_released_with`` allows no shared transaction.
+        """
         return None

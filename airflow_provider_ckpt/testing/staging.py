@@ -1,5 +1,7 @@
-"""What the runner does around ``stage``: a new nonce for each call, rows counted in flight if the sink asks (R18), its
-function on executors."""
+"""A call of ``stage`` as a run makes it.
+
+Each call gets a new nonce, rows are counted in flight if the sink asks (R18), and its function runs on executors.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,10 @@ def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
 
 
 def stage(sink: BoundSink, frame: DataFrame, batch_id: int, attempt: str = "a1") -> Handle:
-    """The handle of one call of ``sink.stage``, with a new nonce, as a process finds it in a log. Raises
-    SinkAnswerError for one that a run would not take."""
+    """Call ``sink.stage`` with a new nonce, and return the handle as a process would read it in a log.
+
+    Raises SinkAnswerError for a handle that a run would refuse.
+    """
     request = StageRequest(attempt, batch_id, uuid.uuid4().hex, counted, over_partitions)
     handle = checked_handle_of("lake", sink, sink.stage(frame, request), request)
     read_back: Handle = json.loads(json.dumps(handle))

@@ -1,4 +1,4 @@
-"""What every backend must do. A backend's test class inherits this and gives a fresh, empty storage."""
+"""The conformance suite of storages. A backend's test class inherits it and gives a fresh, empty storage."""
 
 from __future__ import annotations
 
@@ -59,14 +59,16 @@ TOLD: dict[Fault, tuple[type[Exception], ...]] = {
 
 
 class StorageConformance(BatchConformance):
-    """Inherit it in a test class, and override :meth:`storage` and :meth:`faulty`."""
+    """The suite of a storage. A test class inherits it and overrides :meth:`storage` and :meth:`faulty`."""
 
     @pytest.fixture
     def storage(self) -> Storage:
         raise NotImplementedError
 
     def faulty(self, fault: Fault) -> AbstractContextManager[None] | None:
-        """While it lasts, whatever lies below the storage answers so. None: the backend cannot fail."""
+        """Return a context in which the service below the storage answers with the fault; None if the backend cannot
+        fail.
+        """
         raise NotImplementedError
 
     @pytest.mark.parametrize("fault", ["denied", "broken"])

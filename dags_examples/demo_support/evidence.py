@@ -1,4 +1,4 @@
-"""What the demo saw, and what follows from it: each claim of the report is one check of the evidence."""
+"""The evidence of a demo, and the checks of it: each claim of the report is one check."""
 
 from __future__ import annotations
 
@@ -23,13 +23,20 @@ RESUMED = re.compile(
 
 @dataclass(frozen=True)
 class Kill:
-    """``state``: the journal right after the kill. ``processes``: pid -> name of what got SIGKILL."""
+    """The kill of the driver.
+
+    Args:
+        state: The journal right after the kill.
+        processes: pid → name of each killed process.
+        survivors: Killed processes that were still alive.
+        delivered: Flights of December in the live folder at that moment.
+        released: Flights of December that were released at that moment.
+    """
 
     state: JobState
     processes: Mapping[int, str]
     survivors: tuple[int, ...]
     delivered: int
-    """Flights of December in the live folder, and released, at that moment."""
     released: int
 
 
@@ -40,9 +47,9 @@ class Evidence:
     drain: str
     """Name of the drain request."""
     months: Mapping[int, Mapping[int, int]]
-    """Checkpoint -> month -> flights its release made visible."""
+    """Checkpoint → month → flights that its release made visible."""
     airflow: Mapping[str, Any]
-    """How the Dag run ended (see :mod:`.run_dag`); so ``report``."""
+    """The end of the Dag run (see :mod:`.run_dag`), as for ``report``."""
     log: str
     report: Mapping[str, Any]
     report_log: str
@@ -51,9 +58,9 @@ class Evidence:
     flights: Difference
     delays: Difference
     unlisted: tuple[str, ...]
-    """Data files that a reader of the folder sees and the manifests do not name, or the other way round."""
+    """Data files that a reader of the folder sees and no manifest names, and the reverse."""
     left_over: tuple[str, ...]
-    """Processes of the demo that are still there."""
+    """Processes of the demo that still run."""
 
     def of_history(self, checkpoint: int) -> int:
         return sum(rows for month, rows in self.months.get(checkpoint, {}).items() if month != LIVE_MONTH)
@@ -86,7 +93,9 @@ def checkpoints_before_history_ended(e: Evidence) -> Check:
 def checkpoints_after_history_ended(e: Evidence) -> Check:
     numbers = _with_history(e, "finished")
     live = [n for n in numbers if e.of_live(n)]
-    claim = f"checkpoints went on after history had finished: {_listed(numbers)}, with live flights in {_listed(live)}"
+    claim = (
+        f"checkpoints continued after history had finished: {_listed(numbers)}, with live flights in {_listed(live)}"
+    )
     return Check(claim, bool(live))
 
 
@@ -124,7 +133,7 @@ def history_was_not_read_again(e: Evidence) -> Check:
     reread = [s for s in later if HISTORY in s.offsets]
     rows = sum(e.of_history(n) for n in e.months if n > last)
     claim = (
-        f"history was not read again: in no micro-batch behind checkpoint {last}, {rows} of its flights released there"
+        f"history was not read again: in no micro-batch after checkpoint {last}, {rows} of its flights released there"
     )
     return Check(claim, bool(later) and not reread and not rows)
 
@@ -186,7 +195,7 @@ def judge(evidence: Evidence) -> list[Check]:
 
 
 def _with_history(e: Evidence, state: str) -> list[int]:
-    """Ordinary checkpoints before the kill in which the source history was running, or finished."""
+    """Return ordinary checkpoints before the kill in which the source history was in ``state``."""
     found = e.kill.state.checkpoints.items()
     return sorted(n for n, done in found if done.operators.get(HISTORY) == state and done.kind == "checkpoint")
 
@@ -199,7 +208,7 @@ def _compared(found: Difference) -> str:
 
 
 def _listed(numbers: list[int]) -> str:
-    """1-3, 5"""
+    """Return numbers as ranges: 1-3, 5."""
     parts: list[list[int]] = []
     for number in sorted(numbers):
         if parts and parts[-1][-1] == number - 1:

@@ -1,4 +1,4 @@
-"""The demo's child processes: each is the leader of a session of its own, so that nothing it starts is lost."""
+"""The demo's child processes. Each leads a session of its own, so that all its descendants can be found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import psutil  # type: ignore[import-untyped]
 
 
 class Child:
-    """``python <arguments>``, its output in ``log``; its standard input is closed when this process ends."""
+    """The process ``python <arguments>`` with its output in ``log``. Its standard input is closed when this process
+    ends.
+    """
 
     def __init__(self, arguments: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> None:
         self.log = log
@@ -37,25 +39,25 @@ class Child:
         return self._process.poll()
 
     def members(self) -> list[psutil.Process]:
-        """Every living process of the session, also those whose parents have gone."""
+        """Return every living process of the session, also those whose parents have ended."""
         return [process for process in psutil.process_iter() if _session(process.pid) == self.pid and lives(process)]
 
     def submission(self, driver: int) -> list[psutil.Process]:
-        """spark-submit's process (the JVM) and all below it; ``driver`` is the Python process in it."""
+        """Return spark-submit's process (the JVM) and its descendants; ``driver`` is the Python process among them."""
         chain = [psutil.Process(driver), *psutil.Process(driver).parents()]
         below = [process for process in chain[:-1] if self.pid in [parent.pid for parent in process.parents()]]
         top = below[-1]
         return [top, *top.children(recursive=True)]
 
     def end(self) -> None:
-        """Kill the session and wait until nothing of it is left. Quiet if it has ended."""
+        """Kill the session and wait until all of it has ended. Do nothing if it has already ended."""
         while members := self.members():
             kill(members)
         self._process.communicate()
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:
-    """``kill -9``, all of them before any can do something about it; returns when they are gone."""
+    """Send SIGKILL to all processes at once, so that none can react, and wait until they have ended."""
     for process in processes:
         try:
             os.kill(process.pid, signal.SIGKILL)
@@ -66,7 +68,7 @@ def kill(processes: Sequence[psutil.Process]) -> None:
 
 
 def lives(process: psutil.Process) -> bool:
-    """A zombie has ended; its parent has not asked yet."""
+    """Return True if the process runs. A zombie has ended, but its parent has not collected it."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

@@ -1,8 +1,8 @@
-"""Runs one example Dag in this process, as ``airflow dags test`` does, and writes down how it went.
+"""One run of an example Dag in this process, as by ``airflow dags test``, with a record of its result.
 
     python -m dags_examples.demo_support.run_dag flights outcome.json
 
-The environment says which (throw-away) AIRFLOW_HOME to use; see :mod:`.airflow_home`.
+The environment names the temporary AIRFLOW_HOME; see :mod:`.airflow_home`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def run(dag_id: str) -> dict[str, Any]:
 
 
 def end_with_the_demo() -> None:
-    """The other end of standard input is the demo's: when it is closed, the demo is gone, however it went."""
+    """Exit when standard input is closed, because its other end is the demo's: the demo has then ended."""
 
     def wait() -> None:
         sys.stdin.buffer.read()

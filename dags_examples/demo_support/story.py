@@ -1,4 +1,4 @@
-"""The story of the demo: a Dag run on local Spark, and the world outside that delivers, kills and drains."""
+"""The story of the demo: a Dag run on local Spark, and outside events: deliveries, a kill, a drain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Say = Callable[[str], None]
 
 
 class Story:
-    """One run in ``workdir``. Plays the world outside: delivers December, kills the driver, ends the year."""
+    """One run in ``workdir``. It delivers December, kills the driver and ends the year."""
 
     def __init__(self, workdir: Path, say: Say) -> None:
         self._workdir, self._say = workdir, say

@@ -1,4 +1,4 @@
-"""Following the job from outside, by its journal, as any other program could."""
+"""A view of the job from outside, by its journal, as any other program can have it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Say = Callable[[str], None]
 
 
 class DemoFailedError(Exception):
-    """The demo cannot go on; the message says what was waited for."""
+    """A demo that cannot continue. The message names the event that it waited for."""
 
 
 class JobFollower:
-    """Tells of the job's progress while the demo waits for it. ``alive``: None, or why waiting is in vain."""
+    """A reporter of the job's progress during waits. ``alive`` returns None, or the reason why the wait is useless."""
 
     def __init__(
         self,
@@ -46,7 +46,10 @@ class JobFollower:
         each_checkpoint: Callable[[], object] = lambda: None,
         poll: float = 0.2,
     ) -> JobState:
-        """``each_checkpoint`` is called for every checkpoint that completes meanwhile. Raises DemoFailedError."""
+        """Wait for a condition, and call ``each_checkpoint`` for every checkpoint that completes meanwhile.
+
+        Raises DemoFailedError.
+        """
         deadline, seen = self._clock() + at_most, None
         while True:
             state = self._refresh()

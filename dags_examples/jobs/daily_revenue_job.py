@@ -1,4 +1,4 @@
-"""One day's revenue by shop: a batch that can be done again."""
+"""One day's revenue by shop: a batch that can be repeated."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""Flights from New York in 2013: months of history in files, today's flights arriving as files, cleaned into a table.
+"""Flights from New York in 2013: months of history in files, today's flights arriving as files, cleaned into a
+table.
 
 Both inputs go into the same two outputs, and every checkpoint releases one consistent cut of them:
 
 * ``flights``: every flight once, partitioned by month;
-* ``daily_delays``: delays by day and carrier. A day that gets more flights is written once more: the row with the
+* ``daily_delays``: delays by day and carrier. A day that gets more flights is written again: the row with the
   most flights is its newest.
 
-A Dag run is a job of its own and reads everything anew: with ``mode="overwrite"`` its rows replace those of the run
-before.
+Each Dag run is a job of its own and reads all input again. With ``mode="overwrite"`` its rows replace those of the
+previous run.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The large ones of the orders that another job has prepared."""
+"""The large orders among those that another job has prepared."""
 
 from __future__ import annotations
 

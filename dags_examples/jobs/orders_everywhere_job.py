@@ -19,13 +19,13 @@ ORDER = "id LONG, shop STRING, amount DOUBLE"
 
 @job.source(bounded=True)
 def history(read) -> DataFrame:
-    """What was there when the job first started: this list is frozen, and read once."""
+    """Return the files that were there when the job first started. Their list is frozen, and each is read once."""
     return read.schema(ORDER).parquet(f"{LAKE}/raw/orders")
 
 
 @job.source
 def live(read) -> DataFrame:
-    """earliest: a driver that dies before its first micro-batch would begin at a later "latest"."""
+    """Read from the earliest offset: with "latest" a driver that dies before its first micro-batch would skip rows."""
     options = {"kafka.bootstrap.servers": SERVERS, "subscribe": TOPIC, "startingOffsets": "earliest"}
     value = F.from_json(F.col("value").cast("string"), ORDER)
     return read.format("kafka").options(**options).load().select(value.alias("order")).select("order.*")
@@ -41,7 +41,7 @@ def large(rows: DataFrame) -> DataFrame:
     return rows.where("amount >= 100")
 
 
-# Each sink shows a checkpoint when it is complete, as soon as that sink can; one that is down holds up no other.
+# Each sink shows a complete checkpoint as soon as that sink can. A sink that is down delays no other sink.
 job.sink("files", orders, FileSink(f"{LAKE}/orders"))
 job.sink("delta", orders, DeltaSink(f"{LAKE}/orders_delta"))
 # The latest row of an order counts, also if the topic has it twice.

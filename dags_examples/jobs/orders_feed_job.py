@@ -1,4 +1,4 @@
-"""Orders as they come in, for as long as somebody runs the job."""
+"""Orders as they arrive, for as long as a driver runs the job."""
 
 from __future__ import annotations
 

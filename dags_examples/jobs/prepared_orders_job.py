@@ -1,4 +1,4 @@
-"""One day's orders, made ready once for all who read them: the result outlives the job, and there is no sink."""
+"""One day's orders, prepared once for all readers. The result outlives the job, and there is no sink."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_json_has_what_the_page_says_and_no_secret(tmp_path: Path, ckpt: Ckpt, m
     assert list(one) == ["job_id", "status", "files", "bytes", "garbage", "skipped", "problem", "left"]
     assert list(one["garbage"][0]) == ["path", "sink", "reason", "files", "bytes"]
     assert {each["sink"] for each in one["garbage"] if each["reason"] == "staged"} == {"lake"}
-    assert report["strange"] == [{"name": "photos", "what": "it is none of ours"}]
+    assert report["strange"] == [{"name": "photos", "what": "it is no job of this package"}]
     page = (ROOT / "docs/cli.md").read_text("utf-8").partition("## Collecting garbage")[2].partition("\n## ")[0]
     assert [word for word in (*keys, *one, *one["garbage"][0]) if f"`{word}`" not in page] == []
     assert [reason for reason in Reason if f"| `{reason}` |" not in page] == []

@@ -350,7 +350,7 @@ def test_what_is_no_job_is_named_and_never_touched(tmp_path: Path) -> None:
     found = {one.name: one.what for one in report.strange}
     assert sorted(found) == ["a b", "copy", "notes.txt", "photos"]
     assert "no journal" in found["copy"]
-    assert {found[name] for name in ("a b", "notes.txt", "photos")} == {"it is none of ours"}
+    assert {found[name] for name in ("a b", "notes.txt", "photos")} == {"it is no job of this package"}
     assert all((job.root / path).exists() for path in ("copy/vertices", "photos/1.jpg", "notes.txt", "a b/c"))
 
 

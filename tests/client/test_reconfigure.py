@@ -54,7 +54,7 @@ def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -
     [
         (lambda one: one.assign_workload("x", state_partitions=2), "x is no operator of the job"),
         (lambda one: one.assign_workload("lake", trigger_interval=1), "lake is a sink"),
-        (lambda one: one.assign_workload("clean", state_partitions=2), "it keeps no state that could be cut anew"),
+        (lambda one: one.assign_workload("clean", state_partitions=2), "it keeps no state that could be repartitioned"),
         (lambda one: one, "it changes nothing"),
     ],
     ids=["unknown", "sink", "no state", "nothing"],
@@ -191,7 +191,7 @@ def test_a_job_that_was_never_planned_has_nothing_to_change(tmp_path: Path) -> N
 
 def test_an_answer_that_does_not_come_in_time_is_told_as_that(driver: Journal, tmp_path: Path) -> None:
     one = client(tmp_path)
-    with pytest.raises(NotReconfiguredError, match="does not run with what was asked for yet"):
+    with pytest.raises(NotReconfiguredError, match="has not applied request"):
         one.answer(one.reconfigure(sixteen()), 0.0)
 
 

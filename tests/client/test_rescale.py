@@ -72,7 +72,7 @@ def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path,
 def test_whoever_waits_too_long_is_told_what_it_waits_for(driver: Journal, tmp_path: Path) -> None:
     one = client(tmp_path)
     asked = one.rescale("history", 8)
-    with pytest.raises(NotRescaledError, match="'history' of job 'orders' is not read by 8 yet") as told:
+    with pytest.raises(NotRescaledError, match="'history' of job 'orders' is not read by 8 subtasks") as told:
         one.answer(asked, 0.01)
     assert told.value.retryable
 

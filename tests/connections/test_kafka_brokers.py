@@ -82,9 +82,9 @@ def test_host_and_port_name_brokers_too() -> None:
         ({"conn_type": "http"}, "of the type 'http'"),
         ({"extra": {"bootstrap.servers": " "}}, "names no brokers"),
         ({"extra": {"bootstrap.servers": ["b"]}}, "bootstrap.servers in its extra is no text"),
-        ({"login": "me", "extra": {"security.protocol": "SASL_SSL"}}, "sasl.mechanism in its extra says no mechanism"),
+        ({"login": "me", "extra": {"security.protocol": "SASL_SSL"}}, "sasl.mechanism in its extra names no mechanism"),
         ({"extra": {"security.protocol": "TLS"}}, "security.protocol is none of"),
-        ({"login": "me", "password": SECRET}, "says no SASL"),
+        ({"login": "me", "password": SECRET}, "is no SASL protocol"),
         ({"extra": {"sasl.oauthbearer.config": SECRET}}, "sasl.oauthbearer.config in its extra is not supported"),
     ],
 )

@@ -109,9 +109,9 @@ def test_comments_docstrings_layout_and_the_place_make_no_difference(tmp_path: P
     [
         ('json("in")', 'json("other")', ["the function of 'live'"]),
         ("@job.source\n", "@job.source(max_files_per_trigger=3)\n", ["the function of 'live'"]),
-        ("LIMIT = 3", "LIMIT = 4", ["what stands beside the functions of its operators"]),
-        ('FileSink("out")', 'FileSink("there")', ["what stands beside the functions of its operators"]),
-        ("import plain_of_this_test\n", "", ["what stands beside the functions of its operators"]),
+        ("LIMIT = 3", "LIMIT = 4", ["the code outside the functions of its operators"]),
+        ('FileSink("out")', 'FileSink("there")', ["the code outside the functions of its operators"]),
+        ("import plain_of_this_test\n", "", ["the code outside the functions of its operators"]),
     ],
 )
 def test_what_is_edited_is_named(tmp_path: Path, before: str, after: str, told: list[str]) -> None:
@@ -145,7 +145,7 @@ def test_so_is_one_that_comes_from_elsewhere(
     one, path, old = code(write(tmp_path / "a")), write(tmp_path / "b"), tmp_path_factory.mktemp("old")
     (path.parent / f"{name}.py").rename(old / f"{name}.py")
     monkeypatch.syspath_prepend(str(old))
-    assert differences(one, code(path)) == [f"module {name!r}, which is not beside the file there"]
+    assert differences(one, code(path)) == [f"module {name!r}, which is not in the file's folder there"]
 
 
 def test_a_module_without_source_is_not_compared(tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_a_worker_that_cannot_be_understood_ends_nobody_who_stands_by(
     room.then.append((5.0, lambda: room.gone.add("x")))
     assert room.standby(A).wait() == (A,)
     assert 190 + LOST_AFTER <= room.clock.now < 195 + LOST_AFTER
-    assert len([one for one in caplog.records if "cannot be understood" in one.getMessage()]) == 1
+    assert len([one for one in caplog.records if "cannot be read, the worker counts" in one.getMessage()]) == 1
 
 
 GUEST = SubtaskId("a/1")

@@ -218,7 +218,7 @@ def test_r1_batches_that_are_missing_before_the_one_that_spark_committed_last_ar
     log = world.root / "job" / "vertices" / "live" / "0" / "log"
     for path in sorted(log.iterdir())[-2:]:
         path.unlink()
-    with pytest.raises(Exception, match="have parted"):
+    with pytest.raises(Exception, match="disagree"):
         world.run(one(world))
     assert world.released_ids() == []
 

@@ -187,7 +187,7 @@ def test_r21_its_sinks_are_those_of_the_jobs_file_whatever_functions_its_operato
 ) -> None:
     prepared.given(large=prepared.write(OTHER, "two"))
     prepared.comes(OTHER, LARGE)
-    with pytest.raises(OtherCodeError, match="what stands beside the functions of its operators"):
+    with pytest.raises(OtherCodeError, match="the code outside the functions of its operators"):
         prepared.comes(FILE.replace('FileSink("out")', 'FileSink("there")'), LARGE)
 
 
