@@ -175,7 +175,7 @@ def test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good(
 ) -> None:
     """Otherwise the task would start a worker every few minutes, forever."""
     task_states.states = {"orders.coordinate": state}
-    with pytest.raises(AirflowFailException, match=f"is {state}: nobody coordinates history/0"):
+    with pytest.raises(AirflowFailException, match=f"is {state}: no JobMaster coordinates history/0"):
         subtask().execute_complete(context(StateStore()), ALONE)
     assert spark_submit.calls == []
 

@@ -276,7 +276,7 @@ def test_a_coordinate_that_nobody_runs_any_more_fails_it_for_good(
 ) -> None:
     ended(finished(orders, "history/0"), "RESTARTING")
     task_states.states = {"orders.coordinate": state}
-    with pytest.raises(AirflowFailException, match=f"is {state}: nobody coordinates history/0"):
+    with pytest.raises(AirflowFailException, match=f"is {state}: no JobMaster coordinates history/0"):
         subtask().execute_complete(context(StateStore()), ALONE, ran_well=True)
 
 

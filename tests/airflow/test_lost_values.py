@@ -180,7 +180,7 @@ def test_a_job_task_id_that_is_no_text_fails_for_good_too(kind: Any, task_id: An
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "nothing to change": (CheckpointedJobReconfigureOperator, {}, "nothing is given that is to be changed"),
+    "nothing to change": (CheckpointedJobReconfigureOperator, {}, "no change is given"),
     "a text of changes": (CheckpointedJobReconfigureOperator, {"assign_workload": "{}"}, "a mapping of operators"),
     "operators without settings": (CheckpointedJobReconfigureOperator, {"assign_resources": {"q": 2}}, "its settings"),
     "settings that are no names": (CheckpointedJobReconfigureOperator, {"assign_workload": {"q": {2: 2}}}, "by name"),
