@@ -23,7 +23,7 @@ from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral
 LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=2, no_master=True)
 DONE = status("finished", "the subtasks of this worker have finished")
 BACK = WaitOver("the JobMaster of epoch 3 has the job").to_json()
-ALONE = WaitOver("the task that is to run the JobMaster is success", is_alone=True).to_json()
+ALONE = WaitOver("the task that runs the JobMaster is success", is_alone=True).to_json()
 
 
 @pytest.fixture

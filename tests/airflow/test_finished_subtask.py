@@ -37,7 +37,7 @@ from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral
 DONE = status("finished", "the subtasks of this worker have finished")
 LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=4, no_master=True)
 AGAIN = WaitOver("history/0 has to run again").to_json()
-ALONE = WaitOver("the task that is to run the JobMaster is failed", is_alone=True).to_json()
+ALONE = WaitOver("the task that runs the JobMaster is failed", is_alone=True).to_json()
 BLIND = WaitOver("s3://lake may not be read", is_blind=True).to_json()
 RETRY = f"{JOB_ID}~t2.coordinate"
 
