@@ -1,5 +1,4 @@
-"""The code of a loaded job: that of its file, and that of the modules that it imports from its own folder or
-package."""
+"""The code of a loaded job: its file, and the modules that the file imports from its own folder or package."""
 
 from __future__ import annotations
 

@@ -141,7 +141,8 @@ class Job:
         return {**self.__dict__, "_root": None, "controllers": (), "own_modules": None}
 
     def was_given(self, params: Params) -> bool:
-        """Return whether the job was created while ``params`` were those of the run. For the loading of its file."""
+        """Return whether the job was created while ``params`` were the run's parameters. The loading of its file calls
+        this."""
         return self._params is params
 
     @overload

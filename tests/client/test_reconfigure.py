@@ -82,7 +82,7 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
             lambda one: one.assign_workload("a", colour="red"),
             "colour cannot be changed .* there is: max_bytes",
         ),
-        (lambda one: one.assign_workload("a"), "nothing is given"),
+        (lambda one: one.assign_workload("a"), "no change is given"),
         (lambda one: one.assign_workload("a", state_partitions=0), "state_partitions is a whole number above 0"),
         (lambda one: one.assign_workload("a", state_partitions=True), "state_partitions is a whole number above 0"),
         (lambda one: one.assign_resources("a", pool_weight=1.5), "pool_weight is a whole number above 0"),
