@@ -66,9 +66,10 @@ class Submission:
 
     @property
     def is_forgettable(self) -> bool:
-        """True if GONE means an end.
+        """True if GONE means that the driver has ended.
 
-        The application was seen there before, or was never submitted. Otherwise this may be the wrong cluster.
+        It does if this cluster has known the application, or if spark-submit never ended well. Otherwise the process
+        may ask the wrong cluster.
         """
         return self.is_seen or not self.is_submitted
 

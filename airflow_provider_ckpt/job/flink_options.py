@@ -92,7 +92,8 @@ def _text(value: object, key: str) -> str:
 
 
 def _refuse_other(name: str, typed: Any, key: str, given: Any, read: Any) -> None:
-    """Refuse another value under the option's own name. A default there looks like an option that is not given."""
+    """Refuse a different value under the option's own name. A default value is allowed, because it looks like one that
+    is not given."""
     option = BY_NAME[name]
     if typed is not None and option.read(typed) not in (read, option.default):
         raise OptionGivenTwiceError(first=name, value=typed, second=key, other=given)

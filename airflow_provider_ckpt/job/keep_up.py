@@ -134,9 +134,9 @@ class KeepUp(Controller):
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _first(self, wanted: list[_Change]) -> Reconfiguration | None:
-        """Return the most useful change. A setting whose last request failed comes last.
+        """Return the first change, but prefer a setting whose last request did not ask for the same value.
 
-        A request failed if the same value is needed again.
+        If the same value is needed again, the last request has failed.
         """
         first = min(wanted, key=lambda one: self._asked.get(one[0]) == one[1], default=None)
         return None if first is None else self._change(*first)

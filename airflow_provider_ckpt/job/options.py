@@ -262,7 +262,8 @@ class RunOptions:
         default=False,
         metadata=about(kinds.FLAG, "refuse to start while another driver of the job lives", flag=None, argument=None),
     )
-    """The `ckpt` command sets it, except with --take-over. A task of Airflow takes over from its earlier try."""
+    """The `ckpt` command sets this, except with --take-over. A task of Airflow does not, because a retry takes over
+    from its earlier try."""
     attempt: str | None = field(
         default=None,
         metadata=about(

@@ -1,5 +1,4 @@
-"""The decisions before anything is submitted: which job a task runs, whether it is a retry, and how far the job has
-got."""
+"""The decisions before a submission: which job a task runs, whether it is a retry, and how far the job has got."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class StandbyTaskOperator(SubtaskTaskOperator):
     """Task with a running Spark that takes over the subtasks of a lost worker within seconds.
 
-    A retry would have to start a JVM first. The standby keeps the subtasks until they finish. The retry, when it comes,
-    stands by in its place. The standby leaves subtasks that no worker has begun to their own tasks. It is deferred and
-    ends as a subtask's task is, with the last of all subtasks.
+    A retry would have to start a JVM first. The standby keeps the subtasks until they finish, and the retry, when it
+    comes, stands by in its place. The standby does not take subtasks that no worker has begun, because their own tasks
+    begin them. It is deferred, and ends, like the task of a subtask: with the last of all subtasks.
     """
 
     part = "standby"

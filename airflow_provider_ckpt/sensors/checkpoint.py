@@ -154,8 +154,8 @@ class CheckpointSensor(BaseSensorOperator):
 
     @contextmanager
     def _allowed_to_fail(self) -> Iterator[None]:
-        """Honour ``soft_fail`` and ``never_fail`` for the first poll of a deferrable sensor, which Airflow does not
-        do."""
+        """Honour ``soft_fail`` and ``never_fail`` at the first poll of a deferrable sensor. Airflow honours them only
+        later."""
         try:
             yield
         except AirflowFailException as error:

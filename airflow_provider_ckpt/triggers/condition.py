@@ -135,8 +135,8 @@ class CheckpointCondition:
         return (done for number, done in state.checkpoints.items() if number <= self._newest(state))
 
     def _has_finished(self, state: JobState, uid: str) -> bool:
-        """Return whether an operator has finished. A FINISHED job has finished all. Else a checkpoint after the last
-        restore decides."""
+        """Return whether an operator has finished. All operators of a FINISHED job have. Otherwise a checkpoint after
+        the last restore must show it."""
         if uid not in state.finished_operators():
             return False
         if not self.released or (state.status is JobStatus.FINISHED and not state.has_unreleased):

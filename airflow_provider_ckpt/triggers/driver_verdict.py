@@ -133,7 +133,7 @@ def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: b
 
 
 def _told(state: JobState) -> dict[str, Any]:
-    """Return the job's state as a task returns it."""
+    """Return the job's state in the form of a task's result."""
     return {
         "job_id": state.job_id,
         "status": None if state.status is None else str(state.status),

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Failing:
-    """Count of the time without progress.
+    """Time limit for restarts of a failing JobMaster.
 
-    ``limit`` is the seconds without another completed checkpoint for which a JobMaster is restarted. Workers continue
-    without a JobMaster for as long.
+    ``limit`` is the number of seconds without another completed checkpoint after which it is no longer restarted.
+    Workers continue without a JobMaster for as long.
     """
 
     def __init__(self, limit: float = SILENCE, clock: Callable[[], float] = time.monotonic) -> None:

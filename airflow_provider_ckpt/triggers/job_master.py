@@ -48,8 +48,8 @@ REST = 1.0
 """``rest`` of :class:`Timing`."""
 _KILL_PAUSE = 1.0
 _LOCAL, _REMOTE = Turns(4), Turns(32)
-"""Limits for the JobMasters that work at once. Each one keeps the event loop from the interpreter for up to 5 ms
-(Python's switch interval), unless it waits for an object store."""
+"""Limits for the JobMasters that work at once. Each one may block the event loop for up to 5 ms at a time (Python's
+switch interval), unless it waits for an object store."""
 _GRACE = 25.0
 """Seconds for a savepoint. Airflow gives ``on_kill`` 30 seconds (``[triggerer] on_kill_timeout``)."""
 
@@ -141,7 +141,7 @@ class JobMasterTrigger(BaseTrigger):
             return None
 
     def _over(self, hook: CheckpointHook) -> MasterVerdict | None:
-        """Return the end of the job if the journal has it before a JobMaster of this task could report it."""
+        """Return the end of the job if the journal has it, but no JobMaster of this task could report it."""
         state = hook.client(self.job_id).look()
         is_over = state.status is not None and not state.deployment
         if is_over and (state.status is JobStatus.FINISHED or is_of_group(self._attempt, str(state.attempt))):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class KeptResult:
-    """Wait of a task whose subtasks have finished."""
+    """Wait of a task whose subtasks have finished and may have to run again."""
 
     def __init__(self, attempt: str, subtasks: Sequence[str], deployment: int) -> None:
         """Begin a wait.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Look:
-    """Repeated poll of a job. The calls must be at least ``interval`` seconds apart. A silent storage is waited for.
+    """Repeated poll of a job. The calls must be at least ``interval`` seconds apart. A silent storage ends no wait.
 
     Args:
         hook: Hook of the root.

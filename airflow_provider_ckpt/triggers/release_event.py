@@ -57,7 +57,7 @@ def release_events(state: JobState, after: int, sink: str | None = None) -> Iter
     """Yield the remembered releases (the last 100) after checkpoint ``after`` with rows, in order.
 
     A release of one sink is reported as soon as that sink has released. A release of all sinks is reported when each of
-    them has, because a later sink would otherwise be before the next ``after``.
+    them has. The next ``after`` would otherwise skip the rows of a sink that releases later.
 
     Args:
         state: The job in its journal.
