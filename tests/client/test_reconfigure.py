@@ -71,7 +71,7 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
     ("tell", "why"),
     [
         (lambda one: one.assign_workload("a", parallelism=0), "parallelism is a whole number above 0"),
-        (lambda one: one.rescale("a"), "by parallelism .* or by state_partitions .*: give one"),
+        (lambda one: one.rescale("a"), "give one of parallelism .* and state_partitions"),
         (lambda one: one.rescale("a", parallelism=2, state_partitions=2), "give one"),
         (lambda one: one.rebalance({"a": 0}), "pool_weight is a whole number above 0"),
         (lambda one: one.change_of_logic("v2.py:job"), "name the operators"),
