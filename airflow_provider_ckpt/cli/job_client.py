@@ -13,6 +13,6 @@ def job_client(args: argparse.Namespace) -> JobClient:
 
     Raises:
         InvalidJobIdError: the id cannot name a job.
-        InvalidStorageOptionsError: CKPT_STORAGE_OPTIONS is no JSON object.
+        InvalidStorageOptionsError: the root's file system refuses its storage options.
     """
     return JobClient(arguments.location(args), args.job)

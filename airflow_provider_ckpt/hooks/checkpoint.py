@@ -194,12 +194,16 @@ class CheckpointHook(BaseHook):
     def drain(self, job_id: str, *, at_once: bool = False, discard_timers: bool = False) -> str:
         """Ask the job's driver to read the present data, take the final checkpoint and end the job FINISHED.
 
+        Returns the request's name, like :meth:`stop`.
+
         Args:
             job_id: The job.
             at_once: End live sources at their current position, without reading the data that waits in them.
             discard_timers: Also drain if state waits for timers of processing time, which a drain discards.
 
         Raises:
+            NoSuchJobError: there is no such job.
+            JobNotRunningError: no driver has the job.
             TimersWaitError: state waits for such timers, and ``discard_timers`` is False.
         """
         with self._no_root_no_job(job_id):
