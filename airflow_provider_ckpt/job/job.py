@@ -71,7 +71,7 @@ class Job:
 
         Raises:
             IncompleteJobError: the name is no text, or empty.
-            BadControllerError: a controller is none.
+            BadControllerError: ``controllers`` is no list of controllers, or a controller has a bad time.
         """
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise IncompleteJobError(job=name, missing="name", example='Job("orders") or Job()')

@@ -82,10 +82,10 @@ def _check_not_the_groups(argument: str, given: Mapping[str, Any]) -> None:
 
 
 def check_standbys(standbys: object) -> None:
-    """Refuse a number of standbys that is none.
+    """Refuse a value of ``standbys`` that is no whole number from 0 upwards.
 
     Raises:
-        InvalidTaskArgumentError: ``standbys`` is no number, or below 0.
+        InvalidTaskArgumentError: it is no such number.
     """
     if isinstance(standbys, bool) or not isinstance(standbys, int) or standbys < 0:
         problem = "give a number of tasks that stand by, 0 for none"

@@ -71,7 +71,8 @@ _SUMMARY = (
 
 @dataclass(frozen=True)
 class Pointer:
-    """The value in the task state store, under :data:`KEY`."""
+    """The value in the task state store under :data:`KEY`: which job the task runs, and what a user wants to see of
+    it."""
 
     job_id: str
     root: str

@@ -79,7 +79,7 @@ def patience(state: JobState, driver_alive: bool | None) -> float | None:
 def _last_interval(state: JobState) -> float:
     """Return the shortest of the last three intervals between checkpoints, in seconds of the driver's clock.
 
-    The shortest, because one of them may contain a pause between two runs.
+    The longer ones may contain a pause between two runs.
     """
     times = [state.checkpoints[number].triggered_at for number in sorted(state.checkpoints)[-4:]]
     gaps = [later - earlier for earlier, later in pairwise(times)]
