@@ -1,7 +1,7 @@
-"""The ``ckpt`` command: jobs, run and looked at, without Airflow.
+"""The ``ckpt`` command, which runs and inspects jobs without Airflow.
 
-Exit codes: 0 the job finished or stopped (or the answer was printed), 1 the job failed, 2 the input was
-refused before anything was done. Each command is a module with ``add(commands)``.
+Exit codes: 0 the job finished or stopped, or the answer was printed. 1 the job failed. 2 the input was refused, and
+nothing was done. Each command is a module with ``add(commands)``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ COMMANDS = (
     doctor,
 )
 RUN_JOBS = (run, plan, master, worker)
-"""The user's code prints what it likes in these."""
+"""Commands that run the user's code, whose output is not changed."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _build() -> tuple[argparse.ArgumentParser, Commands]:
-    """Return the parser, and those of the commands by name."""
+    """Return the parser, and the parsers of the commands by name."""
     parser = argparse.ArgumentParser(
         prog="ckpt",
         description="Mixed bounded/unbounded PySpark jobs with Flink's checkpoint semantics.",
@@ -73,14 +73,17 @@ def _build() -> tuple[argparse.ArgumentParser, Commands]:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the arguments of a command. End the process with exit code 2 if they are none."""
+    """Return the arguments of a command. End the process with exit code 2 if they cannot be read."""
     parser, commands = _build()
     refuse_mistyped(parser, commands, argv)
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. ``argv`` without the program name; None = the process's."""
+    """Run one command and return its exit code.
+
+    ``argv`` is without the program's name. None: the arguments of the process.
+    """
     args = parse(sys.argv[1:] if argv is None else argv)
     try:
         runs_job = any(args.run is command.run for command in RUN_JOBS)

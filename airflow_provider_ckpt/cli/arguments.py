@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and how their values are read."""
+"""Arguments that several commands share, and the reading of their values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_root(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
 
 
 def add_job(parser: argparse.ArgumentParser) -> None:
-    """JOB, and where it is: for the commands about one job."""
+    """Add JOB and its root, for the commands about one job."""
     parser.add_argument("job", metavar="JOB", help="job id")
     add_root(parser)
 
@@ -37,18 +37,22 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def location(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Location:
-    """The root, with its storage options."""
+    """Return the root with its storage options."""
     return Location(args.root, storage_options(args, environ))
 
 
 def storage_options(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """CKPT_STORAGE_OPTIONS, overridden by what is on the command line."""
+    """Return the options of CKPT_STORAGE_OPTIONS. Options on the command line override them."""
     given = {key: _value(text) for key, text in assignments("--storage-option", args.storage_option).items()}
     return {**read_storage_options(environ), **given}
 
 
 def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """``["k=v", …]`` as a dict. The error shows no value: it could be a secret."""
+    """Return ``["k=v", …]`` as a dict. The error shows no value, because it could be a secret.
+
+    Raises:
+        BadAssignmentError: a text has no key or no "=".
+    """
     pairs: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -59,8 +63,10 @@ def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _value(text: str) -> Any:
-    """A JSON object, array, true, false or null is read as such. Everything else is text, digits too:
-    a key made of digits only is a key."""
+    """Return a value as JSON if it is an object, an array, true, false or null.
+
+    Everything else is text. So are digits, because a key may consist of digits only.
+    """
     if text[:1] in ("{", "[") or text in ("true", "false", "null"):
         try:
             return json.loads(text)

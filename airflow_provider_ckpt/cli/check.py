@@ -1,4 +1,4 @@
-"""``ckpt check``: check a job without writing anything."""
+"""``ckpt check``, which checks a job and writes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FORMAT = "airflow-provider-ckpt/checked-job"
 VERSION = 1
-"""Keys are added within a version; one that goes, or changes its meaning, makes a new one."""
+"""Version of the format. A version may get new keys. If a key is removed or changes its meaning, the version rises."""
 _WHAT = "check a job as `ckpt run` does before it starts it: queries, schemas, journal, sinks; write nothing"
 
 
@@ -51,7 +51,7 @@ def as_json(checked: CheckedJob) -> str:
 
 
 def lines(checked: CheckedJob) -> Iterator[str]:
-    """Yield the answer for people."""
+    """Yield the answer as lines for users."""
     status = "new under this root" if checked.status is None else str(checked.status)
     mode = "" if checked.mode is None else f", {checked.mode} mode"
     yield f"job {checked.job_id}: {status}{mode}"

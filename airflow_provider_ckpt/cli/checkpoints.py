@@ -1,4 +1,4 @@
-"""``ckpt checkpoints``: the newest checkpoints of a job."""
+"""``ckpt checkpoints``, which lists the newest checkpoints of a job."""
 
 from __future__ import annotations
 
@@ -45,4 +45,4 @@ def _none_of(state: JobState) -> str:
     if state.deletion is None:
         return f"job {state.job_id} has no checkpoint yet"
     last = state.last_completed or "none"
-    return f"job {state.job_id} was deleted, with what was known of its checkpoints (last completed: {last})"
+    return f"job {state.job_id} was deleted, with the records of its checkpoints (last completed: {last})"

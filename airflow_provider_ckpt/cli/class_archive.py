@@ -1,6 +1,6 @@
-"""``ckpt class-archive``: make what lets the drivers on this machine start sooner.
+"""``ckpt class-archive``, which makes an archive with which the drivers on this machine start sooner.
 
-What needs PySpark is imported in the function that needs it, as in :mod:`cli.run`.
+Functions import PySpark where they need it, as in :mod:`cli.run`.
 """
 
 from __future__ import annotations
@@ -24,27 +24,33 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Run Spark once, for half a minute, and keep the classes that it loaded (some 170 MB) where later "
         f"drivers on this machine find them: in the folder {VARIABLE}, else in the user's cache.",
     )
-    parser.add_argument("--anew", action="store_true", help="also if there is one already")
+    parser.add_argument("--anew", action="store_true", help="make it even if there is one already")
     parser.add_argument(
-        "--look", action="store_true", help="only say whether there is one (exit code 1: there is none)"
+        "--look", action="store_true", help="only check whether there is one (exit code 1: there is none)"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object: path, and whether it was made now")
+    parser.add_argument("--json", action="store_true", help="print a JSON object: path, and whether it was made now")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Raises NoClassArchiveError, ForeignArchiveError, ArchiveNotMadeError."""
+    """Make the archive, or check it.
+
+    Raises:
+        NoClassArchiveError: Java, Spark or the folder allows no archive.
+        ForeignArchiveError: another user could have written the archive.
+        ArchiveNotMadeError: the archive could not be made.
+    """
     if archive_folder(os.environ) is None:
-        problem = f"{VARIABLE} is off, or names no folder that a JVM can be told (no quotes, commas, colons, * or %)"
+        problem = f"{VARIABLE} is off, or names a folder that a JVM does not accept (no quotes, commas, colons, * or %)"
         raise NoClassArchiveError(problem=problem)
     refuse_without_spark()
     archive = class_archive(os.environ)
     if archive is None:
-        raise NoClassArchiveError(problem="Java does not say what it is; set JAVA_HOME to a JDK or JRE of 17 or newer")
+        raise NoClassArchiveError(problem="Java gives no version; set JAVA_HOME to a JDK or JRE of 17 or newer")
     try:
         found = None if args.anew else archive.find()
     except OSError as error:
-        raise NoClassArchiveError(problem=f"its folder cannot be looked into: {error}") from error
+        raise NoClassArchiveError(problem=f"its folder cannot be read: {error}") from error
     if found is not None and not args.look:
         with suppress(OSError):
             sweep(found.parent)

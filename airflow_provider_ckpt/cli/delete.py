@@ -1,4 +1,4 @@
-"""``ckpt delete``: delete what a job that is over has under its root."""
+"""``ckpt delete``, which deletes the files of a job that is over."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
 _WHAT = (
-    "delete what a FINISHED job has under the root, and what it has staged for its sinks, never what it released; its "
-    "id stays taken"
+    "delete the files of a FINISHED job under the root and its staged output, never its released output; its id stays "
+    "taken"
 )
 _TERMS = {
-    "--unfinished": "also a job that is STOPPED or FAILED; what its next run would go on with is lost",
-    "--abandoned": "also one that is RESTARTING, or whose driver was lost, if nobody runs it, or is going to",
-    "--discard-unreleased": "also if it has completed what is not released; `ckpt release` would release it",
-    "--keep-staged": "leave alone what is staged in the targets of its sinks",
-    "--persisted": "also if it keeps results for other jobs (persist=True); they go, too",
+    "--unfinished": "also delete a job that is STOPPED or FAILED; its next run can no longer resume it",
+    "--abandoned": "also delete a job that is RESTARTING, or whose driver was lost, if no driver runs it or will",
+    "--discard-unreleased": "also delete a job with completed checkpoints that `ckpt release` could still release",
+    "--keep-staged": "keep staged output in the targets of its sinks",
+    "--persisted": "also delete a job that keeps results for other jobs (persist=True), with these results",
 }
 
 
@@ -34,7 +34,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "definition",
         metavar="FILE.py:JOB",
         nargs="?",
-        help="the Job as it ran, if it has other sinks than files, or such with storage options of their own",
+        help="the Job as it ran, if it has sinks other than files, or file sinks with storage options of their own",
     )
     parser.add_argument("--param", action="append", default=[], metavar="NAME=TEXT", help="as the job ran with it")
     for option, what in _TERMS.items():
@@ -65,21 +65,26 @@ def run(args: argparse.Namespace) -> int:
         print(f"sink {uid}: staged batches deleted: {places}")
     hint = "" if args.keep_staged or job is not None else "; name the job's file (FILE.py:JOB) to have it deleted"
     for uid in deleted.left:
-        print(f"sink {uid}: what is staged was left where it is{hint}")
+        print(f"sink {uid}: staged output was kept{hint}")
     return ExitCode.FINISHED
 
 
 def _is_to_be_asked(args: argparse.Namespace, state: JobState) -> bool:
-    """Return False for a deletion that has begun, and for a damaged journal, which is refused."""
+    """Return whether the user has to confirm. False for a deletion that has begun, and for a damaged journal, which is
+    refused."""
     return not (args.yes or state.deletion is not None or state.damage)
 
 
 def _is_confirmed(state: JobState, root: str) -> bool:
-    """Ask the user in the terminal. Raises DeletionNotConfirmedError if there is none."""
+    """Ask the user in the terminal.
+
+    Raises:
+        DeletionNotConfirmedError: there is no terminal.
+    """
     if not sys.stdin.isatty():
         raise DeletionNotConfirmedError(job_id=state.job_id, status=state.status or "not RUNNING yet", root=root)
     question = (
-        f"Delete job {state.job_id} ({state.status}) under {root} for good? What it released stays. "
+        f"Delete job {state.job_id} ({state.status}) under {root} for good? Its released output stays. "
         "Its id can never run again there. [y/N] "
     )
     try:

@@ -1,4 +1,4 @@
-"""``ckpt doctor``: is everything here that a job needs, and does it fit together?"""
+"""``ckpt doctor``, which checks whether everything that a job needs is here and fits together."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ OLDEST_AIRFLOW = (3, 3)
 
 @dataclass(frozen=True)
 class Finding:
-    """``note``: fine for some uses. ``problem``: a job cannot run here; the text says what to do."""
+    """Result of one check. ``note``: fine for some uses. ``problem``: a job cannot run here, and the text names the
+    next step."""
 
     subject: str
     verdict: Verdict
@@ -42,7 +43,7 @@ class Finding:
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("doctor", help="check Python, Java, Spark, Airflow and the root")
     arguments.add_root(parser, required=False)
-    parser.add_argument("--json", action="store_true", help="one JSON object: ok, and findings with their verdicts")
+    parser.add_argument("--json", action="store_true", help="print a JSON object: ok, and findings with their verdicts")
     parser.set_defaults(run=run)
 
 
@@ -67,7 +68,7 @@ def check_python() -> Finding:
 
 
 def check_java() -> Finding:
-    """Spark takes JAVA_HOME first, then PATH; so does this check."""
+    """Check the Java that Spark would take: that of JAVA_HOME, else the one on PATH."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     if shutil.which(java) is None:
@@ -84,26 +85,28 @@ def check_java() -> Finding:
         return Finding("java", "problem", f"{java} is Java {major}; Spark 4 needs 17 or newer")
     encoding = java_names(answer.stderr + answer.stdout)
     if encoding.upper() not in ("UTF-8", "UTF8"):
-        text = f"{major} ({java}); it reads file names as {encoding}, and sees no other ones: LC_ALL=C.UTF-8 mends that"
+        text = f"{major} ({java}); it reads file names as {encoding} and misses all others: set LC_ALL=C.UTF-8"
         return Finding("java", "note", text)
     return Finding("java", "ok", f"{major} ({java})")
 
 
 def java_names(answer: str) -> str:
-    """In what encoding Java reads the names of files, by the locale. UTF-8 of one that does not say."""
+    """Return the encoding in which Java reads file names in this locale. UTF-8 if Java does not print it."""
     match = re.search(r"sun\.jnu\.encoding = (\S+)", answer)
     return match[1] if match else "UTF-8"
 
 
 def java_major(answer: str) -> int | None:
-    """17 of ``openjdk version "17.0.15"``, 8 of ``java version "1.8.0_402"``."""
+    """Return 17 for ``openjdk version "17.0.15"``, and 8 for ``java version "1.8.0_402"``."""
     match = re.search(r'version "(?:1\.)?(\d+)', answer)
     return int(match[1]) if match else None
 
 
 def check_pyspark() -> Finding:
-    """pyspark and pyspark-client own the same files: with unequal versions the last one installed wins,
-    file by file. So the two and what is on the disk must agree."""
+    """Check that pyspark, pyspark-client and the files on disk agree.
+
+    The two packages own the same files. If their versions differ, the one installed last wins, file by file.
+    """
     full, client = installed_version("pyspark"), installed_version("pyspark-client")
     problem = spark_absent()
     if problem:
@@ -123,9 +126,9 @@ def check_pyspark() -> Finding:
 
 
 def spark_absent() -> str | None:
-    """Why no Spark can be started from this Python; None if there is one.
+    """Return why this Python cannot start Spark. None if it can.
 
-    SPARK_HOME goes first, as in Spark.
+    SPARK_HOME wins over PySpark's own folder, as in Spark.
     """
     folder = pyspark_folder()
     if folder is None:
@@ -158,7 +161,7 @@ def version_on_disk(folder: Path) -> str | None:
 
 
 def check_class_archive() -> Finding:
-    """Nothing that a job needs: without one it starts some seconds later."""
+    """Check the class archive. No job needs one, but without it a job starts some seconds later."""
     archive = class_archive(os.environ)
     if archive is None:
         return Finding("archive", "note", "of classes: switched off, or there is no Java or Spark that has one")
@@ -169,7 +172,7 @@ def check_class_archive() -> Finding:
     if found is None:
         return Finding("archive", "note", "of classes: none; `ckpt class-archive` makes one, drivers start sooner then")
     if archive.spark.has_settings():
-        return Finding("archive", "note", f"not used: Java takes none while there is anything in {archive.spark.conf}")
+        return Finding("archive", "note", f"not used: Java takes none while there are files in {archive.spark.conf}")
     return Finding("archive", "ok", f"{found}")
 
 
@@ -186,7 +189,7 @@ def check_airflow() -> Finding:
 
 
 def try_root(args: argparse.Namespace) -> Finding:
-    """What a run would refuse, too; then creates one small object twice (R17), and leaves nothing behind."""
+    """Check the root as a run does, then create one small object twice (R17). Leaves nothing behind in the storage."""
     try:
         storage = open_storage(arguments.location(args))
         check_root_of_run(storage)

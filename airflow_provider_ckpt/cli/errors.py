@@ -10,16 +10,16 @@ class BadAssignmentError(InvalidInputError):
 
 
 class BadChangeError(InvalidInputError):
-    """Data: given, known."""
+    """A change that cannot be read. Data: given, known."""
 
     template = (
-        "{given!r} does not say what to change; give OPERATOR.SETTING=VALUE, such as clean.trigger_interval=2s, with "
-        "one of {known}"
+        "{given!r} is no change; give OPERATOR.SETTING=VALUE, such as clean.trigger_interval=2s, with a setting of "
+        "{known}"
     )
 
 
 class DeletionNotConfirmedError(InvalidInputError):
-    """``data``: job_id, status, root."""
+    """A deletion without a terminal and without ``--yes``. Data: job_id, status, root."""
 
     template = (
         "job {job_id!r} under {root} is {status} and is not deleted: its id could never run again under that root. "
@@ -28,9 +28,9 @@ class DeletionNotConfirmedError(InvalidInputError):
 
 
 class BadScaleError(InvalidInputError):
-    """``data``: given."""
+    """A rescale that cannot be read. Data: given."""
 
-    template = "{given!r} does not say what to rescale; give SOURCE=N, such as history=8"
+    template = "{given!r} is no rescale; give SOURCE=N, such as history=8"
 
 
 class SparkMissingError(InvalidInputError):

@@ -1,4 +1,4 @@
-"""``ckpt gc``: find what nothing needs any more under a root, and delete it if that is said."""
+"""``ckpt gc``, which finds files under a root that are no longer needed, and deletes them on request."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from airflow_provider_ckpt.jobmaster.garbage import JobGarbage, Reason
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
-_WHAT = "say what nothing needs any more of the jobs under a root, and why; delete it with --delete"
+_WHAT = "list files of the jobs under a root that are no longer needed, and why; delete them with --delete"
 _WHY = {
-    Reason.FINISHED: "the job has FINISHED and did not give it back",
+    Reason.FINISHED: "the job has FINISHED and did not delete it",
     Reason.DELETED: "the job is DELETED",
     Reason.ATTEMPT: "of attempts that are over, and named by no entry",
     Reason.FEED: "fed to attempts that are over",
-    Reason.OPERATOR: "of operators that the job has no longer, or from before it began anew",
+    Reason.OPERATOR: "of operators that the job no longer has, or from before its restart from scratch",
     Reason.SUBTASK: "of finished subtasks, which no restore starts again",
     Reason.STAGED: "staged by attempts that are over",
-    Reason.REQUEST: "requests to drivers before",
+    Reason.REQUEST: "requests to earlier drivers",
     Reason.DEPLOYMENT: "of deployments that are over",
-    Reason.CHECKPOINT: "of checkpoints that the journal has forgotten",
-    Reason.FROZEN: "frozen lists from before",
+    Reason.CHECKPOINT: "of checkpoints that the journal no longer has",
+    Reason.FROZEN: "frozen lists from before a restart from scratch",
     Reason.TEMPORARY: "of writers that were killed",
 }
 
@@ -34,7 +34,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("gc", help=_WHAT, description=f"{_WHAT[0].upper()}{_WHAT[1:]}.")
     parser.add_argument("job", metavar="JOB", nargs="?", help="job id (default: every job under the root)")
     arguments.add_root(parser)
-    parser.add_argument("--delete", action="store_true", help="delete it, after looking again")
+    parser.add_argument("--delete", action="store_true", help="delete the files, after a second check")
     arguments.add_json(parser, "print a JSON object (docs/cli.md)")
     parser.set_defaults(run=run)
 
@@ -56,7 +56,7 @@ def _print(report: GarbageReport) -> None:
         print(f"in the root\n  {_amount(files, size)}: {_WHY[Reason.TEMPORARY]}")
     for strange in report.strange:
         print(f"{strange.name} is left: {strange.what}")
-    done = "deleted" if report.deleted else "nothing needs any more"
+    done = "deleted" if report.deleted else "no longer needed"
     hint = "" if report.deleted or not report.files else "; --delete deletes them"
     print(f"{done}: {_amount(report.files, report.bytes)}{hint}")
     for job_id, problem in report.problems.items():

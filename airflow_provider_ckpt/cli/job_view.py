@@ -1,4 +1,4 @@
-"""What ``ckpt show --json`` prints: a form of its own, which stays as it is when the journal's form changes."""
+"""The output of ``ckpt show --json``. Its form does not change when that of the journal changes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,22 @@ if TYPE_CHECKING:
 
 FORMAT = "airflow-provider-ckpt/job-view"
 VERSION = 1
-"""Keys are added within a version; one that goes, or changes its meaning, makes a new one."""
+"""Version of the format. A version may get new keys. If a key is removed or changes its meaning, the version rises."""
 _DRIVER = ("host", "pid", "application_id")
 
 
 def job_view(
     state: JobState, driver_alive: bool | None, partitions: Sequence[PartitionWithMetrics] | None = None
 ) -> dict[str, Any]:
-    """Times are epoch seconds by the driver's clock; None: there is none (yet), or it cannot be told from here.
-    ``partitions``: None if nobody asked for them."""
+    """Return the job as the JSON object of ``ckpt show --json``.
+
+    Times are epoch seconds of the driver's clock. None means that there is no value, or that this host cannot know it.
+
+    Args:
+        state: The job in its journal.
+        driver_alive: Whether this host sees the driver alive.
+        partitions: The result partitions. None without ``--partitions``.
+    """
     created = state.created
     return {
         "format": FORMAT,
@@ -116,6 +123,6 @@ def _reconciled(event: JobReconciled) -> dict[str, Any]:
 
 
 def _outcome(state: JobState, request: str) -> str:
-    """``taken`` of one whose last word is still to come, or was said longer ago than the journal remembers."""
+    """Return the outcome of a request. ``taken`` if the last answer is still to come or no longer in the journal."""
     told = state.outcomes.get(request)
     return "taken" if told is None else str(told)

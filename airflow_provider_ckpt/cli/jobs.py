@@ -1,4 +1,4 @@
-"""``ckpt jobs``: the jobs under a root."""
+"""``ckpt jobs``, which lists the jobs under a root."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.journal.worker_process import is_alive
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("jobs", help="list the jobs under a root")
     arguments.add_root(parser)
-    parser.add_argument("--deleted", action="store_true", help="list those that were deleted, too")
+    parser.add_argument("--deleted", action="store_true", help="list deleted jobs, too")
     arguments.add_json(parser, "print a JSON list")
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""``ckpt master``: the JobMaster of a job whose subtasks are in workers of their own; it needs no Spark."""
+"""``ckpt master``, the JobMaster of a job whose subtasks run in separate workers. It needs no Spark."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "master",
         help=_WHAT,
-        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. One that is killed is started again: the workers go on meanwhile. "
-        "Ending this process ends nothing else; `ckpt stop` stops the job.",
+        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. If this process is killed, start it again: the workers continue "
+        "meanwhile. Ending it ends nothing else; `ckpt stop` stops the job.",
     )
     add_options(parser)
     add_take_over(parser)
@@ -46,7 +46,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     add_poll(parser)
     add_lost_after(parser)
     parser.add_argument(
-        "--no-plan", action="store_true", help="do not prepare the job first if nobody has: `ckpt plan` does, elsewhere"
+        "--no-plan", action="store_true", help="do not prepare the job, because `ckpt plan` prepares it elsewhere"
     )
     parser.set_defaults(run=run)
 
@@ -59,14 +59,14 @@ def run(args: argparse.Namespace) -> int:
     client = JobClient(location, options.job_id)
     if not args.no_plan and not client.look().deployment:
         code = _plan(options, location, show)
-        if code or not client.look().deployment:  # refused, or over already
+        if code or not client.look().deployment:  # the job was refused, or is over already
             return code.coarse
     with hiding_given(location.secrets()), short_lines(show) as on_status:
         return run_master(RemoteJob(job, options, location, limits), on_status).coarse
 
 
 def _plan(options: RunOptions, location: Location, show: OnStatus) -> ExitCode:
-    """In a process of its own, which takes Spark with it when it goes."""
+    """Prepare the job in another process, which frees the memory of Spark when it ends."""
     refuse_without_spark()
     driver = "airflow_provider_ckpt.spark.main"
     command = [sys.executable, "-m", driver, "--plan", "--options", json.dumps(options.to_json())]

@@ -1,6 +1,6 @@
 """The output of a command, made safe for a terminal.
 
-A journal holds texts of users and of their data. They may hold escape sequences, and halves of characters, which no
+A journal holds texts of users and of their data. They may hold escape sequences, and halves of characters that no
 terminal can show.
 """
 
@@ -16,7 +16,7 @@ from airflow_provider_ckpt.printable import printable
 
 @contextmanager
 def printable_output() -> Iterator[None]:
-    """Escape control characters in what the block prints. Line breaks and tabs stay."""
+    """Escape control characters in the output of the block. Line breaks and tabs stay."""
     with redirect_stdout(_Printable(sys.stdout)), redirect_stderr(_Printable(sys.stderr)):
         yield
 

@@ -1,4 +1,4 @@
-"""Result partitions as ``ckpt show --partitions`` has them."""
+"""Result partitions in the output of ``ckpt show --partitions``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _HEAD = ("PARTITION", "PRODUCER", "ROWS", "BYTES", "FILES", "SPLITS")
 
 
 def shown_partitions(partitions: Sequence[PartitionWithMetrics] | None) -> list[str]:
-    """None: nobody asked."""
+    """Return the lines of the table. None: there are none without ``--partitions``."""
     if partitions is None:
         return []
     if not partitions:
-        return ["no result partition is there"]
+        return ["there is no result partition"]
     rows = [
         (one.subtask, "at its end" if one.is_finished else "runs", one.rows, one.bytes, one.files, one.splits)
         for one in partitions

@@ -1,4 +1,4 @@
-"""``ckpt plan``: prepare a job for a JobMaster and workers of their own; it needs Spark, and leaves."""
+"""``ckpt plan``, which prepares a job for a JobMaster and separate workers. It needs Spark, and ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "plan",
         help=_WHAT,
-        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. `ckpt master` does this by itself unless it is told not to.",
+        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. `ckpt master` does this by itself, except with --no-plan.",
     )
     add_options(parser)
     add_take_over(parser)

@@ -1,4 +1,4 @@
-"""What ``ckpt reconfigure`` is given, and what it says beforehand."""
+"""The changes on the command line of ``ckpt reconfigure``, and the output of its ``--plan``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ _AS_DECLARED = "as declared"
 
 
 def read_changes(given: Iterable[str]) -> Reconfiguration:
-    """Raises BadChangeError, NotReconfigurableError, BadSizeError and BadDurationError."""
+    """Return the changes on the command line.
+
+    Raises:
+        BadChangeError: a text is no change.
+        NotReconfigurableError: a setting cannot be changed, or is given twice.
+        BadSizeError: a size cannot be read.
+        BadDurationError: a duration cannot be read.
+    """
     found, seen = Reconfiguration(), set[tuple[str, str]]()
     for text in given:
         left, equals, value = text.partition("=")
@@ -44,7 +51,10 @@ def read_changes(given: Iterable[str]) -> Reconfiguration:
 
 
 def _refuse_twice(uid: str, name: str, seen: set[tuple[str, str]]) -> None:
-    """From Python the last call counts; of a command line nobody knows which one is meant."""
+    """Refuse a setting that is given twice, because the command line does not show which value is meant.
+
+    In Python the last call counts.
+    """
     what = "a limit of a micro-batch" if name in LIMITS else name
     if (uid, what) in seen:
         raise NotReconfigurableError(uid=uid, problem=f"{what} is given twice")
@@ -53,8 +63,8 @@ def _refuse_twice(uid: str, name: str, seen: set[tuple[str, str]]) -> None:
 
 def print_preview(preview: ReconfigurationPreview) -> None:
     for one in preview.affected:
-        print(f"stands still  {one.vertex}")
-        for line in _differences(one) or ["nothing: this is what it has"]:
+        print(f"paused        {one.vertex}")
+        for line in _differences(one) or ["no difference: it has these settings"]:
             print(f"              {line}")
         if one.state is not None:
             parts = "an unknown number" if one.state[0] is None else one.state[0]
@@ -63,8 +73,8 @@ def print_preview(preview: ReconfigurationPreview) -> None:
         before = "an unknown number" if source.before is None else source.before
         print(f"rescaled      {source.source}: read by {before} -> {source.after}")
         for consumer in source.consumers:
-            print(f"stands still  {consumer}, to read from the new ones, too")
-    print(f"goes on       {', '.join(preview.unaffected) or 'nothing else'}")
+            print(f"paused        {consumer}, to read from the new subtasks, too")
+    print(f"unaffected    {', '.join(preview.unaffected) or 'nothing else'}")
 
 
 def _differences(one: AffectedVertex) -> list[str]:

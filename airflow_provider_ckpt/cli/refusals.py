@@ -1,4 +1,4 @@
-"""How an error is shown: what is wrong and what to do, and the user's own traceback if it is their code."""
+"""The output for an error: the problem, the next step, and the user's traceback if the user's code failed."""
 
 from __future__ import annotations
 

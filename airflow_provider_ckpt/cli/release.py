@@ -1,4 +1,4 @@
-"""``ckpt release``: release what a job has completed, when no driver lives that would (R16)."""
+"""``ckpt release``, which releases completed checkpoints when no driver lives that would (R16)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_ckpt.job.loading import load_job
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
-_WHAT = "release what a job has completed, when its driver is gone; without Spark, the job does not run"
+_WHAT = "release completed checkpoints of a job whose driver is gone; needs no Spark and does not run the job"
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,7 +23,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--driver-is-gone",
         action="store_true",
-        help="of a driver on another host, or of workers, which cannot be seen from here; those that live end",
+        help="state that a driver on another host, or workers, are gone, which this host cannot see; if they live, "
+        "they end",
     )
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""Ask something of a running job, through its root (R22): to end, to be changed, to go on as another version."""
+"""Commands that send a request to a running job through its root (R22): end, change, or resume as another version."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from airflow_provider_ckpt.job.units import parse_duration, whole_number
 from airflow_provider_ckpt.report.exit_code import ExitCode
 
 _HELP = {
-    "stop": "take a savepoint, release it and exit; sources are not finished, the next run goes on; "
-    "without a savepoint the job goes on",
-    "drain": "read what every source has by now, process what is in flight, release it, and finish the job",
+    "stop": "take a savepoint, release it and exit; no source is finished, and the next run resumes the job; "
+    "without a savepoint the job continues",
+    "drain": "read the data that every source has by now, process and release it, and finish the job",
 }
 
 
@@ -27,10 +27,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         arguments.add_job(parser)
         if kind == "drain":
             parser.add_argument(
-                "--now", action="store_true", help="end live sources where they stand, and say what waits in them"
+                "--now", action="store_true", help="end live sources at their current position, and log the unread data"
             )
             parser.add_argument(
-                "--discard-timers", action="store_true", help="also if state waits for timers of processing time"
+                "--discard-timers", action="store_true", help="drain even if state waits for timers of processing time"
             )
         _add_wait(parser, "it has ended")
         parser.set_defaults(run=run, kind=kind)
@@ -40,16 +40,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _add_rescale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    what = "have another number of subtasks read a source with splits, while the job runs"
+    what = "read a source with splits with another number of subtasks, while it runs"
     parser = commands.add_parser("rescale", help=what, description=f"Ask a running job to {what}.")
     arguments.add_job(parser)
-    parser.add_argument("scale", metavar="SOURCE=N", help="the source, and how many subtasks are to read what is left")
+    parser.add_argument("scale", metavar="SOURCE=N", help="the source, and the number of subtasks for its other splits")
     _add_wait(parser, "they run")
     parser.set_defaults(run=run, kind="rescale")
 
 
 def _add_reconfigure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    what = "run queries with other limits, another cut of their state, another share of the cluster or other functions"
+    what = "run queries with other limits, repartitioned state, another share of the cluster or other functions"
     parser = commands.add_parser("reconfigure", help=what, description=f"Ask a running job to {what}.")
     arguments.add_job(parser)
     parser.add_argument(
@@ -59,24 +59,26 @@ def _add_reconfigure(commands: argparse._SubParsersAction[argparse.ArgumentParse
         help="settings: " + ", ".join((*WORKLOAD, *RESOURCES, LOGIC)),
     )
     either = parser.add_mutually_exclusive_group()
-    either.add_argument("--plan", action="store_true", help="say what would be affected, and ask nobody")
+    either.add_argument("--plan", action="store_true", help="only print which queries the change would affect")
     either.add_argument(
         "--next-run",
         action="store_true",
         help="apply the change at the next run; the job must not be running (`logic`, `state_partitions`, and any "
-        "setting that is taken back: `declared`)",
+        "setting that is reset: `declared`)",
     )
     parser.add_argument(
         "--driver-is-gone",
         action="store_true",
-        help="with --next-run, of a driver on another host, or of workers, which cannot be seen from here",
+        help="with --next-run: state that a driver on another host, or workers, are gone, which this host cannot see",
     )
-    _add_wait(parser, "they run so")
+    _add_wait(parser, "they run with the change")
     parser.set_defaults(run=run, kind="reconfigure")
 
 
 def _add_upgrade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    what = "go on as another version of itself, in the same driver: operators come and go as between two runs"
+    what = (
+        "resume as another version of itself, in the same driver: operators are added and removed as between two runs"
+    )
     parser = commands.add_parser(
         "upgrade", help=f"have a running job {what}", description=f"Ask a running job to {what}."
     )
@@ -85,12 +87,12 @@ def _add_upgrade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "version",
         metavar="FILE:NAME",
         nargs="?",
-        help="the job in that version, where the driver runs (default: the one that it runs, read anew)",
+        help="the job in that version, where the driver runs (default: its own file or module, read again)",
     )
     parser.add_argument(
-        "--allow-non-restored-state", action="store_true", help="also without operators that the job has"
+        "--allow-non-restored-state", action="store_true", help="allow a version without some of the job's operators"
     )
-    _add_wait(parser, "it runs as that")
+    _add_wait(parser, "it runs as that version")
     parser.set_defaults(run=run, kind="upgrade")
 
 
@@ -109,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.FINISHED
     if args.kind == "reconfigure" and args.next_run:
         state = client.assign_for_next_run(read_changes(args.changes), driver_is_gone=args.driver_is_gone)
-        print(f"job {args.job} is {state.status}; its next run has what was assigned")
+        print(f"job {args.job} is {state.status}; its next run applies the change")
         return ExitCode.FINISHED
     status = client.state().status
     if status in NEEDLESS.get(args.kind, ()):

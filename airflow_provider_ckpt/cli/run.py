@@ -1,6 +1,6 @@
-"""``ckpt run``: run a job in this process, as its Spark driver.
+"""``ckpt run``, which runs a job in this process as its Spark driver.
 
-What needs PySpark is imported in the functions that need it: no other command does.
+Functions import PySpark where they need it, because no other command does.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from airflow_provider_ckpt.storage.redaction import hiding_given
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "run",
-        help="run a job, or go on with it from its last completed checkpoint",
-        description="Run a job in this process. One that ran before under this root and id goes on from "
+        help="run a job, or resume it from its last completed checkpoint",
+        description="Run a job in this process. A job that ran before under this root and id resumes from "
         "its last completed checkpoint. Durations: 500ms, 30s, 1m30s, 2h. Sizes: 64k, 1m, 2g.",
     )
     add_options(parser)
@@ -41,36 +41,37 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """JOB, and the options of a run: for the commands that run one, or a part of it."""
+    """Add JOB and the options of a run, for the commands that run a job or a part of it."""
     parser.add_argument("job", metavar=kinds.JOB.placeholder, help=f"the Job: {kinds.JOB.allowed}")
     arguments.add_root(parser)
     ending = parser.add_mutually_exclusive_group()
     for option in FLAGS:
         (ending if option.ends else parser).add_argument(str(option.flag), dest=option.name, **_settings(option))
-    said = "an option under the key that Flink has for it, such as execution.batch.job-recovery.enabled=false"
+    said = "an option under Flink's key, such as execution.batch.job-recovery.enabled=false"
     parser.add_argument(OPTION, dest="options", metavar="KEY=TEXT", action="append", default=[], help=said)
     arguments.add_json(parser, "print the status as JSON lines")
 
 
 def add_take_over(parser: argparse.ArgumentParser) -> None:
     """Add the option of the commands that take a job over."""
-    taking = "take the job from a driver that lives, which then ends; without it such a job is refused"
+    taking = "take the job from a driver that lives, which then ends; without this option such a job is refused"
     parser.add_argument("--take-over", action="store_true", help=taking)
 
 
 def add_every_checkpoint(parser: argparse.ArgumentParser) -> None:
     """Add the option of the commands that print status lines while a job runs."""
-    every = "also print a line for each checkpoint that completes, and for one that releases nothing"
+    every = "also print a line for each completed checkpoint, even if it releases nothing"
     parser.add_argument("--every-checkpoint", action="store_true", help=every)
 
 
 OPTION = "--option"
 FLAGS = tuple(option for option in OPTIONS if option.flag and option.name != "root")
-"""The root is every command's."""
+"""Options of a run. All commands have ``--root``, so it is not here."""
 
 
 def _settings(option: Option) -> dict[str, Any]:
-    """How argparse is told. One that is not given stays None, and keeps its default in RunOptions."""
+    """Return the arguments of ``add_argument``. An option that is not given stays None and keeps its default in
+    RunOptions."""
     kind = option.kind
     unset = option.unset or option.shown_default
     default = f" (default: {unset})" if unset and kind is not kinds.FLAG else ""
@@ -90,7 +91,7 @@ PAIRS = (kinds.CONF, kinds.PARAMS)
 
 def run(args: argparse.Namespace) -> int:
     location = arguments.location(args)
-    with hiding_given(location.secrets()):  # the name of the Job may need Spark
+    with hiding_given(location.secrets()):  # around everything, because reading the Job's name may start Spark
         return _run(args, location)
 
 
@@ -110,16 +111,23 @@ def _run(args: argparse.Namespace, location: Location) -> int:
 
 
 def refuse_without_spark() -> None:
-    """Raises SparkMissingError."""
+    """Refuse to run where Spark cannot be started.
+
+    Raises:
+        SparkMissingError: with the reason.
+    """
     absent = spark_absent()
     if absent:
         raise SparkMissingError(problem=absent)
 
 
 def run_options(args: argparse.Namespace) -> RunOptions:
-    """What was given, as RunOptions. Raises InvalidInputError subclasses.
+    """Return the arguments as RunOptions.
 
-    Without --job-id the user's file is loaded here, for the Job's name, and once more by the driver.
+    Without --job-id this loads the user's file for the Job's name. The driver loads it once more.
+
+    Raises:
+        InvalidInputError: a subclass of it, for a bad value.
     """
     given = {option.name: getattr(args, option.name) for option in FLAGS}
     for option in FLAGS:
@@ -134,14 +142,18 @@ def run_options(args: argparse.Namespace) -> RunOptions:
         job_id=(
             default_job_id(args.job, given["conf"], given["params"])
             if job_id is None
-            else check_job_id(job_id)  # of a variable that is not set it is "", which names no job
+            else check_job_id(job_id)  # refuses "", which a shell variable that is not set gives
         ),
         **{name: value for name, value in given.items() if value is not None},
     )
 
 
 def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str, str]) -> str:
-    """The Job's name. Raises JobIdNeededError if it has none, or one that cannot be an id."""
+    """Return the Job's name.
+
+    Raises:
+        JobIdNeededError: the Job has no name, or its name cannot be an id.
+    """
     if spark_absent():
         name = load_job(reference, params).name
     else:
@@ -155,20 +167,20 @@ def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str,
 
 
 def printer(args: argparse.Namespace) -> OnStatus:
-    """Return what prints a status line. Quiet lines are printed with ``--every-checkpoint`` only."""
+    """Return the function that prints a status line. Quiet lines are printed with ``--every-checkpoint`` only."""
     show = print_json if args.json else print_sentence
     if args.every_checkpoint:
         return show
     return lambda line: None if line.is_quiet else show(line)
 
 
-# Flushed line by line: whoever follows a long job through a pipe wants to see it now.
+# Flushed line by line, because a user who follows a long job through a pipe wants to see each line at once.
 def print_json(line: StatusLine) -> None:
     print(f"{line.dumps()}\n", end="", flush=True)
 
 
 def print_sentence(line: StatusLine) -> None:
-    """Print a line for a person. What went wrong goes to standard error, and so do the user's own frames."""
+    """Print a line for a user. Failures and the frames of the user's code go to standard error."""
     if not line.went_wrong:
         print(one_line(line.message), flush=True)
     print(printable(line.frames), end="", file=sys.stderr, flush=True)

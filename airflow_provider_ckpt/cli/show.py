@@ -1,4 +1,4 @@
-"""``ckpt show``: what a job's journal says."""
+"""``ckpt show``, which prints a job's state from its journal."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def summary(state: JobState) -> list[tuple[str, object]]:
-    """(name, value) pairs; a value that is None or empty is not shown."""
+    """Return (name, value) pairs. A value that is None or empty is not shown."""
     worker, now = state.worker, time.time()
     held = held_windows(state, now)
     return [
@@ -93,11 +93,11 @@ def summary(state: JobState) -> list[tuple[str, object]]:
 
 
 def _workers(state: JobState) -> str | None:
-    """Of a job that is prepared for workers: which subtasks they have to run."""
+    """Return the subtasks that workers have to run, for a job that is prepared for workers."""
     if not state.deployment:
         return None
     left = ", ".join(_with_those_beside(state, one) for one in state.left_to_ask_for())
-    return f"prepared in epoch {state.deployment}, to run: {left or 'nothing more'}"
+    return f"prepared in epoch {state.deployment}, to run: {left or 'nothing'}"
 
 
 def _with_those_beside(state: JobState, subtask: SubtaskId) -> str:
@@ -122,7 +122,7 @@ def _splits(state: JobState) -> list[str]:
 
 
 def _changed_last(state: JobState) -> str | None:
-    """Who asked for it, and how it went."""
+    """Return who requested the last reconfiguration, and its outcome."""
     if not state.reconfigurations:
         return None
     last = state.reconfigurations[-1]
@@ -141,12 +141,12 @@ def _driver(worker: Worker) -> str | None:
 
 
 def recovered(state: JobState) -> list[str]:
-    """What a job in batch mode has kept, and what was run again, when somebody went on with it last."""
+    """Return the results that the last resumption of a job in batch mode kept, and the parts that ran again."""
     return [] if state.reconciled is None else list(table(state.reconciled))
 
 
 def unserved(state: JobState) -> list[str]:
-    """Requests to stop or drain that did not take place, and why: nobody else tells who asked and left."""
+    """Return the requests that did not take place, with the reasons. A user who did not wait learns it only here."""
     return [f"request {name} {told}" for name, told in state.outcomes.items() if not told.took_place]
 
 
@@ -154,11 +154,11 @@ def _kept_where(state: JobState, uid: str) -> str:
     of_source = state.frozen.get(uid)
     if of_source is None or of_source.path is None:
         return "--json lists the first of them"
-    return f"those that are there are in {late_path(f'{state.job_id}/{of_source.path}')} under the root"
+    return f"the file {late_path(f'{state.job_id}/{of_source.path}')} under the root lists all"
 
 
 def late_files(state: JobState) -> list[str]:
-    """Files that came after a bounded source's end was frozen, by name: a person has to decide on them."""
+    """Return lines about files that came after a bounded source was frozen. The user has to decide on them."""
     lines = []
     for found in state.late_files:
         what = "came late but were read" if found.read else "came after the end and are not in the output"

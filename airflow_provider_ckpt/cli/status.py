@@ -1,4 +1,4 @@
-"""A job's status for people: the journal's word, and what it means now."""
+"""The status of a job for users, with its meaning at this moment."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def shown_status(state: JobState) -> str | None:
 
 
 def status_note(state: JobState) -> str | None:
-    """Return what the status does not say: the run failed, the job is only planned, or its driver is gone.
+    """Return the fact that the status lacks: the run failed, the job is only planned, or its driver is gone.
 
-    A driver that was killed leaves RUNNING in the journal. Whether it lives can be seen on its own host only.
+    A killed driver leaves RUNNING in the journal. Only its own host can see whether it lives.
     """
     if state.status is JobStatus.RESTARTING:
         return "the run failed and can be retried"

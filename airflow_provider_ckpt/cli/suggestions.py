@@ -1,7 +1,7 @@
 """Suggestions for mistyped commands and options.
 
-``argparse`` names no similar option, and of a mistyped ``--root`` it says only that ``--root`` is required. So the
-words are checked before it reads them.
+``argparse`` names no similar option. For a mistyped ``--root`` it only complains that ``--root`` is required. So this
+module checks the words before ``argparse`` reads them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def refuse_mistyped(parser: argparse.ArgumentParser, commands: Commands, argv: S
         parser.error(f"there is no command {command!r}{_did_you_mean(command, commands) or known}")
     options = _options(commands[command])
     for name in _given(argv[argv.index(command) + 1 :]):
-        if not any(option.startswith(name) for option in options):  # argparse takes the beginning of an option
+        if not any(option.startswith(name) for option in options):  # because argparse accepts a unique beginning
             similar = _did_you_mean(name, options) or _elsewhere(commands, command, name)
             commands[command].error(f"there is no option {name}{similar}")
 

@@ -1,4 +1,4 @@
-"""Plain text for people: tables, instants and durations, without a dependency."""
+"""Plain text for users: tables, instants and durations, without a dependency."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_ckpt.printable import one_line
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Left-aligned columns, two spaces apart; a None is shown as "-"."""
+    """Return left-aligned columns, two spaces apart. None is shown as "-"."""
     cells = [list(head), *[["-" if cell is None else one_line(str(cell)) for cell in row] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
@@ -17,14 +17,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def fields(pairs: Sequence[tuple[str, object]]) -> str:
-    """One "name  value" line per pair; pairs whose value is None or empty are left out."""
+    """Return one "name  value" line for each pair. Pairs whose value is None or empty are left out."""
     shown = [(name, value) for name, value in pairs if value is not None and value not in ("", (), [])]
     width = max((len(name) for name, _ in shown), default=0)
     return "\n".join(f"{name.ljust(width)}  {one_line(str(value))}" for name, value in shown)
 
 
 def instant(epoch_seconds: float | None) -> str | None:
-    """UTC, to the second: the same text on every machine that looks at the job."""
+    """Return the instant in UTC, to the second, so that each machine shows the same text."""
     if epoch_seconds is None:
         return None
     return datetime.fromtimestamp(epoch_seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")

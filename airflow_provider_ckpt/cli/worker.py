@@ -1,4 +1,4 @@
-"""``ckpt worker``: run some subtasks of a job, with a Spark of their own."""
+"""``ckpt worker``, which runs some subtasks of a job with a Spark of its own."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from airflow_provider_ckpt.cli.run import add_every_checkpoint, add_options, pri
 from airflow_provider_ckpt.cli.timing import add_lost_after, add_poll, add_silence, timing
 from airflow_provider_ckpt.remote.can_leave import CanLeave
 
-_WHAT = "run some subtasks of a job for `ckpt master`, with a Spark of their own"
+_WHAT = "run some subtasks of a job for `ckpt master`, with a separate Spark"
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "worker",
         help=_WHAT,
-        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. It waits for the job to be prepared. One that fails or is killed "
-        "is started again, anywhere: it goes on where its subtasks are, and no other worker notices.",
+        description=f"{_WHAT[0].upper()}{_WHAT[1:]}. It waits for the job to be prepared. If it fails or is killed, "
+        "start it again, on any host: it resumes its subtasks, and no other worker is affected.",
     )
     add_options(parser)
     add_every_checkpoint(parser)
@@ -28,13 +28,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         required=True,
         metavar="VERTEX[/N]",
-        help="a subtask, or a vertex with all of them; may be repeated. `ckpt plan` and `ckpt show` name them",
+        help="a subtask, or a vertex with all of its subtasks; may be repeated. `ckpt plan` and `ckpt show` list them",
     )
     parser.add_argument(
         "--standby",
         action="store_true",
-        help="while another worker runs a subtask, wait with Spark up and the job planned, and run it as soon as that "
-        "one is lost (its process is gone, or gives no sign of life for --lost-after) or leaves",
+        help="while another worker runs a subtask, wait with a running Spark and the planned job, and run the subtask "
+        "as soon as that worker leaves or is lost (its process is gone, or it gives no sign of life for --lost-after)",
     )
     add_lost_after(parser)
     add_poll(parser)
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _leave_on_signal(worker: CanLeave) -> None:
-    """SIGTERM: at the end of the micro-batches that run, so that nothing need be done again."""
+    """Let a worker leave after SIGTERM, at the end of the current micro-batches, so that no work is repeated."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

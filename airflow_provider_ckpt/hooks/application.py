@@ -1,4 +1,4 @@
-"""A driver that runs in a cluster, beside no task: how it was submitted, and what the cluster says about it."""
+"""A driver that runs in a cluster without a task: how it was submitted, and the cluster's report about it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ from typing import Any, Protocol
 
 
 class ApplicationState(str, Enum):
-    """What is not known is never taken for an end: a driver that lives must not get a twin."""
+    """State of an application in its cluster. An unknown state never counts as an end, because a driver that lives must
+    not get a second one."""
 
     RUNNING = "running"
-    """Or waiting for its turn."""
+    """The application runs or waits for resources."""
     ENDED = "ended"
     GONE = "gone"
-    """The cluster answers, and does not know it. It has forgotten it, or it is the wrong cluster."""
+    """The cluster answers and does not know the application. It has forgotten it, or it is the wrong cluster."""
     UNKNOWN = "unknown"
-    """The cluster does not answer, or what it answers is not understood."""
+    """The cluster does not answer, or its answer is not understood."""
 
     __str__ = str.__str__
 
 
 @dataclass(frozen=True)
 class ApplicationReport:
-    """``message``: one line for people, without secrets. ``application_id``: Spark's, if it was told."""
+    """Answer of a cluster about an application.
+
+    Args:
+        state: The state.
+        message: One line for users, without secrets.
+        application_id: Spark's id. None if the answer does not have it.
+    """
 
     state: ApplicationState
     message: str
@@ -33,31 +40,37 @@ class ApplicationReport:
 
 @dataclass(frozen=True)
 class Submission:
-    """One driver that was, or was to be, submitted. Kept in the task state store *before* it is submitted, and handed
-    to the trigger: no secret is in it."""
+    """Submission of one driver, done or planned.
+
+    It is kept in the task state store *before* the driver is submitted, and handed to the trigger. It holds no secret.
+    """
 
     cluster: str
     """``yarn`` or ``kubernetes``."""
     tag: str
-    """Drawn for this submission, and given to the cluster with it: so the driver is found again by whoever knows no
-    application id, as the worker was lost while spark-submit ran."""
+    """Random tag of this submission, which the cluster gets with the driver. It finds a driver without a known
+    application id, for example if the worker was lost while spark-submit ran."""
     attempt: str
     """Name of the attempt in the job's journal."""
     after_epoch: int
-    """The job's epoch before: what a later one says is this driver's doing, or that of one behind it."""
+    """The job's epoch before the submission. A later epoch is that of this driver or of a driver after it."""
     namespace: str | None = None
-    """Of Kubernetes."""
+    """Namespace of Kubernetes."""
     kerberos: bool = False
-    """Whether YARN's ResourceManager is asked with the Kerberos ticket of the process that asks."""
+    """True if YARN's ResourceManager is asked with the Kerberos ticket of the asking process."""
     application_id: str | None = None
     is_submitted: bool = False
-    """spark-submit ended well."""
+    """True if spark-submit ended without an error."""
     is_seen: bool = False
-    """The cluster, as it is asked here, knew the application once."""
+    """True if the cluster that this process asks has known the application once."""
 
     @property
     def is_forgettable(self) -> bool:
-        """Whether GONE tells an end: of one that was there, or never came to be. Else the wrong cluster is asked."""
+        """True if GONE means that the driver has ended.
+
+        It does if this cluster has known the application, or if spark-submit never ended well. Otherwise the process
+        may ask the wrong cluster.
+        """
         return self.is_seen or not self.is_submitted
 
     @property
@@ -69,7 +82,8 @@ class Submission:
 
     @classmethod
     def from_json(cls, value: Any) -> Submission | None:
-        """None if it is none: anybody can edit the task state store in the UI."""
+        """Return the submission, or None for any other value, because a user can edit the task state store in the
+        UI."""
         if not isinstance(value, Mapping):
             return None
         known = {one.name: value[one.name] for one in fields(cls) if one.name in value}
@@ -84,15 +98,16 @@ class Submission:
 
 
 class ApplicationStatus(Protocol):
-    """A cluster that is asked about applications. Blocking; a thread at a time."""
+    """Cluster that reports about applications. It blocks and is for one thread at a time."""
 
     def report(self, submission: Submission) -> ApplicationReport:
-        """Does not raise for a cluster that does not answer, or answers strangely: that is UNKNOWN."""
+        """Return the cluster's report. UNKNOWN if it does not answer or the answer is strange: the method raises
+        nothing."""
 
 
 @dataclass(frozen=True)
 class NotAsked:
-    """Of a cluster that cannot be asked from here: the journal alone is looked at."""
+    """Stand-in for a cluster that cannot be asked from here, so that the journal alone counts."""
 
     problem: str
 

@@ -1,4 +1,4 @@
-"""Jobs and checkpoints under a checkpoint root, for Dag authors and for the other Airflow parts."""
+"""The hook for jobs and checkpoints under a checkpoint root, for Dag authors and for the other Airflow parts."""
 
 from __future__ import annotations
 
@@ -39,18 +39,20 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 
 _TOAST = 200
-"""Characters that a person reads before the message goes away."""
+"""Characters that a user can read before the message disappears."""
 _NAMED = 3
-"""Damaged jobs that the message of the *Test* button names."""
+"""Number of damaged jobs that the message of the *Test* button names."""
 
 
 class CheckpointHook(BaseHook):
-    """Reads a checkpoint root; of all methods only ``stop``, ``drain``, ``rescale``, ``reconfigure``, ``delete`` and
-    ``test_connection`` write.
+    """Access to a checkpoint root.
 
-    :param ckpt_conn_id: connection of type ``ckpt``: host = root URI, extra ``storage_options`` = a JSON
-        object for fsspec, login and password = key and secret of S3.
-    :param root: root URI, goes before the connection's. With it the default connection need not exist.
+    Only ``stop``, ``drain``, ``rescale``, ``reconfigure``, ``upgrade``, ``delete``, ``collect_garbage(delete=True)``
+    and ``test_connection`` write.
+
+    :param ckpt_conn_id: connection of type ``ckpt``: host = root URI, extra ``storage_options`` = a JSON object for
+        fsspec, login and password = key and secret of S3.
+    :param root: root URI, overrides the connection's. With it the default connection need not exist.
     """
 
     conn_name_attr = "ckpt_conn_id"
@@ -76,10 +78,14 @@ class CheckpointHook(BaseHook):
         return self.settings().uri
 
     def settings(self) -> Location:
-        """Root and storage options; one connection lookup for the hook's lifetime, secrets masked in logs.
+        """Return root and storage options.
 
-        Raises NoCheckpointRootError, InvalidCkptConnectionError, and Airflow's AirflowNotFoundException
-        for a connection that was named and does not exist.
+        The hook reads the connection once in its lifetime, and masks secrets in logs.
+
+        Raises:
+            NoCheckpointRootError: there is no root.
+            InvalidCkptConnectionError: the connection cannot be used.
+            AirflowNotFoundException: the connection was named by the user and does not exist.
         """
         if self._settings is None:
             try:
@@ -95,7 +101,7 @@ class CheckpointHook(BaseHook):
         return self._settings
 
     async def asettings(self) -> Location:
-        """As :meth:`settings`, for triggers: afterwards every other method may be called in a thread."""
+        """Return :meth:`settings` in a trigger. Afterwards every other method may be called in a thread."""
         if self._settings is None:
             try:
                 connection = await self.aget_connection(self.ckpt_conn_id) if self.ckpt_conn_id else None
@@ -113,7 +119,8 @@ class CheckpointHook(BaseHook):
         return InvalidCkptConnectionError(conn_id=self.ckpt_conn_id, problem="its extra is not a JSON object")
 
     def _raise_unless_default(self) -> None:
-        """In an ``except`` block: a connection somebody named must exist, the default one need not."""
+        """Raise the current exception, in an ``except`` block, unless the connection is the default one, which need not
+        exist."""
         if self.ckpt_conn_id != self.default_conn_name:
             raise
 
@@ -121,78 +128,123 @@ class CheckpointHook(BaseHook):
         return self.storage()
 
     def storage(self) -> Storage:
-        """The storage of the root. Nothing is read or written yet."""
+        """Return the storage of the root. Reads and writes nothing."""
         if self._storage is None:
             self._storage = open_storage(self.settings())
         return self._storage
 
     def jobs(self) -> list[JobState]:
-        """Every job under the root that is not DELETED. Raises NoRootError."""
+        """Return every job under the root that is not DELETED.
+
+        Raises:
+            NoRootError: the folder is no root.
+        """
         from airflow_provider_ckpt.client.job_client import list_jobs
 
         return list_jobs(self.storage())
 
     def collect_garbage(self, job_id: str | None = None, *, delete: bool = False) -> GarbageReport:
-        """What nothing needs any more of every job under the root, or of one; with ``delete`` it is deleted. As the
-        function :func:`~..client.garbage_collection.collect_garbage`. Raises NoRootError, NoSuchJobError."""
+        """Find the files of all jobs, or of one, that are no longer needed. With ``delete`` they are deleted.
+
+        See the function :func:`~..client.garbage_collection.collect_garbage`.
+
+        Raises:
+            NoRootError: the folder is no root.
+            NoSuchJobError: there is no such job.
+        """
         from airflow_provider_ckpt.client.garbage_collection import collect_garbage
 
         return collect_garbage(self.settings(), job_id, delete=delete)
 
     def client(self, job_id: str) -> JobClient:
-        """The job from outside: to look at it again and again, to wait for it, to ask it to end and for the answer."""
+        """Return a client of the job, to poll it, to wait for it, and to send it requests."""
         from airflow_provider_ckpt.client.job_client import JobClient
 
         return JobClient(self.settings(), job_id)
 
     def job(self, job_id: str) -> JobState:
-        """What the journal says about the job (``damage``: what is wrong with the journal).
+        """Return the job's state from its journal. ``damage`` of the state lists errors of the journal.
 
-        Raises NoSuchJobError, also when the root is not one yet.
+        Raises:
+            NoSuchJobError: there is no such job, or no root so far.
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).state()
 
     def checkpoints(self, job_id: str) -> list[CheckpointView]:
-        """What became of those that the journal remembers (the last 100), oldest first. Raises NoSuchJobError."""
+        """Return the checkpoints that the journal remembers (the last 100), oldest first.
+
+        Raises:
+            NoSuchJobError: there is no such job, or no root so far.
+        """
         return self.job(job_id).checkpoint_views()
 
     def stop(self, job_id: str) -> str:
-        """Ask the job's driver to stop: savepoint, release, exit; its next run goes on from there.
+        """Ask the job's driver to take and release a savepoint and to exit. The job's next run resumes from there.
 
-        Returns the name under which the journal answers (``JobState.answered``). Does not wait.
-        Raises NoSuchJobError, JobNotRunningError.
+        Does not wait. Returns the name under which the journal answers (``JobState.answered``).
+
+        Raises:
+            NoSuchJobError: there is no such job.
+            JobNotRunningError: no driver has the job.
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).stop().name
 
     def drain(self, job_id: str, *, at_once: bool = False, discard_timers: bool = False) -> str:
-        """Ask the job's driver to drain: read what is there, take the final checkpoint, FINISHED.
+        """Ask the job's driver to read the present data, take the final checkpoint and end the job FINISHED.
 
-        ``at_once``: live sources end where they stand; what waits in them is not read. ``discard_timers``: also if
-        state waits for timers of processing time, which a drain discards; else it raises TimersWaitError.
+        Returns the request's name, like :meth:`stop`.
+
+        Args:
+            job_id: The job.
+            at_once: End live sources at their current position, without reading the data that waits in them.
+            discard_timers: Also drain if state waits for timers of processing time, which a drain discards.
+
+        Raises:
+            NoSuchJobError: there is no such job.
+            JobNotRunningError: no driver has the job.
+            TimersWaitError: state waits for such timers, and ``discard_timers`` is False.
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).drain(at_once=at_once, discard_timers=discard_timers).name
 
     def rescale(self, job_id: str, uid: str, parallelism: int) -> str:
-        """Ask the job's driver to have source ``uid``, one with splits, read by so many subtasks, while the job runs.
+        """Ask the job's driver to have ``parallelism`` subtasks read a source with splits, while the job runs.
 
-        Returns the request's name, as :meth:`stop`. Raises NoSuchJobError, JobNotRunningError, NotRescalableError."""
+        Returns the request's name, like :meth:`stop`.
+
+        Args:
+            job_id: The job.
+            uid: uid of the source.
+            parallelism: Number of subtasks.
+
+        Raises:
+            NoSuchJobError: there is no such job.
+            JobNotRunningError: no driver has the job.
+            NotRescalableError: the source has no splits, or the number is not possible.
+        """
         with self._no_root_no_job(job_id):
             return self.client(job_id).rescale(uid, parallelism).name
 
     @contextmanager
     def reconfigure(self, job_id: str, *, timeout: float | None = 600.0) -> Iterator[Reconfiguration]:
-        """Change queries of a running job: what the object is told in the block is asked for, as one, when that ends.
-        ::
+        """Change queries of a running job. At the end of the block its changes are requested as one::
 
             with hook.reconfigure("orders") as change:
                 change.assign_workload("daily_revenue", state_partitions=16)
 
-        ``timeout``: seconds to wait until they run so; None: not at all. Raises NoSuchJobError, JobNotRunningError,
-        NotReconfigurableError; ReconfigurationFailedError if the job goes on as it was, NotReconfiguredError if it took
-        longer."""
+        Args:
+            job_id: The job.
+            timeout: Seconds to wait until the queries run with the change. None: do not wait.
+
+        Raises:
+            NoSuchJobError: there is no such job.
+            JobNotRunningError: no driver has the job.
+            NotReconfigurableError: the job cannot be changed like this.
+            ReconfigurationFailedError: the change failed, and the job continues unchanged.
+            NotReconfiguredError: the change took longer than ``timeout``.
+        """
         from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 
         change = Reconfiguration()
@@ -211,11 +263,23 @@ class CheckpointHook(BaseHook):
         allow_non_restored_state: bool = False,
         timeout: float | None = 600.0,
     ) -> str:
-        """Have a running job go on as another version of it, in the same driver: see :meth:`JobClient.upgrade`.
+        """Have a running job resume as another version of itself, in the same driver. See :meth:`JobClient.upgrade`.
 
-        ``timeout``: seconds to wait until it runs as that; None: not at all. Returns the request's name. Raises
-        NoSuchJobError, JobNotRunningError, NotUpgradableError; ReconfigurationFailedError if the job goes on as it was,
-        NotUpgradedError if it took longer."""
+        Returns the request's name.
+
+        Args:
+            job_id: The job.
+            job: Reference of the version. None: read the job's own reference again.
+            allow_non_restored_state: Allow a version without some of the job's operators.
+            timeout: Seconds to wait until the job runs as the version. None: do not wait.
+
+        Raises:
+            NoSuchJobError: there is no such job.
+            JobNotRunningError: no driver has the job.
+            NotUpgradableError: the job cannot resume as this version.
+            ReconfigurationFailedError: the upgrade failed, and the job continues unchanged.
+            NotUpgradedError: the upgrade took longer than ``timeout``.
+        """
         with self._no_root_no_job(job_id):
             client = self.client(job_id)
             asked = client.upgrade(job, allow_non_restored_state=allow_non_restored_state)
@@ -227,7 +291,7 @@ class CheckpointHook(BaseHook):
     def _await_change(client: JobClient, asked: JobRequest, timeout: float) -> None:
         answer = client.answer(asked, timeout)
         if not answer.is_served:
-            told = answer.outcome or f"its driver ended it {answer.state.status} and said nothing"
+            told = answer.outcome or f"its driver ended the job {answer.state.status} without an answer"
             raise ReconfigurationFailedError(job_id=client.job_id, outcome=told)
 
     def delete(
@@ -242,10 +306,26 @@ class CheckpointHook(BaseHook):
         persisted: bool = False,
         conn_ids: Iterable[str] = (),
     ) -> DeletedJob:
-        """Delete what a job that is over has under the root, and what it has staged; never what it released. The
-        arguments are those of :meth:`JobClient.delete`, and ``conn_ids``: Airflow connections that the sinks of ``job``
-        use. Raises NoSuchJobError, JobNotOverError, UnreleasedOutputError, PersistedResultsError,
-        StagedOutputLeftError, DriverConnectionMissingError."""
+        """Delete the files of a job that is over and its staged output, never its released output.
+
+        Args:
+            job_id: The job.
+            job: See :meth:`JobClient.delete`.
+            unfinished: See :meth:`JobClient.delete`.
+            abandoned: See :meth:`JobClient.delete`.
+            discard_unreleased: See :meth:`JobClient.delete`.
+            keep_staged: See :meth:`JobClient.delete`.
+            persisted: See :meth:`JobClient.delete`.
+            conn_ids: Airflow connections that the sinks of ``job`` use.
+
+        Raises:
+            NoSuchJobError: there is no such job.
+            JobNotOverError: the job is not over.
+            UnreleasedOutputError: completed output of the job is not released.
+            PersistedResultsError: the job keeps results for other jobs.
+            StagedOutputLeftError: staged output could not be deleted.
+            DriverConnectionMissingError: a connection of ``conn_ids`` does not exist.
+        """
         with connections_here(conn_ids), self._no_root_no_job(job_id):
             return self.client(job_id).delete(
                 job,
@@ -264,16 +344,19 @@ class CheckpointHook(BaseHook):
             raise NoSuchJobError(job_id=job_id, root=self.root_uri, known="none") from error
 
     def test_connection(self) -> tuple[bool, str]:
-        """What the *Test* button shows, for some seconds: whether the root can hold checkpoints (R17), tried, not
-        guessed. Short, on one line, without secrets and without the id, which Airflow makes up for a test."""
+        """Try whether the root can hold checkpoints (R17), and return the message of the *Test* button.
+
+        Airflow shows the message for some seconds. It is one short line, without secrets and without the connection's
+        id, which Airflow makes up for a test.
+        """
         try:
             storage = self.storage()
-            check_root_of_run(storage)  # what a run would refuse is not fit
+            check_root_of_run(storage)  # refuses a root that a run would refuse
             storage.try_out()
             jobs = self.jobs()
         except NoRootError:
             return True, "Fit for checkpoints, and nothing is there yet." + self._where()
-        except Exception as error:  # of a file system's driver, too: the button has to say what is wrong
+        except Exception as error:  # even from a file system, because the message has to name the problem
             return False, self._shortened(error)
         damaged = [state.job_id for state in jobs if state.damage]
         shown = f" Cannot be read: {', '.join(damaged[:_NAMED])}{', …' * (len(damaged) > _NAMED)}." if damaged else ""
@@ -281,7 +364,7 @@ class CheckpointHook(BaseHook):
         return True, f"Fit for checkpoints, and holds {count}.{shown}" + self._where()
 
     def _where(self) -> str:
-        """Airflow tests in the API server: another disk than a worker's, unless it is shared."""
+        """Return a warning for a local root. Airflow tests in the API server, whose disk a worker does not have."""
         local = urlsplit(self.root_uri).scheme in ("", "file")
         return " Tried on this machine's disk; workers need the same folder." if local else ""
 

@@ -1,4 +1,4 @@
-"""Where a job's storage is and how to reach it, read off an Airflow connection of type ``ckpt``."""
+"""The storage of jobs and the access to it, as an Airflow connection of type ``ckpt`` describes them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from airflow_provider_ckpt.storage.strict_json import parse_json
 
 S3 = ("s3", "s3a")
 _BY_ENDPOINT = ("s3", "gs")
-"""Stores whose host the options tell, and not the URI."""
+"""Stores whose host is in the options and not in the URI."""
 _MOST_BYTES = 1 << 20
 
 
 class ConnectionFields(Protocol):
-    """What is used of an Airflow ``Connection``."""
+    """The part of an Airflow ``Connection`` that this module uses."""
 
     @property
     def host(self) -> str | None: ...
@@ -40,11 +40,20 @@ def settings(
     extra: Mapping[str, Any],
     root: str | None = None,
 ) -> Location:
-    """``root`` goes before the connection's; ``extra`` is the connection's, decoded.
+    """Return the location of a checkpoint root.
 
-    The root is the connection's host, or ``root`` in its extra. A connection written as a URI may have the
-    path in the schema (``ckpt://s3://bucket/prefix``). Raises NoCheckpointRootError and
-    InvalidCkptConnectionError.
+    The root is the connection's host, or ``root`` in its extra. A connection written as a URI may have the path in the
+    schema (``ckpt://s3://bucket/prefix``).
+
+    Args:
+        conn_id: Id of the connection.
+        connection: The connection. None if there is none.
+        extra: The connection's extra, decoded.
+        root: Root URI that overrides the connection's.
+
+    Raises:
+        NoCheckpointRootError: there is no root.
+        InvalidCkptConnectionError: the connection or the root cannot be used.
     """
     if not isinstance(extra, Mapping) or (not extra and _is_unread(connection)):
         raise InvalidCkptConnectionError(conn_id=conn_id, problem="its extra is not a JSON object")
@@ -92,13 +101,16 @@ def settings(
 def _refuse_elsewhere(conn_id: str | None, own: Any, root: str) -> None:
     """Refuse a root that would lead the connection's options to another host.
 
-    ``root`` is a template, so whoever may trigger the Dag may choose it. A bucket of S3 or Google is asked for at the
-    endpoint that the options name, and a disk is sent nothing.
+    ``root`` is a template, so any user who may trigger the Dag may choose it. A bucket of S3 or Google is requested at
+    the endpoint that the options name. A disk gets no options.
 
     Args:
-        own: root of the connection, if it has one.
+        conn_id: Id of the connection.
+        own: Root of the connection, if it has one.
+        root: The root that the task was given.
 
-    Raises InvalidRootError.
+    Raises:
+        InvalidRootError: the root is in another store.
     """
     if store_of(root) == THIS_MACHINE:
         return
@@ -122,7 +134,10 @@ def _scheme(uri: str) -> str:
 
 
 def _is_unread(connection: ConnectionFields | None) -> bool:
-    """Airflow makes an empty extra of one that is no JSON: the job would run without the endpoint that it tells."""
+    """Return whether the connection's extra is no JSON.
+
+    Airflow replaces such an extra by an empty one. The job would run without its endpoint.
+    """
     text = getattr(connection, "extra", None)
     try:
         json.loads(text or "{}")
@@ -143,7 +158,7 @@ def _problem_of(extra: Mapping[str, Any]) -> str | None:
 
 
 def _is_relative(root: str) -> bool:
-    """``file:x`` and ``x:y`` are folders of the working directory, too."""
+    """Return whether a root is a folder of the working directory. ``file:x`` and ``x:y`` are such folders, too."""
     if "://" in root:
         return False
     return not re.sub("^file:", "", root, flags=re.IGNORECASE).startswith("/")
@@ -157,7 +172,7 @@ def _connection_root(connection: ConnectionFields, extra: Mapping[str, Any]) -> 
 
 
 def _storage_options(conn_id: str | None, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-    # The connection form saves fields nobody touched as null; a connection URI carries objects as text.
+    # The connection form saves empty fields as null. A connection URI carries objects as text.
     options = extra.get("storage_options") or {}
     if isinstance(options, str):
         try:

@@ -1,4 +1,4 @@
-"""Where a driver can outlive the task that submits it, and is found again."""
+"""The clusters in which a driver can outlive the task that submits it, and can be found again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,17 @@ _TAGS, _ATTEMPTS = "spark.yarn.tags", "spark.yarn.maxAppAttempts"
 
 
 def status_of(cluster: str, extra: Mapping[str, Any], *, kerberos: bool) -> ApplicationStatus:
-    """``extra``: of the Spark connection. Raises KeyError and ImportError, see :class:`YarnApplications`."""
+    """Return the access to a cluster's reports.
+
+    Args:
+        cluster: ``yarn`` or ``kubernetes``.
+        extra: Extra of the Spark connection.
+        kerberos: See :class:`Submission`.
+
+    Raises:
+        KeyError: the extra lacks the address of YARN's ResourceManager.
+        ImportError: a package for the requests is not installed.
+    """
     if cluster == "yarn":
         return YarnApplications.of(extra, kerberos=kerberos)
     return KubernetesDrivers()
@@ -40,7 +50,7 @@ def status_of(cluster: str, extra: Mapping[str, Any], *, kerberos: bool) -> Appl
 
 @dataclass(frozen=True)
 class DeferrableCluster:
-    """``name``: ``yarn`` or ``kubernetes``."""
+    """Cluster of a deferrable task. ``name`` is ``yarn`` or ``kubernetes``."""
 
     name: str
     namespace: str | None
@@ -49,8 +59,15 @@ class DeferrableCluster:
 
     @classmethod
     def of(cls, hook: SparkSubmitHook, extra: Mapping[str, Any]) -> DeferrableCluster:
-        """``hook``: the Spark provider's, not used to submit anything yet; ``extra``: of its connection. Raises
-        NotDeferrableError."""
+        """Return the cluster of a Spark connection.
+
+        Args:
+            hook: The Spark provider's hook, before it has submitted anything.
+            extra: Extra of its connection.
+
+        Raises:
+            NotDeferrableError: no driver can outlive its task there.
+        """
         connection = hook._connection
         master, mode = connection["master"], connection["deploy_mode"] or "client"
 
@@ -65,7 +82,7 @@ class DeferrableCluster:
         if str(hook._conf.get(_WAITS[name], "false")).strip().lower() != "false":
             raise refused(f"{_WAITS[name]} has spark-submit wait for the driver. Leave it out of conf")
         if hook._post_submit_commands:
-            raise refused("post_submit_commands run on a worker behind the driver's end, and no worker is there then")
+            raise refused("post_submit_commands run on a worker after the driver's end, and no worker is there then")
         if name == "kubernetes" and not connection["namespace"]:
             raise refused("where to look for the driver is not known. Give the Spark connection's extra a namespace")
         kerberos = name == "yarn" and bool(connection["keytab"] and connection["principal"])
@@ -78,7 +95,8 @@ class DeferrableCluster:
         return cls(name, connection["namespace"], kerberos, status)
 
     def gives(self, application_id: str) -> bool:
-        """Whether it is an id of this cluster's: a driver of another mode may have had the job before."""
+        """Return whether an application id is of this kind of cluster. A driver in another mode may have had the job
+        before."""
         return _IDS[self.name].fullmatch(application_id) is not None
 
     def submission(self, attempt: str, after_epoch: int) -> Submission:
@@ -86,7 +104,12 @@ class DeferrableCluster:
         return Submission(self.name, tag, attempt, after_epoch, self.namespace, self.kerberos)
 
     def conf(self, submission: Submission, given: Mapping[str, Any]) -> dict[str, str]:
-        """What makes the driver findable, and Airflow the only one who starts it again. ``given``: the user's."""
+        """Return settings with which the driver can be found, and with which only Airflow starts it again.
+
+        Args:
+            submission: The submission, whose tag the driver gets.
+            given: The user's settings.
+        """
         if self.name == "kubernetes":
             return {f"spark.kubernetes.driver.label.{LABEL}": submission.tag}
         tags = ",".join(filter(None, [str(given.get(_TAGS) or ""), submission.tag]))

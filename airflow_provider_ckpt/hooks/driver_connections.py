@@ -1,4 +1,5 @@
-"""Airflow connections that a job's sinks and sources use, for drivers, which have no Airflow to ask."""
+"""The Airflow connections that a job's sinks and sources use. Drivers get them here, because they have no Airflow to
+ask."""
 
 from __future__ import annotations
 
@@ -19,17 +20,21 @@ from airflow_provider_ckpt.hooks.errors import DriverConnectionMissingError, Inv
 from airflow_provider_ckpt.storage.redaction import redact
 
 _MARKS = re.compile(r"\{[{%#]")
-"""Of a template, which is looked at when it is rendered."""
+"""Begin of a template. A template is checked after it is rendered."""
 _IDENTITIES = frozenset(
     {"conn_id", "conn_ids", "epoch", "job_id", "sink", "source", "status", "subtask", "uid", "vertex"}
 )
-"""Data of errors that name something. They hold no secret, even if a secret is the same word."""
+"""Data of errors that are names. They hold no secret, even if a secret is the same word."""
 
 
 @dataclass(frozen=True, repr=False)
 class DriverConnections:
-    """``environ``: the variables in which Airflow, too, looks for them; ``secrets``: every text in them that must not
-    be seen. Its ``repr`` shows neither."""
+    """Connections for a driver. The ``repr`` shows no values.
+
+    Args:
+        environ: The variables in which Airflow, too, looks for connections.
+        secrets: All texts in them that must not be shown.
+    """
 
     environ: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
@@ -42,11 +47,15 @@ class DriverConnections:
 
 
 def check_conn_ids(conn_ids: Any) -> None:
-    """Raises InvalidTaskArgumentError. What is known at run time only passes."""
+    """Refuse ``conn_ids`` that is no list of connection ids. Values that are known only at run time pass.
+
+    Raises:
+        InvalidTaskArgumentError: ``conn_ids`` is no such list, or two ids differ in case only.
+    """
     if isinstance(conn_ids, str):
         problem = f"give a list of connection ids: conn_ids=[{conn_ids!r}]"
         raise InvalidTaskArgumentError(argument="conn_ids", value=conn_ids, problem=problem)
-    if hasattr(conn_ids, "resolve"):  # XComArg and what else Airflow resolves before the task runs
+    if hasattr(conn_ids, "resolve"):  # XComArg and other values that Airflow resolves before the task runs
         return
     if not isinstance(conn_ids, Sequence) or not all(map(_is_conn_id, conn_ids)):
         raise InvalidTaskArgumentError(
@@ -63,8 +72,13 @@ def _is_conn_id(one: Any) -> bool:
 
 
 def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
-    """One connection lookup each; secrets are masked in the task's log from here on. Raises
-    DriverConnectionMissingError, BadConnectionError, InvalidTaskArgumentError."""
+    """Look up each connection once, and mask its secrets in the task's log from here on.
+
+    Raises:
+        DriverConnectionMissingError: a connection does not exist.
+        BadConnectionError: a connection cannot be read.
+        InvalidTaskArgumentError: ``conn_ids`` is no list of connection ids.
+    """
     check_conn_ids(conn_ids)
     environ: dict[str, str] = {}
     secrets: list[str] = []
@@ -82,9 +96,11 @@ def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
 
 @contextmanager
 def connections_here(conn_ids: Iterable[str]) -> Iterator[None]:
-    """Sinks that are bound in the block, in this very process, find these connections as they do in a driver. An error
-    of ours that leaves the block shows none of their secrets, whatever a sink put into it. Raises as
-    :func:`driver_connections`."""
+    """Give sinks that are bound in the block, in this process, their connections as in a driver.
+
+    An error of this package that leaves the block shows none of the secrets, whatever a sink put into it. Raises the
+    errors of :func:`driver_connections`.
+    """
     connections = driver_connections(conn_ids)
     try:
         with handed(connections.environ):
@@ -93,7 +109,7 @@ def connections_here(conn_ids: Iterable[str]) -> Iterator[None]:
         shown = _redacted(error, connections)
         if shown is error:
             raise
-        raise shown from None  # what it came from holds the secret
+        raise shown from None  # because its cause holds the secret
 
 
 def _redacted(error: CkptError, connections: DriverConnections) -> CkptError:
@@ -108,6 +124,6 @@ def _without_secrets(value: Any, connections: DriverConnections) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_without_secrets(one, connections) for one in value]
     if value is None or isinstance(value, bool | int | float):
-        return value  # a count is no secret, and the template may format it
+        return value  # a number is no secret, and the error's template may format it
     shown = connections.redact(str(value))
     return value if shown == str(value) else shown

@@ -1,4 +1,4 @@
-"""A driver's output in a task's log, with the levels that the driver has given its lines."""
+"""The output of a driver in a task's log, with the levels that the driver gave its lines."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ class Log(Protocol):
 
 
 class LineLevels:
-    """The level of each line of a driver, which are given one after the other."""
+    """Levels of a driver's lines, for one line after the other."""
 
     def __init__(self) -> None:
         self._level = logging.INFO
 
     def of(self, line: str) -> int:
-        """Return the level that Spark has given the line. A line of a stack trace has that of the event before it,
-        and any other line is INFO."""
+        """Return the level that Spark gave the line.
+
+        A line of a stack trace has the level of the event before it. Any other line is INFO.
+        """
         found = _LOG4J.match(line)
         if found and found[1] in _LEVELS:
             self._level = _LEVELS[found[1]]
@@ -46,7 +48,7 @@ class LineLevels:
 
 
 def log_status(log: Log, line: StatusLine) -> None:
-    """Log a status line for a person, and below it the frames of the user's code that failed."""
+    """Log a status line, and below it the frames of the user's code that failed."""
     level = _level_of(line)
     if not line.is_quiet:
         log.log(level, "%s", one_line(line.message.rstrip()))

@@ -1,4 +1,4 @@
-"""Errors of connections and of arguments of tasks."""
+"""Errors of connections and of tasks' arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class InvalidCkptConnectionError(InvalidInputError):
 
 
 class InvalidRootError(InvalidCkptConnectionError):
-    """The root is given by ``root=``, and not by a connection. Data: conn_id, problem."""
+    """A bad root from ``root=`` instead of a connection. Data: conn_id, problem."""
 
     template = "root= cannot be used: {problem}."
 
@@ -31,7 +31,8 @@ class DriverConnectionMissingError(InvalidInputError):
 
 
 class ConnectionsNotHandedError(InvalidInputError):
-    """In cluster mode the environment of a driver is configuration, which everybody sees. Data: conn_ids."""
+    """Connections for a driver in cluster mode. Its environment is configuration there, which every user can read.
+    Data: conn_ids."""
 
     template = (
         "conn_ids={conn_ids!r} cannot be handed to a driver in cluster mode: what spark-submit sets in its environment "
@@ -41,7 +42,7 @@ class ConnectionsNotHandedError(InvalidInputError):
 
 
 class StorageOptionsNotHandedError(InvalidInputError):
-    """Secret storage options for a driver in cluster mode, as :class:`ConnectionsNotHandedError`. Data: names."""
+    """Secret storage options for a driver in cluster mode. See :class:`ConnectionsNotHandedError`. Data: names."""
 
     template = (
         "the storage options {names!r} may be secret and cannot be handed to a driver in cluster mode: what "
@@ -64,8 +65,7 @@ class NotDeferrableError(InvalidInputError):
 
 
 class SparkProviderUnfitError(InvalidInputError):
-    """The installed Spark provider lacks private names that this package uses. Data: package, found, kind, lacking,
-    tried."""
+    """A Spark provider without private names that this package uses. Data: package, found, kind, lacking, tried."""
 
     template = (
         "{package} {found} cannot be used: its {kind} has no {lacking}, which this release needs. It is too new if it "
@@ -74,6 +74,6 @@ class SparkProviderUnfitError(InvalidInputError):
 
 
 class ReconfigurationFailedError(TransientError):
-    """The job goes on as it was. ``data``: job_id, outcome."""
+    """A change that failed, so that the job continues unchanged. Data: job_id, outcome."""
 
-    template = "job {job_id!r} was not changed, and goes on as it was: {outcome}"
+    template = "job {job_id!r} was not changed, and continues as before: {outcome}"

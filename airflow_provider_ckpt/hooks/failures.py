@@ -1,4 +1,5 @@
-"""This package's errors as Airflow's: a terminal one fails the task, a transient one may be retried."""
+"""The translation of this package's errors to Airflow's. A terminal error fails the task, a transient one may be
+retried."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ def airflow_failures() -> Iterator[None]:
         yield
     except TerminalError as error:
         raise AirflowFailException(redact_text(str(error))) from error
-    except AirflowNotFoundException as error:  # a connection that was named: the next try does not find it either
+    except AirflowNotFoundException as error:  # a named connection, which the next try would not find either
         raise AirflowFailException(f"{error}. Create it with type ckpt, or name another one.") from error
     except TransientError as error:
         raise AirflowException(redact_text(str(error))) from error

@@ -1,4 +1,4 @@
-"""Which job a task of the same Dag run runs, asked of Airflow."""
+"""The job that a task of the same Dag run runs, as Airflow reports it."""
 
 from __future__ import annotations
 
@@ -15,39 +15,48 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
 JOB_ID_XCOM = "ckpt_job_id"
-"""XCom key under which a task tells the id of its job as soon as it begins; for sensors of the same Dag run."""
+"""XCom key under which a task publishes the id of its job as soon as it begins, for sensors of the same Dag run."""
 _NOT_BEGUN = (None, "scheduled", "queued")
 _OVER = ("failed", "upstream_failed", "skipped", "removed")
 
 
 @dataclass(frozen=True)
 class FoundJob:
+    """Answer of :meth:`JobOfTask.find`."""
+
     job_id: str | None
-    """None: the task has not begun in this Dag run, or since it was cleared."""
+    """None if the task has not begun in this Dag run, or not since it was cleared."""
     state: str | None
-    """Of the task instance, Airflow's word."""
+    """Airflow's state of the task instance."""
 
     @property
     def is_run(self) -> bool:
-        """Airflow runs the job, or is going to: nobody needs to judge whether its driver lives."""
+        """True if Airflow runs the job or will run it. Then its driver need not be checked."""
         return self.state not in (*_OVER, "success")
 
     @property
     def is_over(self) -> bool:
-        """The task ended without success, and Airflow is not going to try it again by itself."""
+        """True if the task ended without success and Airflow will not retry it."""
         return self.state in _OVER
 
 
 @dataclass(frozen=True)
 class JobOfTask:
-    """``find`` is two requests to Airflow's API server; works in tasks and, in a thread, in triggers."""
+    """Task that runs a job.
+
+    Each ``find`` is two requests to Airflow's API server. It works in tasks and, in a thread, in triggers.
+    """
 
     dag_id: str
     run_id: str
     task_id: str
 
     def find(self) -> FoundJob:
-        """The id that the task's latest try has told. Raises InvalidTaskArgumentError for a mapped task."""
+        """Return the job id that the task's latest try has published.
+
+        Raises:
+            InvalidTaskArgumentError: the task is mapped.
+        """
         found = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, task_ids=[self.task_id], run_ids=[self.run_id])
         states = found.get(self.run_id, {})
         if states and self.task_id not in states:
@@ -58,14 +67,22 @@ class JobOfTask:
             )
         state = None if states.get(self.task_id) is None else str(states[self.task_id])
         if state in _NOT_BEGUN:
-            return FoundJob(None, state)  # what is told there is from before it was cleared
+            return FoundJob(None, state)  # because the XCom is from before the task was cleared
         told = XCom.get_one(key=JOB_ID_XCOM, dag_id=self.dag_id, task_id=self.task_id, run_id=self.run_id)
         return FoundJob(told if isinstance(told, str) else None, state)
 
 
 def job_of_task(asking: BaseOperator, context: Context, task_id: str) -> JobOfTask:
-    """The job of another task of the Dag run in which ``asking`` is executed. Raises InvalidTaskArgumentError for a
-    task that the Dag has not."""
+    """Return another task of the Dag run in which ``asking`` is executed.
+
+    Args:
+        asking: The task that waits for the job.
+        context: Airflow's context of ``asking``.
+        task_id: Id of the task that runs the job.
+
+    Raises:
+        InvalidTaskArgumentError: the Dag has no such task.
+    """
     if asking.has_dag() and not asking.dag.has_task(task_id):  # type: ignore[no-untyped-call]
         problem = f"the Dag has no such task.{did_you_mean(task_id, asking.dag.task_ids)}".rstrip(".")
         raise InvalidTaskArgumentError(argument="job_task_id", value=task_id, problem=problem)

@@ -1,4 +1,4 @@
-"""What Kubernetes says about a driver, asked for its pod."""
+"""Reports of Kubernetes about a driver, from the driver's pod."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, Submission
 
 LABEL = "ckpt-submission"
-"""On the driver's pod; its value is the submission's tag."""
+"""Label of the driver's pod. Its value is the submission's tag."""
 _CONTAINER = "spark-kubernetes-driver"
 _TIMEOUT = (5.0, 30.0)
 """Seconds, to connect and to read."""
@@ -19,12 +19,15 @@ _STATES = {
     "Succeeded": ApplicationState.ENDED,
     "Failed": ApplicationState.ENDED,
 }
-"""A phase ``Unknown``: the node does not answer."""
+"""The phase ``Unknown`` is missing, because the node does not answer then."""
 
 
 class KubernetesDrivers:
-    """``connect`` gives a ``CoreV1Api``; as the Spark provider does it, unless something else is given: the cluster of
-    the section ``[kubernetes_executor]`` of Airflow's configuration, which needs the provider cncf.kubernetes."""
+    """Access to the drivers' pods.
+
+    ``connect`` returns a ``CoreV1Api``. The default connects like the Spark provider, to the cluster of the section
+    ``[kubernetes_executor]`` of Airflow's configuration. That needs the provider cncf.kubernetes.
+    """
 
     def __init__(self, connect: Callable[[], Any] | None = None) -> None:
         self._connect = connect or _configured
@@ -33,8 +36,8 @@ class KubernetesDrivers:
     def report(self, submission: Submission) -> ApplicationReport:
         try:
             pods = self._pods(submission)
-        except Exception as error:  # of the network, of credentials, no JSON: all of them say nothing about the pod
-            self._api = None  # its token may be over
+        except Exception as error:  # from the network, credentials or bad JSON, none of which concerns the pod
+            self._api = None  # because its token may have expired
             status = getattr(error, "status", None)
             problem = f"answers {status}" if status else f"does not answer ({type(error).__name__})"
             told = f"Kubernetes {problem} when asked for the driver of application {submission.shown}"
@@ -70,14 +73,14 @@ def _report(pod: Mapping[str, Any]) -> ApplicationReport:
     meta, status = pod.get("metadata") or {}, pod.get("status") or {}
     number = (meta.get("labels") or {}).get("spark-app-selector")
     phase, ended = status.get("phase"), _ended(status)
-    # Beside a sidecar that stays (Istio) a pod runs on behind its driver.
+    # With a sidecar that stays (Istio), a pod keeps running after its driver.
     state = ApplicationState.ENDED if ended else _STATES.get(str(phase), ApplicationState.UNKNOWN)
     how = f", exit code {ended.get('exitCode')} ({ended.get('reason')})" if ended else ""
     return ApplicationReport(state, f"Driver pod {meta.get('name')} is {phase}{how}", number)
 
 
 def _ended(status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How the driver's container ended."""
+    """Return how the driver's container ended. None if it runs."""
     for one in status.get("containerStatuses") or []:
         if one.get("name") == _CONTAINER:
             told: dict[str, Any] | None = (one.get("state") or {}).get("terminated")

@@ -1,7 +1,7 @@
 """Templated arguments of tasks, and values that Airflow renders for them and that no task may use.
 
-Airflow renders None for an XCom or a param that has no value: as None in a native Dag, else as the text "None". A task
-that took it for a value would run another job, or read another folder.
+If an XCom or a param has no value, Airflow renders None: as None in a native Dag, else as the text "None". A task that
+used this value would run another job or read another folder.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _IDENTITY = ("job_id", "root")
 
 @dataclass(frozen=True)
 class Given:
-    """Arguments that a task was given. ``written``: their texts as the Dag's file writes them."""
+    """Arguments that a task was given. ``written`` has their texts as the Dag's file writes them."""
 
     names: tuple[str, ...]
     written: Mapping[str, str]
 
 
 def given_arguments(task: Any, names: Iterable[str]) -> Given:
-    """Return those of the task's arguments that are given. Called in the task's constructor."""
+    """Return the task's arguments that are given. Called in the task's constructor."""
     given = tuple(name for name in names if getattr(task, name) is not None)
     parts = [part for name in given for part in _parts(name, getattr(task, name))]
     return Given(given, {name: text for name, text in parts if isinstance(text, str)})
 
 
 def refuse_lost(task: Any, given: Given) -> None:
-    """Refuse arguments that were rendered without a value. Called when the task runs, before anything is done.
+    """Refuse arguments that were rendered without a value. Called when the task runs, before it does anything else.
 
     Raises:
         InvalidTaskArgumentError: an argument is empty, holds a rendered None, or is no text and must be one.
@@ -48,28 +48,28 @@ def refuse_lost(task: Any, given: Given) -> None:
         value = getattr(task, name)
         if value is None or (isinstance(value, str) and not value.strip()):
             problem = (
-                "it was given, and its template or XCom came to nothing. Without it the task would do something else: "
-                "see that what it is made of is there, or leave it out"
+                "it was given, but its template or XCom is empty. Without it the task would do something else: "
+                "make sure that the template's values exist, or leave it out"
             )
             raise InvalidTaskArgumentError(argument=name, value=value, problem=problem)
         if name in _IDENTITY and isinstance(value, int | float):
             problem = (
-                f"its template came to a value of type {type(value).__name__}, and it must be a text. A Dag with "
+                f"its template gave a value of type {type(value).__name__}, and it must be a text. A Dag with "
                 "native templates makes a number of digits: put letters before them, such as orders-{{ ds_nodash }}"
             )
             raise InvalidTaskArgumentError(argument=name, value=value, problem=problem)
         for part, text in _parts(name, value):
             if _is_lost(text, given.written.get(part)):
                 problem = (
-                    "a template in it came to None: an XCom, a param or a variable has no value. See that it has one, "
-                    "or give another in the template, such as {{ params.day or 'all' }}"
+                    "a template in it gave None: an XCom, a param or a variable has no value. Make sure that it has "
+                    "one, or give a default in the template, such as {{ params.day or 'all' }}"
                 )
                 shown = redact_uri(text) if name == "root" and text is not None else text
                 raise InvalidTaskArgumentError(argument=part, value=shown, problem=problem)
 
 
 def _parts(name: str, value: object) -> Iterator[tuple[str, str | None]]:
-    """Yield the texts of an argument, each with its name; of a mapping and a list also each None."""
+    """Yield the texts of an argument, each with its name. Yields each None in a mapping or list, too."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, Mapping):
@@ -87,7 +87,7 @@ def _parts(name: str, value: object) -> Iterator[tuple[str, str | None]]:
 
 
 def _is_lost(text: str | None, written: str | None) -> bool:
-    """Return whether a rendered text holds a None that the Dag's file does not write in so many words."""
+    """Return whether a rendered text holds a None that is not literally in the Dag's file."""
     if text is None:
         return True
     if text == written or _NONE.search(text) is None:
@@ -96,15 +96,19 @@ def _is_lost(text: str | None, written: str | None) -> bool:
 
 
 def is_rendered_later(value: object) -> bool:
-    """Whether Airflow makes the value, or a part of it, when the task runs."""
+    """Return whether Airflow makes the value, or a part of it, when the task runs."""
     if isinstance(value, str):
         return any(mark in value for mark in _MARKS)
     if isinstance(value, Mapping):
         return any(is_rendered_later(part) for part in value.values())
-    return hasattr(value, "resolve")  # XComArg and what else Airflow resolves before the task runs
+    return hasattr(value, "resolve")  # XComArg and other values that Airflow resolves before the task runs
 
 
 def check_given_job_id(job_id: object) -> None:
-    """Of the job that a task looks for, while the Dag is read. Raises InvalidJobIdError."""
+    """Refuse, while the Dag is read, a job id that cannot name a job. A template is not checked.
+
+    Raises:
+        InvalidJobIdError: the id cannot name a job.
+    """
     if isinstance(job_id, str) and not is_rendered_later(job_id):
         check_job_id(job_id)

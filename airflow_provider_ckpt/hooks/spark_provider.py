@@ -1,7 +1,7 @@
 """The private names of Airflow's Spark provider that this package uses, and their check.
 
 A provider that renames one of them may submit another application than this package's driver, or fail in the middle of
-a task. The names of classes are checked when an operator is made, those of a hook before it submits.
+a task. The names of classes are checked when an operator is created. The names of a hook are checked before it submits.
 """
 
 from __future__ import annotations
@@ -37,21 +37,27 @@ OPERATOR_FIELDS = (
 def refuse_unfit_provider() -> None:
     """Refuse a provider whose classes lack a method that this package overrides or calls.
 
-    Raises SparkProviderUnfitError.
+    Raises:
+        SparkProviderUnfitError: such a method is missing.
     """
     _refuse(SparkSubmitHook, HOOK_METHODS)
     _refuse(SparkSubmitOperator, OPERATOR_METHODS)
 
 
 def refuse_unfit_operator(operator: SparkSubmitOperator) -> None:
-    """Refuse an operator without a field that this package reads or sets. Raises SparkProviderUnfitError."""
+    """Refuse an operator without a field that this package reads or sets.
+
+    Raises:
+        SparkProviderUnfitError: such a field is missing.
+    """
     _refuse(operator, OPERATOR_FIELDS, SparkSubmitOperator.__name__)
 
 
 def checked(hook: SparkSubmitHook) -> SparkSubmitHook:
     """Return the provider's hook if it has every field that this package reads or sets.
 
-    Raises SparkProviderUnfitError.
+    Raises:
+        SparkProviderUnfitError: such a field is missing.
     """
     _refuse(hook, HOOK_FIELDS, SparkSubmitHook.__name__)
     return hook

@@ -1,4 +1,4 @@
-"""spark-submit as the Spark provider does it, read along for the driver's status lines."""
+"""The Spark provider's spark-submit, which also reads the driver's status lines here."""
 
 from __future__ import annotations
 
@@ -28,25 +28,40 @@ from airflow_provider_ckpt.storage.redaction import redact, secret_names
 
 _PR_SET_PDEATHSIG = 1
 _DEPLOYED = re.compile(r"application ID (\S+) and submission ID \S+?:(\S+)")
-"""What spark-submit says, on Kubernetes, of a driver that it does not wait for; the Spark provider reads what it says
-of one that it waits for."""
+"""Line of spark-submit on Kubernetes about a driver for which it does not wait. The Spark provider reads only the lines
+about a driver for which spark-submit waits."""
 _ENVIRONMENTS = ("spark.kubernetes.driver.secretKeyRef", "spark.kubernetes.driverEnv", "spark.yarn.appMasterEnv")
 """Settings that give a driver in a cluster a variable of its environment."""
 _VARIABLE = re.compile(rf"^([\w.]*(?:{STORAGE_OPTIONS_VARIABLE}|AIRFLOW_CONN_\w+))=.*$", re.DOTALL)
-"""A word of a command line with what the user puts into the environment of a driver."""
+"""Word of a command line with a variable that the user puts into the driver's environment."""
 _ID = re.compile(r"application_\d+_\d+|[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 class CheckpointedSparkSubmitHook(SparkSubmitHook):
-    """Takes over the configuration of ``base`` as a whole instead of naming its thirty-odd arguments, so
-    an argument that a later version of the Spark provider adds is not lost on the way.
+    """Hook that submits a driver with the configuration of another hook.
 
-    ``on_status`` is called in the thread that runs :meth:`submit`, once for each status line of a driver
-    in client mode (in cluster mode the driver's output is not here). ``location``: of the job's
-    root; its secrets are blotted out of every line this hook logs or puts into an exception. ``conf``: of Spark,
-    besides the user's. ``connections``, and the options of the root: go to the driver in the environment of
-    spark-submit's process and nowhere else. In cluster mode that is not the driver's. Then connections and secret
-    options are refused (ConnectionsNotHandedError, StorageOptionsNotHandedError), and others are Spark settings.
+    It takes over the configuration of ``base`` as a whole instead of naming its thirty-odd arguments. So an argument
+    that a later version of the Spark provider adds is not lost.
+
+    Connections and the options of the root go to the driver in the environment of spark-submit's process and nowhere
+    else. In cluster mode that is not the driver's environment. There the hook refuses connections and secret options,
+    and makes Spark settings of the others.
+
+    Args:
+        base: The Spark provider's hook.
+        name: Name of the application.
+        application_args: Arguments of the driver.
+        py_files: Files before those of ``base``.
+        on_status: Called once for each status line of a driver in client mode, in the thread that runs :meth:`submit`.
+            In cluster mode the driver's output is not here.
+        location: Location of the job's root. Its secrets are removed from every line that this hook logs or puts into
+            an exception.
+        conf: Settings of Spark that override those of ``base``.
+        connections: Connections for the driver.
+
+    Raises:
+        ConnectionsNotHandedError: there are connections in cluster mode.
+        StorageOptionsNotHandedError: there are secret options in cluster mode.
     """
 
     def __init__(
@@ -65,7 +80,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         self._conf = {**self._conf, **(conf or {})}
         self._name = name
         self._application_args = list(application_args)
-        # Set here and not on the Airflow operator, whose fields are shown as rendered templates.
+        # Set here and not on the Airflow operator, because its fields are shown as rendered templates.
         self._py_files = ",".join([*py_files, *([self._py_files] if self._py_files else [])]) or None
         self._connections = connections or DriverConnections()
         self._on_status = on_status
@@ -74,7 +89,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         self._secrets = (*known, *self._connections.secrets, self._token)
         self._reader = StatusReader(self._token, lambda text: self.log.warning("%s", text), self._redact)
         self._handed: dict[str, str] = {}
-        """What the driver finds in its environment, of which no Spark setting is made: in client mode only."""
+        """Variables in the driver's environment that are no Spark settings. Only in client mode."""
         options = {} if location is None else location.options
         if self.deploy_mode == "client":
             environ = {**self._connections.environ, **storage_options_environ(options)}
@@ -83,7 +98,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self._hand_to_cluster(options)
 
     def _hand_to_cluster(self, options: Mapping[str, Any]) -> None:
-        """Set the environment of a driver in a cluster, which is configuration there: everybody can read it.
+        """Set the environment of a driver in a cluster. It is configuration there, which every user can read.
 
         Raises:
             ConnectionsNotHandedError: the driver needs connections.
@@ -96,7 +111,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         if environ and (names := sorted(secret_names(options))):
             raise StorageOptionsNotHandedError(names=names, variable=STORAGE_OPTIONS_VARIABLE)
         if self._is_yarn or self._is_kubernetes:
-            # A spark-submit of the user's own may follow the driver's log.
+            # The user's own spark-submit may follow the driver's log.
             environ = {**environ, TOKEN_VARIABLE: self._token}
         if environ:
             self._env_vars = {**(self._env_vars or {}), **environ}
@@ -112,18 +127,22 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of spark-submit, which in client mode is the driver's; None before its end."""
+        """Exit code of spark-submit, which in client mode is the driver's. None before its end."""
         return None if self._submit_sp is None else self._submit_sp.poll()
 
     @property
     def application_id(self) -> str | None:
-        """Of a driver in YARN's or Kubernetes' cluster mode, as spark-submit told it; None if it did not."""
+        """Id of a driver in YARN's or Kubernetes' cluster mode, from spark-submit's output. None if that does not have
+        it."""
         found = self._yarn_application_id if self._is_yarn else self._kubernetes_application_id
         return found if found is not None and _ID.fullmatch(found) else None
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
-        """The base makes Spark settings of an environment on YARN and Kubernetes, in client mode, too: they are on the
-        command line, and on Kubernetes the driver has them in no environment."""
+        """Return the command line, without the variables of ``_handed``.
+
+        On YARN and Kubernetes the base class makes Spark settings of an environment, even in client mode. They would be
+        on the command line, and on Kubernetes the driver would not have them in its environment.
+        """
         command: list[str] = super()._build_spark_submit_command(application)
         if self._handed:
             self._env = {**(self._env or {}), **self._handed}
@@ -136,21 +155,22 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     def submit(self, application: str = "", **kwargs: Any) -> str | None:
         if sys.platform == "linux":
             kwargs.setdefault("preexec_fn", _die_with_parent())
-        # Airflow ends a task by a signal to its whole process group: the driver would be dead before it could
-        # take a savepoint. In a group of its own it hears of the end from on_kill.
+        # Airflow ends a task with a signal to its whole process group, and the driver would die before it could
+        # take a savepoint. In a group of its own it gets only the request of on_kill.
         kwargs.setdefault("start_new_session", True)
         driver: str | None = super().submit(application, **kwargs)
         return driver
 
     def ask_to_leave(self) -> bool:
-        """SIGTERM, which a worker takes for a request; whether there was a process to ask."""
+        """Send SIGTERM, which a worker takes as a request to leave. Return whether there was a process."""
         if self._submit_sp is None or self._submit_sp.poll() is not None:
             return False
         self._submit_sp.terminate()
         return True
 
     def leave(self, seconds: float) -> bool:
-        """Wait that long for spark-submit, which was asked to stop, to end; whether it did. True before its start."""
+        """Wait ``seconds`` for the end of a spark-submit that was asked to stop. Return whether it ended or had not
+        begun."""
         if self._submit_sp is None:
             return True
         try:
@@ -160,7 +180,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         return True
 
     def on_kill(self) -> None:
-        """As spark-submit's hook does it, and the Python driver, which it would leave behind, too."""
+        """End spark-submit, and the Python driver, which the base class would leave running."""
         alive = self._submit_sp is not None and self._submit_sp.poll() is None
         super().on_kill()
         if self._submit_sp is not None and alive:
@@ -172,7 +192,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         if self.deploy_mode != "client":
             super()._process_spark_submit_log(lines)
             return
-        # As the base does on Kubernetes with the first line that it sees; a quiet driver says status lines only.
+        # The base class does this on Kubernetes with the first line, but a quiet driver writes status lines only.
         self._spark_exit_code = 0
         levels = LineLevels()
         for line in lines:
@@ -181,7 +201,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self.log.log(levels.of(text), "%s", text)
 
     def _keep_for_error(self, line: str) -> None:
-        """As the base does it, whose error quotes the last lines: twenty, or the trace that ended the JVM."""
+        """Keep the last lines for the error of the base class: twenty, or the stack trace that ended the JVM."""
         if not self._exception_anchor_seen and 'Exception in thread "' in line:
             self._exception_anchor_seen = True
             self._last_submit_log_lines = deque(maxlen=500)
@@ -198,13 +218,17 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self._on_status(status)
 
     def _note_driver(self, line: str) -> None:
-        """In client mode the line is the driver's, in which data can name any pod. The hook deletes this pod."""
+        """Note the ids of a driver on Kubernetes, except in client mode.
+
+        In client mode the line is the driver's, and its data could name any pod. The hook deletes the noted pod.
+        """
         told = _DEPLOYED.search(line) if self._is_kubernetes and self.deploy_mode != "client" else None
         if told is not None:
             self._kubernetes_application_id, self._kubernetes_driver_pod = told.groups()
 
     def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
-        """For logs and errors: without secrets, and without the options, which are the operator's rendered fields."""
+        """Return the command for logs and errors, without secrets and without the options, which are rendered fields
+        anyway."""
         words = [connection_cmd] if isinstance(connection_cmd, str) else connection_cmd
         shown = self._redact(super()._mask_cmd([_VARIABLE.sub(r"\1=***", word) for word in words]))
         return re.sub(r"(--options) \{.*\}", r"\1 {...}", shown, flags=re.DOTALL)
@@ -214,17 +238,18 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
 
 def _die_with_parent() -> Callable[[], None]:
-    """For ``Popen(preexec_fn=…)``: spark-submit gets SIGTERM when the Airflow task process is killed.
+    """Return a function for ``Popen(preexec_fn=…)`` that ends spark-submit with SIGTERM when the task process is
+    killed.
 
-    The kernel does it (PR_SET_PDEATHSIG), so it holds for SIGKILL too. It reaches the JVM only: the
-    Python driver behind it is told by the library, which finds itself fenced (R8).
+    The kernel sends the signal (PR_SET_PDEATHSIG), so this works after a SIGKILL, too. It reaches the JVM only. The
+    Python driver ends when it finds itself fenced (R8).
     """
     parent = os.getpid()
     libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: no import lock in the child
 
     def ask() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it died between fork and prctl
+        if os.getppid() != parent:  # the task process died between fork and prctl
             os.kill(os.getpid(), signal.SIGTERM)
 
     return ask

@@ -1,4 +1,4 @@
-"""What YARN's ResourceManager says about an application, asked over its REST API."""
+"""Reports of YARN's ResourceManager about an application, from its REST API."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ if TYPE_CHECKING:
     from requests.auth import AuthBase
 
 ADDRESS = "yarn_resourcemanager_webapp_address"
-"""In the Spark connection's extra; the name is the Spark provider's."""
+"""Field in the Spark connection's extra. The name is the Spark provider's."""
 _TIMEOUT = (5.0, 30.0)
-"""Seconds, to connect and to read; as the Spark provider's hook has it."""
+"""Seconds to connect and to read, as in the Spark provider's hook."""
 _RUNNING = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 _ENDED = ("FINISHED", "FAILED", "KILLED")
 _LONGEST = 500
 
 
 class YarnApplications:
-    """``address``: of the ResourceManager's web server, ``http://rm:8088`` or ``rm:8088``; a user and a password in it
-    are used, and never shown."""
+    """Access to YARN's applications.
+
+    ``address`` is that of the ResourceManager's web server, ``http://rm:8088`` or ``rm:8088``. A user and a password in
+    it are used, and never shown.
+    """
 
     def __init__(self, address: str, auth: AuthBase | None = None) -> None:
         self._base = (address if "://" in address else f"http://{address}").rstrip("/")
@@ -32,8 +35,12 @@ class YarnApplications:
 
     @classmethod
     def of(cls, extra: Mapping[str, Any], *, kerberos: bool) -> YarnApplications:
-        """``extra``: of the Spark connection. Raises KeyError without an address, ImportError without
-        requests-kerberos."""
+        """Return the access that the Spark connection's ``extra`` describes.
+
+        Raises:
+            KeyError: the extra has no address.
+            ImportError: requests-kerberos is needed and not installed.
+        """
         address = str(extra.get(ADDRESS) or "").strip()
         if not address:
             raise KeyError(ADDRESS)
@@ -44,10 +51,8 @@ class YarnApplications:
         path = f"/{quote(by_id)}" if by_id else f"?applicationTags={quote(submission.tag)}"
         try:
             status, body = self._get(f"/ws/v1/cluster/apps{path}")
-        except (
-            Exception
-        ) as error:  # of the network, of Kerberos, no JSON: all of them say nothing about the application
-            told = f"YARN at {self._host} does not say how application {wanted} is ({type(error).__name__})"
+        except Exception as error:  # from the network, Kerberos or bad JSON, none of which concerns the application
+            told = f"YARN at {self._host} does not report about application {wanted} ({type(error).__name__})"
             return ApplicationReport(ApplicationState.UNKNOWN, told)
         if status == 404 and _is_unknown_there(body):
             return self._gone(wanted)
@@ -80,13 +85,14 @@ def _kerberos() -> AuthBase:
 
 
 def _is_unknown_there(body: Any) -> bool:
-    """A proxy's 404, or that of a wrong path, is no word of the ResourceManager's."""
+    """Return whether the ResourceManager itself does not know the application. A proxy or a wrong path answers 404,
+    too."""
     told = body.get("RemoteException") if isinstance(body, dict) else None
     return isinstance(told, dict) and told.get("exception") == "NotFoundException"
 
 
 def _application(body: Any, *, is_list: bool) -> dict[str, Any] | None:
-    """Empty: there is none. None: the answer is not understood. Of several the one that runs."""
+    """Return the application, the running one of several. Empty: there is none. None: the answer is not understood."""
     if not isinstance(body, dict):
         return None
     if not is_list:

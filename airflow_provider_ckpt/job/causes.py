@@ -1,4 +1,4 @@
-"""What a person needs of an error that Spark reports: the exception of the user's own code, in one line.
+"""The part of Spark's error that a user needs: the exception of the user's own code, in one line.
 
 Spark wraps it into its own stack traces, adds the query and its plan, and puts it near the end.
 """
@@ -21,11 +21,11 @@ _PACKAGE = str(Path(__file__).parent.parent)
 
 
 def cause_first(text: str) -> str:
-    """Return ``text`` if it is one line; else one line: what was raised, where, and what it broke.
+    """Return ``text`` if it is one line. Otherwise return one line with the exception, its place, and the context.
 
-    Control characters are escaped, because the text may quote data. Of a text that quotes Python's traceback, the
-    exception at its end with the user's line; of any other, its first line. What follows the last line break behind a
-    semicolon (this package's own words) is kept.
+    If the text quotes Python's traceback, the line has the exception at its end and the user's line. Otherwise it has
+    the first line of the text. A last line that begins with a semicolon holds this package's own words, and is kept.
+    Control characters are escaped, because the text may quote data.
     """
     return one_line(_first(text.strip()))
 
@@ -43,7 +43,7 @@ def _first(text: str) -> str:
 
 
 def _raised(text: str) -> str | None:
-    """The exception under the last traceback, and the innermost line of it that is in nobody's package."""
+    """Return the exception under the last traceback, with the innermost line of the user's code."""
     _, found, last = text.rpartition(_TRACEBACK)
     if not found:
         return None
@@ -58,14 +58,16 @@ def _raised(text: str) -> str | None:
 
 
 def users_frames(text: str) -> str:
-    """Return the frames of the last Python traceback in ``text`` that are in the user's files, a line break after each
-    line. The exception itself is not among them. Empty if there is no such frame."""
+    """Return the frames of the user's files in the last Python traceback of ``text``, each line with a line break.
+
+    The exception itself is not included. Empty if there is no such frame.
+    """
     _, found, last = text.rpartition(_TRACEBACK)
     return "".join(f"{line}\n" for frame in _frames(last if found else "") for line in frame)
 
 
 def _frames(trace: str) -> Iterator[list[str]]:
-    """Each frame is its ``File`` line with the source lines below it."""
+    """Yield each frame of the user's code as its ``File`` line with the source lines below it."""
     frame: list[str] = []
     for line in trace.splitlines()[1:]:
         if not line.startswith(" "):

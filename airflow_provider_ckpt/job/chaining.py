@@ -1,22 +1,22 @@
-"""Which operators share a Spark query: from a job to an job graph (docs/concepts.md).
+"""The chaining of operators into Spark queries: from a job to a job graph (docs/concepts.md).
 
-An edge u -> v is chained, so that both run in one vertex, if
+An edge u -> v is chained, so that both run in one vertex, under four rules:
 
-1. both are bounded or both unbounded;
-2. v is the only consumer of u. A sink counts: a Spark query has one output, so what a sink or another
-   operator also reads must be the output of a vertex, not something in the middle of one;
-3. neither has chain=False. As Flink's disableChaining, it cuts the operator off from its inputs *and* from
-   its consumers: the operator is a vertex of its own;
-4. not one of the two queries is in output mode "update" and the other in "complete". A query has one mode:
-   that of the operators in it that ask for another one than "append".
+1. Both are bounded, or both are unbounded.
+2. v is the only consumer of u. A sink counts as a consumer. A Spark query has one output, so an operator with
+   several consumers must be the output of its vertex, not something in the middle of it.
+3. Neither has chain=False. Like Flink's disableChaining, it cuts the operator off from its inputs *and* from
+   its consumers, so that the operator is a vertex of its own.
+4. The two queries do not mix output modes "update" and "complete". A query has one mode: that of its operators
+   that ask for another one than "append".
 
-A source with splits is a vertex of its own, and an operator with persist=True is the output operator of one.
+A source with splits is a vertex of its own. An operator with persist=True is the output operator of its vertex.
 
-A bounded vertex stays *inline* in its unbounded consumer's vertex, in spite of rule 1, if it reads no edge,
-all of its sources are ``inline``, and rules 2 to 4 hold for its edge.
+A bounded vertex stays *inline* in its unbounded consumer's vertex, in spite of rule 1, under three conditions: it reads
+no edge, all of its sources are ``inline``, and rules 2 to 4 hold for its edge.
 
-Sinks belong to the vertex of their input. By rule 2 every vertex is a tree whose root is its output operator,
-which is what its sinks and its consumers read; contracting such trees cannot make a circle.
+Sinks belong to the vertex of their input. By rule 2 every vertex is a tree whose root is its output operator. Sinks and
+consumers read only that operator, so the graph of the vertices has no circle.
 """
 
 from __future__ import annotations
@@ -38,15 +38,19 @@ def build_graph(
     inline: Callable[[str], bool] = lambda uid: False,
     parallelism: Mapping[str, int] | None = None,
 ) -> JobGraph:
-    """The job graph of ``job``: the same for the same definition, in linear time.
+    """Return the job graph of ``job``, in linear time. The same definition always gives the same graph.
 
-    ``inline(uid)`` is asked for each bounded source: True if its end can be read off a frozen file list *and*
-    the transforms between it and the unbounded consumer (:func:`bounded_chain`) keep no state: once the
-    source is finished they are left out of the query together with it.
-    ``parallelism``: vertex uid -> number of subtasks; if not given that of a source with splits, 1 of
-    any other; raises :class:`UnknownVertexError`.
+    Args:
+        job: The job.
+        inline: Returns whether a bounded source may be inline, given its uid. It may if a frozen file list shows its
+            end, *and* if the transforms up to the unbounded consumer (:func:`bounded_chain`) keep no state. They are
+            left out of the query together with the source once it is finished.
+        parallelism: Vertex uid -> number of subtasks. The default is that of a source with splits, and 1 for any other
+            vertex.
 
-    Raises what ``job.validate()`` raises about the operators.
+    Raises:
+        UnknownVertexError: ``parallelism`` names no vertex.
+        InvalidJobError: a subclass of it, as from ``job.validate()``, for bad operators.
     """
     check_job(job.name, job.operators)
     chaining = _Chaining(job.operators)
@@ -56,8 +60,10 @@ def build_graph(
 
 
 def bounded_chain(job: Job, source: str) -> tuple[str, ...]:
-    """The bounded transforms that rows of ``source`` go through, in order, up to the first operator that is
-    unbounded, a sink, or not the only consumer."""
+    """Return the bounded transforms through which rows of ``source`` go, in order.
+
+    The chain ends before the first operator that is unbounded, a sink, or not the only consumer.
+    """
     readers, bounded = consumers(job.operators), boundedness(job.operators)
     chain = [source]
     while len(readers[chain[-1]]) == 1:
@@ -69,7 +75,8 @@ def bounded_chain(job: Job, source: str) -> tuple[str, ...]:
 
 
 class _Chaining:
-    """``_next[u]`` is the operator that u is chained to; following it leads to u's output operator."""
+    """The chains of a job's operators. ``_next[u]`` is the operator to which u is chained, up to u's output
+    operator."""
 
     def __init__(self, operators: Operators) -> None:
         self._operators = operators
@@ -81,14 +88,15 @@ class _Chaining:
         self._modes: dict[str, str] = {uid: operators[uid].output_mode for uid in self._order}
 
     def chain(self) -> None:
-        """From the sinks up, so that the vertex that an operator would join is known."""
+        """Chain operators from the sinks up, so that the vertex that an operator would join is known."""
         for uid in reversed(self._order):
             consumer = self._chainable(uid)
             if consumer is not None and self._bounded[uid] == self._bounded[consumer]:
                 self._join(uid, consumer)
 
     def chain_inline(self, inline: Callable[[str], bool]) -> None:
-        """Whether all of a bounded vertex may be inline is gathered from its sources down."""
+        """Chain bounded vertices into unbounded ones, from the sources down, because all sources of a vertex must be
+        inline."""
         may: dict[str, bool] = {}
         for uid in self._order:
             operator = self._operators[uid]
@@ -103,7 +111,7 @@ class _Chaining:
                 self._join(uid, consumer)
 
     def _join(self, uid: str, consumer: str) -> None:
-        """Put the vertex with output operator ``uid`` in front of ``consumer``, if rule 4 allows."""
+        """Put the vertex with output operator ``uid`` before ``consumer``, if rule 4 allows it."""
         output = self._output[consumer]
         modes = {self._modes[uid], self._modes[output]} - {"append"}
         if len(modes) < 2:
@@ -112,14 +120,14 @@ class _Chaining:
             self._modes[output] = modes.pop() if modes else "append"
 
     def _chainable(self, uid: str) -> str | None:
-        """The consumer that rules 2 and 3 allow to chain ``uid`` to."""
+        """Return the consumer to which rules 2 and 3 allow to chain ``uid``, or None."""
         if len(self._consumers[uid]) != 1:
             return None
         upstream, consumer = self._operators[uid], self._operators[self._consumers[uid][0]]
         if upstream.splits is not None:
-            return None  # it is no query: each of its splits is a batch job of its own
+            return None  # because each of its splits is a batch job of its own
         if upstream.persist:
-            return None  # only what comes out of a vertex is written to a partition
+            return None  # because only the output of a vertex is written to a partition
         if consumer.kind == "sink" or not (upstream.chain and consumer.chain):
             return None
         return consumer.uid
@@ -136,8 +144,11 @@ class _Chaining:
         return JobGraph(vertices, edges)
 
     def _members(self) -> dict[str, tuple[str, ...]]:
-        """Output operator -> operators of its vertex. Vertices are in topological order when they are in
-        the order of their output operators: a vertex is read only through its output operator."""
+        """Return the operators of each vertex, by its output operator, in topological order.
+
+        The order of the output operators is that of the vertices, because consumers read a vertex only through its
+        output operator.
+        """
         output: dict[str, str] = {}
         for uid in reversed(self._order):
             output[uid] = output[self._next[uid]] if uid in self._next else uid

@@ -1,7 +1,7 @@
-"""What a user may change in a job between two runs, and what is refused: pure comparison, field by field.
+"""The changes that a user may make in a job between two runs, and those that are refused. A pure comparison of fields.
 
-:data:`RULES` is the whole of it for single fields; ``docs/changes.md`` shows it to users, and a test holds the two
-together. Operators that come, go or move are ``spark.query.resumable.check_resumable``'s.
+:data:`RULES` has all rules for single fields. ``docs/changes.md`` shows them to users, and a test compares the two.
+``spark.query.resumable.check_resumable`` decides about operators that are added, removed or moved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from airflow_provider_ckpt.model.words import counted
 
 @dataclass(frozen=True)
 class Rule:
-    """``field`` of ``what`` (job, source, vertex, sink). ``why`` it cannot change; None: it can."""
+    """Rule about ``field`` of ``what`` (job, source, vertex, sink). ``why`` says why it cannot change. None: it can."""
 
     what: str
     field: str
@@ -52,7 +52,7 @@ _WHY = {(rule.what, rule.field): rule.why for rule in RULES}
 
 @dataclass(frozen=True)
 class Change:
-    """A difference that is refused. ``uid`` is None for the job itself."""
+    """A refused difference. ``uid`` is None for the job itself."""
 
     what: str
     uid: str | None
@@ -70,12 +70,17 @@ def refused_changes(
     *,
     is_edited: bool = True,
 ) -> list[Change]:
-    """All refused differences between two definitions of one job, in the order of :data:`RULES`.
+    """Return all refused differences between two definitions of one job, in the order of :data:`RULES`.
 
-    ``changeable``: sink uid -> keys of its target that may differ. Operators that only one of the two has are not
-    looked at here. ``streams``: the sources and edges that both have; None: all. ``is_edited``: False of a job whose
-    code is known to be the same: what it keeps is told of Spark's plan, which may be made differently the next time,
-    and is no other one's then.
+    Operators that only one of the two has are not compared here.
+
+    Args:
+        before: The definition of the earlier run.
+        after: The definition of this run.
+        changeable: Sink uid -> keys of its target that may differ.
+        streams: Sources and edges that both have. None: all.
+        is_edited: False if the job's code is known to be the same. Kept state is then not compared, because Spark may
+            plan the same code in another way.
     """
     found = [change for change in _differences(before, after, changeable, streams) if change.why]
     return found if is_edited else [change for change in found if change.field != KEPT_STATE]
@@ -90,10 +95,20 @@ def check_finished(
     persisted: Collection[str] = (),
     kept: Collection[str] = (),
 ) -> None:
-    """Refuse another job under the id of one that is FINISHED: nothing of it would run, and that would be called a
-    success. ``after``: what can be told without calling a function; ``operators``: all uids of the job, ``known``:
-    those that it ran with; ``persisted``: those whose results are to outlive it, ``kept``: that do. Raises
-    DefinitionChangedError."""
+    """Refuse another job under the id of a FINISHED one, because nothing of it would run and that would look like a
+    success.
+
+    Args:
+        before: The definition of the finished job.
+        after: The definition of the new job, as far as it is known without calling a function.
+        operators: All uids of the new job.
+        known: The uids with which the finished job ran.
+        persisted: Uids of the new job whose results must outlive it.
+        kept: Uids of the finished job whose results are kept.
+
+    Raises:
+        DefinitionChangedError: the two differ.
+    """
     check_changes(before, after, {})
     told: list[tuple[str, Any, Any]] = [("parameters", dict(before.params), dict(after.params))]
     told.append(("operators", sorted(known), sorted(operators)))
@@ -119,9 +134,20 @@ def check_changes(
     *,
     is_edited: bool = True,
 ) -> None:
-    """Raises DefinitionChangedError for the first refused difference; names how many more there are. ``settings``: what
-    was changed of the job while it ran, and for its next run: it may be that, and not the job's own file.
-    ``streams``, ``is_edited``: see :func:`refused_changes`."""
+    """Refuse a job whose definition has changed in a way that no run can resume.
+
+    Args:
+        before: See :func:`refused_changes`.
+        after: See :func:`refused_changes`.
+        changeable: See :func:`refused_changes`.
+        settings: Changes of the job while it ran, and for its next run. The error names them, because they may be the
+            cause instead of the job's file.
+        streams: See :func:`refused_changes`.
+        is_edited: See :func:`refused_changes`.
+
+    Raises:
+        DefinitionChangedError: for the first refused difference, with the number of the others.
+    """
     refused = refused_changes(before, after, changeable, streams, is_edited=is_edited)
     if not refused:
         return
@@ -163,14 +189,15 @@ def _compare(what: str, uid: str | None, old: Mapping[str, Any], new: Mapping[st
 
 
 def _job_fields(one: JobDefinition) -> dict[str, Any]:
-    """Options of the run that a job keeps; the definition has each of them."""
+    """Return the options of the run that a job keeps. The definition has each of them."""
     return {option.name: getattr(one, option.name) for option in OPTIONS if option.fixed}
 
 
 def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of a source that is over nothing was called, so that nothing but its declaration can be compared."""
+    """Return the comparable fields of a source. Only the declaration of a finished source is known, because it is not
+    called."""
     fields = [{"bounded": one.bounded, **_event_time(one), **_splits(one)} for one in (old, new)]
-    if old.in_order:  # a source that held event time may stop to do so
+    if old.in_order:  # a source without in_order may get it later
         for one, named in zip((old, new), fields, strict=True):
             named["in order"] = one.in_order
     if old.format is not None and new.format is not None:
@@ -179,7 +206,7 @@ def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[s
             named["topics"] = {name: one.topics[name] for name in sorted(old.topics.keys() & new.topics.keys())}
             if old.bounded and (old.selects or old.format != "kafka"):  # earlier releases recorded no topics
                 named["selection"] = dict(one.selects)
-        if not old.bounded and new.topics:  # those of a pattern are not recorded
+        if not old.bounded and new.topics:  # topics of a pattern are not recorded
             fields[0]["topics left out"] = []
             fields[1]["topics left out"] = sorted(old.topics.keys() - new.topics.keys())
     return fields[0], fields[1]

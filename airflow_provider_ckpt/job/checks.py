@@ -1,4 +1,4 @@
-"""Checks and readings of the arguments of ``@job.source``, ``@job.transform`` and ``job.sink``."""
+"""Checks and conversions of the arguments of ``@job.source``, ``@job.transform`` and ``job.sink``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SINK_METHODS = ("validate", "bind", "definition", "check_input", "at_odds", "no
 
 
 def check_known(where: str, unknown: Mapping[str, object], method: Callable[..., Any]) -> None:
-    """Refuse arguments that ``method`` does not name."""
+    """Refuse arguments that ``method`` does not have."""
     if unknown:
         parameters = inspect.signature(method).parameters.values()
         known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.name == "inputs"]
@@ -56,7 +56,11 @@ def check_function(uid: str | None, location: str, function: object) -> None:
 
 
 def check_controllers(controllers: object) -> tuple[Controller, ...]:
-    """Raises BadControllerError."""
+    """Return the controllers of a job as a tuple.
+
+    Raises:
+        BadControllerError: the value is no list of controllers.
+    """
     if not isinstance(controllers, Sequence):
         raise BadControllerError(controller=controllers, problem="controllers are a list: Job(controllers=[…])")
     for one in controllers:
@@ -91,7 +95,7 @@ def check_gate(uid: str, location: str, value: object) -> None:
     try:
         inspect.signature(value).bind(None)  # type: ignore[arg-type]
     except TypeError:
-        expected = "a function that is given a PendingRelease and says True or False"
+        expected = "a function of a PendingRelease that returns True or False"
         raise BadOperatorOptionError(
             operator=uid, location=location, option="gate", value=value, expected=expected
         ) from None
@@ -100,7 +104,7 @@ def check_gate(uid: str, location: str, value: object) -> None:
 def check_transaction(uid: str, location: str, value: object) -> None:
     if value is None or (isinstance(value, str) and value.strip()):
         return
-    expected = "a name, the same for all sinks that are to be released in one transaction"
+    expected = "a name, the same for all sinks that share one transaction"
     raise BadOperatorOptionError(operator=uid, location=location, option="transaction", value=value, expected=expected)
 
 
@@ -134,12 +138,21 @@ def check_unfinished_files(uid: str, location: str, value: object) -> None:
 
 
 def read_max_ahead(uid: str, location: str, value: Duration | None) -> float | None:
-    """Raises BadDurationError."""
+    """Return ``max_ahead`` in seconds.
+
+    Raises:
+        BadDurationError: it is no duration.
+    """
     return None if value is None else parse_duration(value, f"{uid!r} ({location}): max_ahead")
 
 
 def read_idle_timeout(uid: str, location: str, value: Duration | None, *, bounded: bool) -> float | None:
-    """Raises BadDurationError, BadOperatorOptionError."""
+    """Return ``idle_timeout`` in seconds.
+
+    Raises:
+        BadDurationError: it is no duration.
+        BadOperatorOptionError: it is 0, or the source is bounded.
+    """
     if value is None:
         return None
     seconds = parse_duration(value, f"{uid!r} ({location}): idle_timeout")
@@ -166,7 +179,7 @@ def check_allow_empty(uid: str, location: str, value: object, *, bounded: bool) 
 
 
 def read_after(uid: str, location: str, value: object, *, bounded: bool, reads_again: bool) -> str | None:
-    """Return the uid of the source that ``after`` names. Whether it fits is checked with the whole job."""
+    """Return the uid of the source that ``after`` names. The check of the whole job decides whether it fits."""
     if value is None:
         return None
     named = value.uid if isinstance(value, Operator) else value
@@ -174,7 +187,7 @@ def read_after(uid: str, location: str, value: object, *, bounded: bool, reads_a
         expected = "a bounded source of the job, or its uid"
         raise BadOperatorOptionError(operator=uid, location=location, option="after", value=value, expected=expected)
     if bounded or reads_again:
-        other = "a bounded source reads what is there" if bounded else "reads_again=True reads all files"
+        other = "a bounded source reads all files" if bounded else "reads_again=True reads all files"
         raise BadOperatorOptionError(
             operator=uid, location=location, option="after", value=named, expected=f"left out: {other}"
         )
@@ -188,8 +201,10 @@ def _check_choice(uid: str, location: str, option: str, value: object, choices: 
 
 
 def check_sink(uid: str, location: str, sink: object) -> None:
-    """Refuse what is no :class:`~airflow_provider_ckpt.sinks.sink.Sink`, by everything that is asked of one: what
-    is missing would be found out in the driver only."""
+    """Refuse an object that lacks a method of :class:`~airflow_provider_ckpt.sinks.sink.Sink`.
+
+    The driver would find that out only later.
+    """
     if isinstance(sink, type):
         value = f"the class {sink.__name__}, not an object,"
         raise NotASinkError(operator=uid, location=location, value=value)
@@ -202,7 +217,7 @@ def check_sink(uid: str, location: str, sink: object) -> None:
 
 
 def check_folders(uid: str, location: str, sink: Any) -> None:
-    """Refuse a sink that tells its folders in a form that only the driver would stumble over."""
+    """Refuse a sink whose ``spark_folders()`` gives no list of Locations, at which only the driver would fail."""
     told = sink.spark_folders({})
     if not isinstance(told, Sequence) or not all(isinstance(one, Location) for one in told):
         value = f"an object of type {type(sink).__name__} whose spark_folders() gives no list of Locations"
@@ -210,7 +225,7 @@ def check_folders(uid: str, location: str, sink: Any) -> None:
 
 
 def read_limits(uid: str, location: str, size: Size | None, files: int | None) -> tuple[int | None, int | None]:
-    """``max_bytes_per_trigger`` in bytes and ``max_files_per_trigger``."""
+    """Return ``max_bytes_per_trigger`` in bytes, and ``max_files_per_trigger``."""
     if size is not None and files is not None:
         raise BadOperatorOptionError(
             operator=uid,
@@ -236,7 +251,7 @@ def _check_positive(uid: str, location: str, option: str, value: object, most: i
 
 
 def read_watermark(uid: str, location: str, value: tuple[str, Duration] | None) -> Watermark | None:
-    """Column and delay; a number or timedelta becomes Spark's interval text, a text is left to Spark."""
+    """Return column and delay. A number or timedelta becomes Spark's interval text, and Spark reads a text itself."""
     if value is None:
         return None
     pair = tuple(value) if isinstance(value, (tuple, list)) else ()

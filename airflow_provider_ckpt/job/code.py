@@ -1,4 +1,4 @@
-"""The code of a job that was loaded: of its file, and of what that imports from its own folder or package."""
+"""The code of a loaded job: its file, and the modules that the file imports from its own folder or package."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 
 
 def code_of(loaded: LoadedJob, reference: str) -> JobCode | None:
-    """``loaded``: from ``reference``, just now. None: there is no source to be read. What is imported is followed by
-    what is written, not by what has run: a module that a function imports when it is called counts, one whose name is
-    worked out does not."""
+    """Return the code of a job that was just loaded from ``reference``, or None if there is no readable source.
+
+    Imports are followed in the source and not at run time. So a module that a function imports when it is called
+    counts, and a module whose name is computed does not.
+    """
     return _code(loaded.module.__spec__, loaded.job, reference)
 
 
 def code_of_version(job: Job, reference: str) -> JobCode | None:
-    """Of one that was loaded beside what is imported already: its modules do not say any more where they come from."""
+    """Return the code of a version that was loaded next to the running job.
+
+    Its modules no longer have the specs of their files, so the files are looked up again.
+    """
     target, _, from_file = parts_of(reference)
     try:
         if from_file:

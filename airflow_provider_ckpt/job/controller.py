@@ -1,4 +1,4 @@
-"""Policies that watch a running job, and change it by themselves."""
+"""Policies that watch a running job and change it by themselves."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 @dataclass(frozen=True)
 class QueryMetrics:
-    """A query since the last look. ``batches``: what it has done in it, oldest first; ``is_idle``: it has said that it
-    had nothing to do, and has done nothing since. With neither, nothing is known: a micro-batch may be under way.
-    ``settings``: what is changed of it by now."""
+    """A query since the last call of the controller.
+
+    Without batches and with ``is_idle`` False nothing is known, because a micro-batch may be under way.
+
+    Args:
+        batches: Micro-batches since then, oldest first.
+        is_idle: True if the query has reported that it has nothing to do, and has done nothing since.
+        settings: The current changes of the query.
+    """
 
     batches: tuple[BatchProgress, ...]
     is_idle: bool
@@ -28,13 +34,20 @@ class QueryMetrics:
 
     @property
     def batch_time(self) -> float | None:
-        """Mean, in seconds."""
+        """Mean duration of the batches, in seconds."""
         return sum(one.duration for one in self.batches) / len(self.batches) if self.batches else None
 
 
 @dataclass(frozen=True)
 class SplitMetrics:
-    """A source with splits: how many it has, are done, and are not handed out; ``readers``: subtasks that read them."""
+    """Progress of a source with splits.
+
+    Args:
+        total: All its splits.
+        done: Splits that are done.
+        left: Splits that are not assigned.
+        readers: Subtasks that read the source.
+    """
 
     total: int
     done: int
@@ -44,9 +57,14 @@ class SplitMetrics:
 
 @dataclass(frozen=True)
 class JobMetrics:
-    """``elapsed``: seconds since the last look, or since the last change came to its end. ``queries``: by the uid of
-    the query's last operator, of those that run; ``sources``: those with splits, by uid; ``operators``: operator -> uid
-    of the query that it runs in."""
+    """A running job since the last call of the controller.
+
+    Args:
+        elapsed: Seconds since the last call, or since the end of the last change.
+        queries: The running queries, by the uid of their last operator.
+        sources: The sources with splits, by uid.
+        operators: Operator -> uid of its query.
+    """
 
     elapsed: float
     queries: Mapping[str, QueryMetrics]
@@ -54,17 +72,21 @@ class JobMetrics:
     operators: Mapping[str, str] = field(default_factory=dict)
 
     def query_of(self, uid: str) -> QueryMetrics | None:
-        """That in which the operator runs; None if none does, or none any more."""
+        """Return the query in which the operator runs, or None if it does not run."""
         return self.queries.get(self.operators.get(uid, uid))
 
 
 class Controller:
-    """Base class of a policy, given as ``Job(controllers=[…])``. It is asked in the loop that coordinates the job: it
-    answers at once, and looks at nothing but what it is given. One that raises is switched off for the run, and the job
-    goes on.
+    """Base class of a policy, given as ``Job(controllers=[…])``.
 
-    ``every``: seconds from one look to the next; ``cool_down``: seconds in which it is not asked behind a change of the
-    job, whoever made it, also behind one that a driver before has made. It is never asked while a change is under way.
+    The loop that coordinates the job calls it. So it must answer at once and use nothing but its arguments. A
+    controller that raises is switched off for the run, and the job continues. It is never called while a change is
+    under way.
+
+    Args:
+        every: Seconds between two calls.
+        cool_down: Seconds without calls after each change of the job, even a change of another origin or by an earlier
+            driver.
     """
 
     every: float = 10.0
@@ -77,15 +99,21 @@ class Controller:
 
     @property
     def name(self) -> str:
-        """Under which the journal has what it changes."""
+        """Name under which the journal has the controller's changes."""
         return type(self).__name__
 
     @property
     def operators(self) -> Sequence[str]:
-        """Those that it is about. A job that has not all of them is refused."""
+        """Operators that the controller is about. A job that lacks one of them is refused."""
         return ()
 
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
-        """What is to be changed; None: nothing. ``now``: seconds, which never go back. What was refused, or came to
-        nothing, is not asked for again for a while, however often it is returned."""
+        """Return the change that the job needs, or None.
+
+        A change that was refused or failed is not requested again for a while, however often it is returned.
+
+        Args:
+            now: Seconds of a clock that never goes back.
+            metrics: The job since the last call.
+        """
         raise NotImplementedError

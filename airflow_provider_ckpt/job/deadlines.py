@@ -1,4 +1,4 @@
-"""When a run is to end (``stop_at``, ``drain_after``, …), and one that is late already."""
+"""The times at which a run must end (``stop_at``, ``drain_after``, …), and times that have already passed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
 
 @dataclass(frozen=True)
 class Passed:
-    """A time that was over before the run began, and what it would have ended the run by."""
+    """A time that had passed before the run began, and how it would have ended the run."""
 
     option: str
     ends: Ending
@@ -23,13 +23,13 @@ class Passed:
 
 
 def passed(options: RunOptions, now: float) -> Passed | None:
-    """``now``: epoch seconds of the wall clock."""
+    """Return the time that has passed at ``now`` (epoch seconds of the wall clock), or None."""
     times = [Passed(name, ends, at) for name, ends, at in _given(options, kinds.TIME)]
     return next((one for one in times if one.at.timestamp() <= now), None)
 
 
 def _given(options: RunOptions, kind: kinds.Kind) -> Iterator[tuple[str, Ending, Any]]:
-    """Name, what it ends the run by, and value."""
+    """Yield name, kind of ending and value of each given option."""
     for option in OPTIONS:
         value = getattr(options, option.name)
         if option.ends is not None and option.kind is kind and value is not None:
@@ -37,11 +37,23 @@ def _given(options: RunOptions, kind: kinds.Kind) -> Iterator[tuple[str, Ending,
 
 
 def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool, now: float) -> None:
-    """Raises DeadlinePassedError for the first run of a job whose time was over before it: ``stop_at`` would let it
-    read nothing, and ``drain_at`` would end the ``live`` sources (uids of the unbounded ones) for good before they
-    have read anything, and both be called a success. Called before anything is written. A later run of the job (a
-    retry of a task, say) ends at once instead, with a savepoint of what it took over, or drains: refusing it would
-    fail a job that does what it was asked for. Bounded sources are read to their ends whenever a drain comes.
+    """Refuse the first run of a job if its end has passed. Called before anything is written.
+
+    ``stop_at`` would let the job read nothing. ``drain_at`` would end the ``live`` sources for good before they have
+    read anything. Both would look like a success. A drain reads bounded sources to their ends whenever it comes, so
+    without live sources it is allowed.
+
+    A later run of the job (a retry of a task, for example) is not refused, because that would fail a job that does what
+    its user wants. It ends at once with a savepoint, or drains.
+
+    Args:
+        options: Options of the run.
+        live: Uids of the unbounded sources.
+        is_new: True for the first run of the job.
+        now: Epoch seconds of the wall clock.
+
+    Raises:
+        DeadlinePassedError: the time has passed.
     """
     over = passed(options, now)
     if not is_new or over is None or (over.ends == "drain" and not live):
@@ -57,7 +69,13 @@ def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool,
 
 
 def due(options: RunOptions, *, ran: float, now: float) -> Ending | None:
-    """What a run that is RUNNING for ``ran`` seconds is to do. ``now``: epoch seconds of the wall clock."""
+    """Return how a run must end now, or None.
+
+    Args:
+        options: Options of the run.
+        ran: Seconds for which the run is RUNNING.
+        now: Epoch seconds of the wall clock.
+    """
     over = passed(options, now)
     if over is not None:
         return over.ends

@@ -1,4 +1,4 @@
-"""The definition of a job as it is now, from what its user wrote."""
+"""The current definition of a job, from its user's code."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from airflow_provider_ckpt.job.sink_operator import SinkOperator
 from airflow_provider_ckpt.model.definition import SinkDefinition, SourceDefinition
 
 SELECTING = frozenset({"pathglobfilter", "recursivefilelookup", "basepath", "subscribe", "subscribepattern", "assign"})
-"""Options of a reader that decide which files, or topics, it reads, in lower case. The others decide how a file is
-parsed, or may hold secrets: they are not recorded."""
+"""Options of a reader that select its files or topics, in lower case. Other options are not recorded, because they
+decide how a file is parsed or may hold secrets."""
 
 
 def sink_definitions(sinks: tuple[SinkOperator, ...]) -> dict[str, SinkDefinition]:
@@ -18,7 +18,7 @@ def sink_definitions(sinks: tuple[SinkOperator, ...]) -> dict[str, SinkDefinitio
 
 
 def source_definition(operator: Operator) -> SourceDefinition:
-    """Without what its function reads."""
+    """Return the definition of a source, without the result of its function."""
     mark, splits = operator.watermark, operator.splits
     parallelism = None if splits is None else splits.parallelism
     watermark = None if mark is None else (mark.column, mark.delay)
@@ -26,12 +26,12 @@ def source_definition(operator: Operator) -> SourceDefinition:
 
 
 def selecting(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that decide which files, or topics, are read, by lower-case name."""
+    """Return the options that select files or topics, by their names in lower case."""
     return {key.lower(): value for key, value in sorted(options.items()) if key.lower() in SELECTING}
 
 
 def plain_path(path: str) -> str:
-    """One spelling for a folder: without ``file://`` and slashes at the end."""
+    """Return one spelling for each folder, without ``file://`` and without slashes at the end."""
     for prefix in ("file://", "file:"):
         if path.startswith(prefix):
             path = path[len(prefix) :]

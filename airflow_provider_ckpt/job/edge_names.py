@@ -1,4 +1,4 @@
-"""The name of an edge, which is the name of a Spark source and so must stay the same for ever."""
+"""The name of an edge. It must never change, because it is the name of a Spark source."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import hashlib
 
 
 def edge_uid(producer: str, consumer: str) -> str:
-    """``producer__consumer``: a function of the two uids alone, so other operators may come and go.
+    """Return ``producer__consumer``, which depends on the two uids alone, so that other operators may change.
 
-    Different pairs have different names. The first double underscore splits a plain name again; where it
-    would not (``a_`` + ``b``, ``a__b`` + ``c``) a hash of the pair is added.
+    Different pairs have different names. The first double underscore separates the parts of a plain name. If it would
+    not (``a_`` + ``b``, ``a__b`` + ``c``), a hash of the pair is added.
     """
     plain = f"{producer}__{consumer}"
     if "__" not in producer and not producer.endswith("_") and "__" not in consumer:

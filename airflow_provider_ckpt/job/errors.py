@@ -1,4 +1,4 @@
-"""Errors of what the user wrote: the job, its options and parameters."""
+"""Errors in the user's job, its options and its parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 
 
 class InvalidJobError(InvalidInputError):
-    """The job, as it was written, cannot be run."""
+    """A job that cannot be run as it is written."""
 
 
 class IllegalUidError(InvalidJobError):
@@ -84,16 +84,16 @@ class BadOperatorOptionError(InvalidJobError):
 
 
 class NoQuarantineError(InvalidJobError):
-    """Data: operator, location."""
+    """A source with on_malformed='quarantine' and without a sink for its malformed rows. Data: operator, location."""
 
     template = (
-        "source {operator!r} ({location}) says on_malformed='quarantine', and no sink is given its malformed rows. "
+        "source {operator!r} ({location}) has on_malformed='quarantine', and no sink gets its malformed rows. "
         'Write job.quarantine("malformed", {operator}, FileSink("/lake/malformed"))'
     )
 
 
 class NotQuarantinedError(InvalidJobError):
-    """Data: operator, location, input."""
+    """A quarantine for an operator that gives it no malformed rows. Data: operator, location, input."""
 
     template = (
         "quarantine {operator!r} ({location}) is not possible for {input!r}: it takes the malformed rows of a source "
@@ -110,30 +110,34 @@ class NotASinkError(InvalidJobError):
 
 
 class NestedSinksError(InvalidJobError):
-    """Data: inner, inner_location, inner_folder, outer, outer_location, outer_folder."""
+    """Two sinks of which one writes inside the folder of the other.
+
+    Data: inner, inner_location, inner_folder, outer, outer_location, outer_folder.
+    """
 
     template = (
         "sink {inner!r} ({inner_location}) writes to {inner_folder}, which is inside {outer_folder}, the folder of "
-        "sink {outer!r} ({outer_location}): who lists that would read the rows of both, or fail. Give each a folder "
-        "of its own, beside the other."
+        "sink {outer!r} ({outer_location}): a reader of that folder would read the rows of both, or fail. Give each a "
+        "separate folder, with neither inside the other."
     )
 
 
 class SharedFolderError(InvalidJobError):
-    """Data: one, one_location, other, other_location, folder, differ."""
+    """Two sinks that write to one folder in different ways. Data: one, one_location, other, other_location, folder,
+    differ."""
 
     template = (
         "sinks {one!r} ({one_location}) and {other!r} ({other_location}) write to one folder, {folder}, and differ in "
-        "{differ}: nobody could read it as one table. Give each a folder of its own, or let them write alike."
+        "{differ}, so the folder could not be read as one table. Give each a folder of its own, or the same settings."
     )
 
 
 class SinkTransactionError(InvalidJobError):
-    """Data: operator, location, transaction, problem."""
+    """A sink that cannot join its transaction. Data: operator, location, transaction, problem."""
 
     template = (
         "sink {operator!r} ({location}) cannot be released in transaction {transaction!r}: {problem}. Sinks that share "
-        "a transaction are tables of one database, of one connection; leave transaction= out for a sink by itself."
+        "a transaction must be tables of one database and connection; leave transaction= out for a single sink."
     )
 
 
@@ -143,15 +147,15 @@ class IncompleteJobError(InvalidJobError):
 
 class UnusedOperatorError(InvalidJobError):
     template = (
-        "{operator!r} ({location}) leads to no sink, so nobody would see what it computes. "
-        "Give it a sink, use it as an input, have it kept (persist=True), or remove it."
+        "{operator!r} ({location}) leads to no sink, so its result would be lost. "
+        "Give it a sink, use it as an input, keep its result (persist=True), or remove it."
     )
 
 
 class UnboundedPersistError(InvalidJobError):
     template = (
-        "{operator!r} ({location}) has persist=True and never ends: what it gives would be kept for ever and never be "
-        "whole. Give it a sink, or declare its sources with bounded=True if they end."
+        "{operator!r} ({location}) has persist=True and never ends: its result would be kept for ever and never be "
+        "complete. Give it a sink, or declare its sources with bounded=True if they end."
     )
 
 
@@ -163,10 +167,10 @@ class UnboundedBatchError(InvalidJobError):
 
 
 class NoRunError(InvalidJobError):
-    """``data``: job, location."""
+    """Access to ``job.root`` outside of a run. Data: job, location."""
 
     template = (
-        "job.root of job {job!r} is asked for at {location}, and no driver runs the job there: ask in a function of a "
+        "job.root of job {job!r} is read at {location}, and no driver runs the job there: read it in a function of a "
         "source, a transform or splits"
     )
 
@@ -185,18 +189,18 @@ class MissingParamError(InvalidJobError):
 
 class LateParamError(InvalidJobError):
     template = (
-        "job {job!r} ({location}) asks for the parameter {name!r} inside a function, and did not when its "
+        "job {job!r} ({location}) reads the parameter {name!r} inside a function, and did not when its "
         'file was read. Write NAME = job.param("{name}") at the top level of the file and use NAME. '
-        "Asked for there: {known}."
+        "Parameters that are read there: {known}."
     )
 
 
 class UnknownParamError(InvalidInputError):
-    template = "the job {reference!r} has no parameter {name!r}.{suggestion} It asks for: {known}."
+    template = "the job {reference!r} has no parameter {name!r}.{suggestion} It reads: {known}."
 
 
 class StaleJobError(InvalidInputError):
-    """A module that the job's module imports was imported before, with the parameters of that time."""
+    """A job of a module that another module had imported before, with the parameters of that time."""
 
     template = (
         "the job {reference!r} was made by a module that was imported earlier in this process, so the parameters "
@@ -251,11 +255,11 @@ class BadFlinkSizeError(InvalidInputError):
 
 
 class OptionGivenTwiceError(InvalidInputError):
-    template = "{first}={value!r} and {second}={other!r} say the same thing differently. Give one of them."
+    template = "{first}={value!r} and {second}={other!r} set one option to different values. Give one of them."
 
 
 class BadStorageOptionsError(InvalidInputError):
-    """Never holds the content, which may be secret."""
+    """Storage options that cannot be read. The error never holds them, because they may be secret."""
 
     template = "the environment variable {variable} {problem}. It must be one JSON object of storage options."
 
@@ -269,23 +273,23 @@ class UnsupportedOptionsFormatError(InvalidInputError):
 
 
 class JobReferenceError(InvalidInputError):
-    """The reference of a job ("pipelines/orders.py:job", "package.module:job") leads to no job."""
+    """A reference of a job ("pipelines/orders.py:job", "package.module:job") that leads to no job."""
 
     template = "job reference {reference!r} {problem}. {hint}"
 
 
 class JobNotFoundError(JobReferenceError):
-    """No such file, module or attribute."""
+    """A reference to a file, module or attribute that does not exist."""
 
 
 class JobImportError(JobReferenceError):
-    """The user's code raised while it was loaded; its own error is the ``__cause__``."""
+    """An error of the user's code while it was loaded. The ``__cause__`` is that error."""
 
     template = "job reference {reference!r}: loading it failed at {location}: {error}"
 
 
 class DefinitionChangedError(InvalidInputError):
-    """Data: subject, field, before, after, why, more."""
+    """A job whose definition has changed. Data: subject, field, before, after, why, more."""
 
     template = (
         "{subject} has another {field} than when the job began: {before!r} became {after!r}{more}. {why}; change it "
@@ -294,16 +298,16 @@ class DefinitionChangedError(InvalidInputError):
 
 
 class DeadlinePassedError(InvalidInputError):
-    """Data: job_id, option, at, now, reader."""
+    """A first run whose end has passed. Data: job_id, option, at, now, reader."""
 
     template = (
-        "{option}={at} is over (it is {now} now), and job {job_id!r} has not run yet: {reader} would read nothing. "
-        "Give a time to come"
+        "{option}={at} has passed (it is {now} now), and job {job_id!r} has not run: {reader} would read nothing. "
+        "Give a time in the future"
     )
 
 
 class UnfitLogicError(InvalidJobError):
-    """What an operator was to run, or runs since it was changed while its job ran, cannot take its place."""
+    """Another function for an operator, from a change while the job ran, that does not fit the operator."""
 
     template = "{uid!r} cannot have its function from {reference}: that {problem}"
 
@@ -313,24 +317,24 @@ class BadSplitsError(InvalidJobError):
 
 
 class SplitsFailedError(InvalidJobError):
-    """The user's function raised; its own traceback is kept as ``__cause__``."""
+    """A failure of the user's function for splits. The ``__cause__`` has its traceback."""
 
     template = "{operator!r} ({location}): the function that gives its splits failed: {cause}"
 
 
 class SplitsFailedForNowError(TransientError):
-    """The same, with something that may pass: see :func:`~.user_failure.may_pass`."""
+    """A failure of the user's function for splits that may pass, see :func:`~.user_failure.may_pass`."""
 
     template = f"{SplitsFailedError.template}. Another try calls it again"
 
 
 class NotReconfigurableError(InvalidInputError):
-    """What is asked for can never be done. ``data``: uid, problem."""
+    """A request for a change that is never possible. Data: uid, problem."""
 
     template = "{uid}: {problem}"
 
 
 class BadControllerError(InvalidJobError):
-    """``data``: controller, problem."""
+    """A bad controller of a job. Data: controller, problem."""
 
     template = "controller {controller}: {problem}"

@@ -1,7 +1,7 @@
-"""Options of a run under the keys that Flink has for them (FLIP-383), with values as Flink reads them.
+"""Options of a run under Flink's keys (FLIP-383), with values in Flink's notation.
 
-A number alone is milliseconds there, and seconds everywhere else here: so what is read depends on the name it is given
-under. The rules are those of Flink's ``TimeUtils.parseDuration`` and ``MemorySize.parse``.
+A number without a unit is milliseconds under Flink's keys, and seconds everywhere else here. The rules are those of
+Flink's ``TimeUtils.parseDuration`` and ``MemorySize.parse``.
 """
 
 from __future__ import annotations
@@ -46,10 +46,18 @@ _AMOUNT = re.compile(r"0*([0-9]{1,19})\s*([^\W\d_]*)")
 
 
 def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
-    """``given``, by Flink's keys, as fields of RunOptions. ``typed``: what was given by the fields' own names.
+    """Return options under Flink's keys as fields of RunOptions.
 
-    Raises UnknownOptionError, BadFlinkDurationError, BadFlinkSizeError, BadOptionError; OptionGivenTwiceError if two
-    names of one option say different things.
+    Args:
+        given: The options by Flink's keys.
+        typed: Options that were given by the fields' own names.
+
+    Raises:
+        UnknownOptionError: a key is unknown.
+        BadFlinkDurationError: a value is no duration.
+        BadFlinkSizeError: a value is no size.
+        BadOptionError: a value has the wrong type.
+        OptionGivenTwiceError: two names of one option have different values.
     """
     if not isinstance(given, Mapping):
         raise BadOptionError(option="options", value=type(given).__name__, expected="texts by Flink's keys")
@@ -75,7 +83,7 @@ def _option(key: object) -> Option:
 
 
 def _text(value: object, key: str) -> str:
-    """Flink's options are texts; a number or a flag is what a YAML file makes of one."""
+    """Return a value as text, as Flink's options are. A YAML file makes a number or a flag of some texts."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int):
@@ -84,7 +92,8 @@ def _text(value: object, key: str) -> str:
 
 
 def _refuse_other(name: str, typed: Any, key: str, given: Any, read: Any) -> None:
-    """A default that is given by its own name cannot be told from one that is not given."""
+    """Refuse a different value under the option's own name. A default value is allowed, because it looks like one that
+    is not given."""
     option = BY_NAME[name]
     if typed is not None and option.read(typed) not in (read, option.default):
         raise OptionGivenTwiceError(first=name, value=typed, second=key, other=given)

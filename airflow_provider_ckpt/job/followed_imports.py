@@ -17,8 +17,8 @@ UNREADABLE = (ImportError, OSError, SyntaxError, ValueError)
 class FollowedImports:
     """Modules that a job imports from the folder of its file, or from its package.
 
-    An import inside a function counts, because the source is read and nothing is run. A name that is computed at run
-    time does not count.
+    An import inside a function counts, because the source is read and not run. A name that is computed at run time does
+    not count.
     """
 
     def __init__(self, reference: str) -> None:
@@ -32,11 +32,11 @@ class FollowedImports:
         self._specs: dict[str, ModuleSpec | None] = {}
 
     def specs(self, tree: ast.Module, package: str) -> dict[str, ModuleSpec]:
-        """Return the spec of each module that ``tree`` imports, and that those import in turn, by name.
+        """Return the spec of each module that ``tree`` imports, directly or through other modules, by name.
 
         Args:
-            tree: source of the module to begin with.
-            package: the package of that module, for relative imports.
+            tree: Source of the first module.
+            package: Package of that module, for relative imports.
         """
         waiting = [*imported(tree, package)]
         while waiting:
@@ -76,7 +76,8 @@ def tree_of(spec: ModuleSpec) -> ast.Module | None:
 
 
 def imported(tree: ast.Module, package: str) -> Iterator[str]:
-    """Yield the names that ``tree`` imports: of ``from a import b`` both ``a`` and ``a.b``, which may be a module."""
+    """Yield the names that ``tree`` imports. ``from a import b`` gives both ``a`` and ``a.b``, which may be a
+    module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -91,7 +92,7 @@ def imported(tree: ast.Module, package: str) -> Iterator[str]:
 
 
 def package_around(folder: str) -> tuple[str, str]:
-    """Return the folder of the package that a file in ``folder`` is in, and its name; an empty name if there is none.
+    """Return the folder of the package that has ``folder``, and the package's name. The name is empty if there is none.
 
     A file imports from that package, too.
     """

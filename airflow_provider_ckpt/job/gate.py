@@ -1,4 +1,4 @@
-"""The gate of a sink: it may hold what is to be released, while checkpoints go on."""
+"""The gate of a sink, which may hold a release while checkpoints continue."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PendingRelease:
-    """What a gate is asked about: rows of ``sink`` that completed checkpoints cover, up to ``checkpoint``, and that
-    nobody sees yet. ``rows``: how many, as they were staged."""
+    """The argument of a gate: rows that completed checkpoints cover and that are not visible.
+
+    Args:
+        job_id: The job.
+        sink: uid of the sink.
+        checkpoint: The newest of these checkpoints.
+        rows: Number of the staged rows.
+    """
 
     job_id: str
     sink: str
@@ -18,6 +24,8 @@ class PendingRelease:
 
 
 Gate = Callable[[PendingRelease], bool]
-"""True: release it. False: not yet; it is asked again every few seconds. Called in whichever process releases (the
-driver, the JobMaster, ``ckpt release``), in a thread of its own, and only if there is something to release. What it
-raises counts as a release that failed, and is tried again."""
+"""A function that returns True to release, and False to hold the release. It is called again every few seconds.
+
+The process that releases calls it (the driver, the JobMaster, ``ckpt release``), in a thread of its own, and only if
+there is something to release. An error that it raises counts as a failed release, which is tried again.
+"""

@@ -1,4 +1,4 @@
-"""What a user gives as the inputs of an operator: handles or uids, one, several, or by parameter name."""
+"""The inputs of an operator as a user gives them: one or several handles or uids, or a mapping by parameter name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SINK_EXAMPLE = "job.sink(uid, input, sink)"
 
 
 class InputReader:
-    """Turns the inputs of one operator into uids, and refuses what no later definition could make right.
+    """Converter of the inputs of one operator to uids. It refuses inputs that no later definition could make right.
 
-    An uid that is unknown so far is left to ``Job.validate``: it may be defined later.
+    An unknown uid is left to ``Job.validate``, because it may be defined later.
     """
 
     def __init__(self, uid: str, location: str, operators: Operators, example: str) -> None:
@@ -29,20 +29,20 @@ class InputReader:
         self._example = example
 
     def named(self, inputs: Mapping[str, Input | Iterable[Input]]) -> dict[str, tuple[str, ...]]:
-        """Parameter -> uids. Every operator may be there once, over all parameters."""
+        """Return the uids by parameter. Each operator may appear once in all parameters."""
         found = {str(name): self._listed(given) for name, given in inputs.items()}
         self._check_some(found)
         self._check_distinct(uid for uids in found.values() for uid in uids)
         return found
 
     def united(self, inputs: Input | Iterable[Input]) -> tuple[str, ...]:
-        """The uids of inputs that all go into one parameter."""
+        """Return the uids of inputs for one parameter."""
         found = self._listed(inputs)
         self._check_distinct(found)
         return found
 
     def one(self, given: Input) -> str:
-        """The uid of a single input."""
+        """Return the uid of a single input."""
         if isinstance(given, Operator):
             self._check_own(given)
             return given.uid
@@ -61,7 +61,7 @@ class InputReader:
     def _items(self, given: Input | Iterable[Input]) -> Iterator[Input]:
         if isinstance(given, (Operator, str)):
             return iter((given,))
-        # a set has another order in each process, and the first input says which columns come in which order
+        # A set has another order in each process, and the first input decides the order of the columns.
         if isinstance(given, (Mapping, Set, bytes)) or not isinstance(given, Iterable):
             self._refuse(given)
         return iter(given)
@@ -86,6 +86,6 @@ class InputReader:
             seen.add(uid)
 
     def _refuse(self, given: object) -> NoReturn:
-        # The type, not the value: a DataFrame's or a sink's repr may be long or hold a password.
+        # The error shows the type and not the value, because a repr may be long or hold a password.
         value = f"an object of type {type(given).__name__}"
         raise BadInputsError(operator=self._uid, location=self._location, value=value)

@@ -57,14 +57,22 @@ Splits = Sequence[Any] | Callable[[], Sequence[Any]]
 class Job:
     """The operators of one job, in order of definition.
 
-    The decorators and :meth:`sink` refuse at once what no later definition could make right;
-    :meth:`validate` checks the rest. All refusals are :class:`~..errors.InvalidInputError` and name the
-    operator and its file and line.
+    The decorators and :meth:`sink` refuse at once an operator that no later definition could make right.
+    :meth:`validate` checks the rest. All refusals are :class:`~..errors.InvalidInputError` and name the operator and
+    its file and line.
     """
 
     def __init__(self, name: str | None = None, *, controllers: Sequence[Controller] = ()) -> None:
-        """``controllers``: they watch the job while it runs, and change it by themselves. Raises
-        IncompleteJobError, BadControllerError."""
+        """Create a job without operators.
+
+        Args:
+            name: The default id of the job.
+            controllers: Policies that watch the job while it runs, and change it by themselves.
+
+        Raises:
+            IncompleteJobError: the name is no text, or empty.
+            BadControllerError: ``controllers`` is no list of controllers, or a controller has a bad time.
+        """
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise IncompleteJobError(job=name, missing="name", example='Job("orders") or Job()')
         self.name = name
@@ -73,9 +81,9 @@ class Job:
         self._params = current_params()
         self._root: Location | None = None
         self.code: JobCode | None = None
-        """What a driver has read of the file that defines the job; None: nobody has, or there is no source."""
+        """Code of the file that defines the job, as a driver read it. None before that, and if there is no source."""
         self.own_modules: OwnModules | None = None
-        """Modules that Python workers need. None: the functions go to them with all that they use."""
+        """Modules that Python workers need. None: functions are sent to workers with everything that they use."""
 
     @overload
     def param(self, name: str) -> str: ...
@@ -87,39 +95,54 @@ class Job:
     def param(self, name: str, default: None) -> str | None: ...
 
     def param(self, name: str, default: str | NotGiven | None = NOT_GIVEN) -> str | None:
-        """The text that this run gives under ``name``: ``--param name=…``, ``job_params={"name": …}``.
+        """Return the text that this run gives under ``name``: ``--param name=…``, ``job_params={"name": …}``.
 
-        Called at the top level of the file, where the value can also name a sink's path. Parameters are
-        recorded in the journal and shown: no secrets. Raises MissingParamError when there is neither a value nor a
-        default, LateParamError when a function asks for a name that the file did not.
+        Call it at the top level of the file, where the value can also name a sink's path. Parameters are recorded in
+        the journal and shown, so they must not be secret.
+
+        Args:
+            name: Name of the parameter.
+            default: Value if the run gives none.
+
+        Raises:
+            MissingParamError: there is neither a value nor a default.
+            LateParamError: a function reads a name that the file did not read.
         """
         return self._params.read(self.name, name, default)
 
     @property
     def params(self) -> Mapping[str, str | None]:
-        """Every parameter the job asked for -> its value in this run; a read-only view."""
+        """Parameters that the job reads -> their values in this run. A read-only view."""
         return self._params.known
 
     @property
     def root(self) -> Location:
-        """The checkpoint root of the run, with the options of its file system: for functions that look at other jobs
-        under it (:func:`~airflow_provider_ckpt.read_persisted`). Only while a driver runs the job, in the functions of
-        sources, transforms and ``splits``. Raises NoRunError anywhere else."""
+        """Checkpoint root of the run, with the options of its file system.
+
+        It is for functions that read other jobs under the root (:func:`~airflow_provider_ckpt.read_persisted`). It
+        exists only while a driver runs the job, in the functions of sources, transforms and ``splits``.
+
+        Raises:
+            NoRunError: no driver runs the job here.
+        """
         if self._root is None:
             raise NoRunError(job=self.name, location=caller_location())
         return self._root
 
     def runs_under(self, root: Location) -> None:
-        """Called by a driver before it calls any function of the job."""
+        """Set the root. A driver calls this before it calls any function of the job."""
         self._root = root
 
     def __getstate__(self) -> dict[str, Any]:
-        """What executors are sent of a job that a function names: the root's options may hold secrets, and controllers
-        are the driver's."""
+        """Return the state for executors, which get a job that a function names.
+
+        The root's options may hold secrets, and controllers belong to the driver, so both are left out.
+        """
         return {**self.__dict__, "_root": None, "controllers": (), "own_modules": None}
 
     def was_given(self, params: Params) -> bool:
-        """Whether the job was made while ``params`` were those of the run; for the loading of its file."""
+        """Return whether the job was created while ``params`` were the run's parameters. The loading of its file calls
+        this."""
         return self._params is params
 
     @overload
@@ -181,56 +204,66 @@ class Job:
         persist: bool = False,
         **unknown: object,
     ) -> Operator | Decorator:
-        """Decorate a function ``(reader) -> DataFrame``; with or without parentheses.
+        """Decorate a function ``(reader) -> DataFrame``, with or without parentheses.
 
-        The reader is Spark's, already named after the uid: streaming in a streaming query, batch in mode
-        "batch". The function is called in the driver, once for every start of the query; it must define
-        the same source each time, and no other.
+        The reader is Spark's, already named after the uid. It is a streaming one in a streaming query, and a batch one
+        in mode "batch". The driver calls the function once for every start of the query. The function must define
+        exactly one source, and the same one each time.
 
-        ``bounded``: the data end; what is there when the job starts is the whole of it.
-        ``uid``: defaults to the function's name. ``chain=False``: a Spark query of its own.
-        ``max_bytes_per_trigger`` (bytes or "64m"), ``max_files_per_trigger``: how much one micro-batch of a
-        file source reads; one of the two.
+        Args:
+            function: The function, without parentheses.
+            bounded: True if the data end. The data at the first start of the job are all of them.
+            uid: Identity of the operator. The function's name by default.
+            chain: False: run the source in a Spark query of its own.
+            max_bytes_per_trigger: Most bytes (or "64m") that one micro-batch of a file source reads. Excludes
+                ``max_files_per_trigger``.
+            max_files_per_trigger: Most files that one micro-batch of a file source reads.
+            watermark: Event time of the source, such as ``("ts", "1 hour")``. No row of a bounded source is late,
+                whatever the order of its files. Windows stay open until the source has ended.
+            in_order: True if the files of a bounded source, by modification time, are in the order of event time,
+                within the delay. Windows then close while the source is read.
+            late_rows: ``"warn"`` reports rows that the source's query drops as late, and rows whose event time is
+                missing or unfit. ``"fail"`` fails the job before anything of their micro-batch is released.
+            unfinished_files: What happens when a file changes after it was read, because it was still being written or
+                was replaced. ``"warn"`` (default of a live source) reports it. ``"fail"`` (default of a bounded one)
+                fails the job. ``"wait"`` reads a file only when it has not changed for ten seconds, and reports later
+                changes.
+            temporary_files: ``"read"``: also read files whose names end in ``.tmp``, ``.crdownload``, ``.part``,
+                ``.filepart`` or ``.partial``. By default they are left out, unless the reader has a
+                ``pathGlobFilter``.
+            max_ahead: Event times that are further ahead of the clock do not move the watermark ("1 day"). None: each
+                one does.
+            idle_timeout: Time without a row after which a live source no longer holds the watermark of a query with
+                other sources.
+            on_malformed: ``"fail"`` (default of a bounded source) fails the job at the first row of a CSV or JSON file
+                that does not fit the schema. ``"count"`` (default of a live one) reads its values as nulls and reports
+                the number of such rows. ``"quarantine"`` gives such rows to the sink of :meth:`quarantine`, and counts
+                them.
+            ends: ``"available_now"``, for a bounded source whose end cannot be frozen, because it reads neither files
+                nor Kafka. At each start of its query it ends at the current end of the data (Spark's trigger of that
+                name).
+            allow_empty: True if a bounded source may have nothing to read when the job first starts. Otherwise such a
+                job is refused, and the next try reads the folder or topic again.
+            after: A bounded source, such as ``history``, whose folder or a part of it this live source reads. The live
+                source leaves out the files of ``history`` that exist when the job first starts, so that only one of the
+                two reads each file.
+            reads_again: True if both sources read all files, because their functions select different rows. A job that
+                unites the rows of two such sources is refused without ``after`` or ``reads_again``.
+            splits: A list of values that survive JSON, or a function without arguments that returns one. The driver
+                calls it when it plans the job. The decorated function is then ``(read, split) -> DataFrame``, a batch
+                one, and is called for each split. Only for a bounded source, which becomes a vertex of its own.
+            parallelism: Number of subtasks that read the splits (1).
+            max_splits_per_batch: With several subtasks, most small splits that are read together as one Spark job (64;
+                1: never).
+            batched: True if the decorated function is ``(read, splits) -> DataFrame``. It is called once for all splits
+                that are read together (1,024 at most).
+            persist: True to keep the source's output after the job has FINISHED, until the job is deleted. Other jobs
+                can read it (:func:`~airflow_provider_ckpt.read_persisted`). Only for output that ends.
+            unknown: Refused.
 
-        ``watermark``: ``("ts", "1 hour")``, event time of the source. No row of a bounded source is late, in whatever
-        order its files are read: windows stay open until the source has ended. With ``in_order=True`` they close while
-        it is read: the files, in the order of their modification times, are in the order of event time, within the
-        delay.
-        ``late_rows``: ``"warn"`` reports rows that the source's query drops as late, and rows whose event
-        time is missing or unfit. ``"fail"`` fails the job before anything of their micro-batch is released.
-        ``max_ahead``: event times that are further ahead of the clock do not move the watermark ("1 day"; None: each
-        one does). ``idle_timeout``: after that time without a row a live source does not hold the watermark of a query
-        that reads other sources, too.
-
-        ``unfinished_files``: what happens when a file changes after it was read, because it was still being written, or
-        was replaced. ``"warn"`` (default of a live source) reports it, ``"fail"`` (default of a bounded one) fails the
-        job, ``"wait"`` reads a file only when it has not changed for ten seconds, and reports later changes.
-        ``temporary_files="read"``: also read files whose names end in ``.tmp``, ``.crdownload``, ``.part``,
-        ``.filepart`` or ``.partial``. They are left out, unless the reader has a ``pathGlobFilter``.
-        ``on_malformed``: ``"fail"`` fails the job at the first row of a CSV or JSON file that does not fit the schema,
-        ``"count"`` reads its values as nulls and reports the number of such rows, ``"quarantine"`` gives such rows to
-        the sink of :meth:`quarantine`, and counts them. A bounded source fails by default, a live one counts.
-
-        ``ends="available_now"``: of a bounded source that reads neither files nor Kafka, whose end cannot be frozen: at
-        each start of its query it ends where the data end then (Spark's trigger of that name).
-        ``allow_empty=True``: a bounded source may have nothing to read when the job first starts. Without it, such a
-        job is refused, and the next try reads the folder or topic again.
-
-        ``after=history``: this live source reads the folder of ``history``, or a part of it, and leaves out the files
-        of ``history``: those that are there when the job first starts. Each file is read by one of the two.
-        ``reads_again=True``: the functions of the two select different rows, and both read all files. Without either,
-        a job that unites the rows of two such sources is refused.
-
-        ``splits``: a list of values that survive JSON, or a function without arguments that returns one; it is called
-        in the driver, when the job is planned. Then the function is ``(read, split) -> DataFrame``, a batch one, and
-        is called for each split; ``parallelism`` subtasks read them (1). With more than one, small splits are read
-        together, as one Spark job: ``max_splits_per_batch`` of them at the most (64; 1: never). ``batched``: the
-        function is ``(read, splits) -> DataFrame``, of a list of one or more, and is called once for what is read
-        together (1,024 at the most). Only of a bounded source, which becomes a vertex of its own. Raises
-        BadSplitsError.
-
-        ``persist``: what it gives is kept when the job has FINISHED, for other jobs to read
-        (:func:`~airflow_provider_ckpt.read_persisted`), until the job is deleted. Only of what ends.
+        Raises:
+            BadSplitsError: the list of splits cannot be used.
+            InvalidInputError: another subclass of it, for a bad argument.
         """
         checks.check_known("@job.source", unknown, Job.source)
 
@@ -308,13 +341,17 @@ class Job:
     ) -> Decorator:
         """Decorate a function of DataFrames that returns a DataFrame.
 
-        ``inputs=[a, b]``: united by column name into the function's one parameter.
-        ``inputs={"orders": [a, b], "customers": c}``: one DataFrame per name, passed by keyword.
-        An input is a handle or the uid of an operator, which may be defined later.
+        The driver calls the function once for every start of the query, with the inputs that have not finished.
 
-        The function is called in the driver, once for every start of the query, with the inputs that have
-        not finished yet. ``output_mode``: Spark's, of the query that ends in this operator.
-        ``chain=False``: a Spark query of its own, as Flink's disableChaining. ``persist``: as of a source.
+        Args:
+            inputs: ``[a, b]`` unites the inputs by column name into the function's one parameter. ``{"orders": [a, b],
+                "customers": c}`` passes one DataFrame for each name, by keyword. An input is a handle or the uid of an
+                operator, which may be defined later.
+            uid: Identity of the operator. The function's name by default.
+            chain: False: run the transform in a Spark query of its own, like Flink's disableChaining.
+            output_mode: Spark's mode of the query that ends in this operator.
+            persist: See :meth:`source`.
+            unknown: Refused.
         """
         checks.check_known("@job.transform", unknown, Job.transform)
         bare = callable(inputs) and not isinstance(inputs, (Operator, str))
@@ -349,14 +386,19 @@ class Job:
         gate: Gate | None = None,
         transaction: str | None = None,
     ) -> Operator:
-        """Write what ``input`` (a handle or an uid) emits to ``sink``, such as a ``FileSink``.
+        """Write the output of ``input`` to a sink, such as a ``FileSink``.
 
-        ``release``: "every_checkpoint" shows what a checkpoint covers as soon as it is completed, in all
-        sinks of the job; "final" shows the whole run at once, when the job has finished. ``gate``: a function that is
-        given a ``PendingRelease`` and says whether it may be released now; while it says False, checkpoints go on, and
-        what they cover stays staged. ``transaction``: a name; sinks that give the same one are released in one
-        transaction of their database, which all of them have to be in: nobody sees a checkpoint in one and not in
-        another. What holds up or fails one of them does so to all.
+        Args:
+            uid: Identity of the sink.
+            input: Handle or uid of an operator.
+            sink: The sink object.
+            release: "every_checkpoint" makes the output of a checkpoint visible as soon as it is completed, in all
+                sinks of the job. "final" makes the whole output visible at once, when the job has finished.
+            gate: A function of a ``PendingRelease`` that returns whether to release now. While it returns False,
+                checkpoints continue and their output stays staged.
+            transaction: A name that several sinks share. They are released in one transaction of their common database,
+                so that a checkpoint is visible in all of them or in none. If one of them is delayed or fails, so are
+                all.
         """
         location = caller_location()
         self._registry.check_uid(uid, location)
@@ -390,23 +432,31 @@ class Job:
         gate: Gate | None = None,
         transaction: str | None = None,
     ) -> Operator:
-        """Write the malformed rows of ``source`` (a handle or an uid) to ``sink``, exactly once.
+        """Write the malformed rows of ``source`` to a sink, exactly once.
 
-        The source says ``on_malformed="quarantine"``, and its output is without these rows. ``sink`` is given the
-        columns ``file``, ``row`` (its text) and ``reason``. The other arguments are those of :meth:`sink`.
+        The source must have ``on_malformed="quarantine"``. Its output is then without these rows. The sink gets the
+        columns ``file``, ``row`` (its text) and ``reason``.
+
+        Args:
+            uid: Identity of the sink.
+            source: Handle or uid of the source.
+            sink: The sink object.
+            release: See :meth:`sink`.
+            gate: See :meth:`sink`.
+            transaction: See :meth:`sink`.
         """
         given = self.sink(uid, source, sink, release=release, gate=gate, transaction=transaction)
         return self._registry.add(replace(given, quarantine=True))
 
     @property
     def operators(self) -> Mapping[str, Operator]:
-        """Uid -> operator, in order of definition; a read-only view."""
+        """Uid -> operator, in order of definition. A read-only view."""
         return self._registry.view
 
     def with_operators(self, operators: Mapping[str, Operator]) -> Job:
-        """The same job with these in the place of its own: of the same uids, in the same order."""
+        """Return the same job with other operators of the same uids, in the same order."""
         other = copy.copy(self)
-        other.controllers = self.controllers  # which a copy is without
+        other.controllers = self.controllers  # because __getstate__ leaves them out of the copy
         other._registry = OperatorRegistry()
         for uid in self._registry.view:
             other._registry.add(operators[uid])
@@ -435,7 +485,7 @@ class Job:
         check_transactions(self.sinks)
 
     def runtime_mode(self, mode: Mode = "auto") -> RuntimeMode:
-        """ "auto" is "batch" if all sources are bounded and "streaming" otherwise (FLIP-134)."""
+        """Return the mode of a run. "auto" is "batch" if all sources are bounded, else "streaming" (FLIP-134)."""
         unbounded = [source.uid for source in self.sources if not source.bounded]
         check_mode(mode)
         if mode == "batch" and unbounded:

@@ -1,4 +1,5 @@
-"""The controller that keeps up with what comes in: more at a time when a query falls behind, less when it idles."""
+"""The controller that adapts a query to its input. It gives more at a time if the query falls behind, and less if it
+idles."""
 
 from __future__ import annotations
 
@@ -13,32 +14,36 @@ from airflow_provider_ckpt.model.setting_ranges import problem_of
 from airflow_provider_ckpt.model.vertex_settings import LIMITS
 
 FACTOR = 2
-"""By so much it grows and shrinks at a time."""
+"""Factor by which a setting grows and shrinks at a time."""
 ENOUGH_SPLITS = 10
-"""By so many that were read last, five for each reader, it tells at what pace splits are read, and by no older ones."""
+"""Number of splits, at least five for each reader, from whose reading the pace is computed. Older ones do not count."""
 SLACK = 4
-"""It shrinks at a quarter of what it has: then it has twice as much as it needs, and does not grow again at once."""
+"""A setting shrinks when a quarter of it is enough. Then the new value is twice what is needed, and does not grow at
+once."""
 Range = tuple[int, int]
 _Change = tuple[str, int, str]
-"""Setting, value, why."""
+"""Setting, value, and reason."""
 
 
 class KeepUp(Controller):
-    """Of one query, or of one source with splits. Each setting moves between two bounds, of which the lower one is what
-    the job declares.
+    """Controller of one query, or of one source with splits.
 
-    * ``max_files_per_batch`` or ``max_bytes_per_batch``: doubled when each micro-batch of ``looks`` looks in a row was
-      as large as it may be: there is more than it takes.
-    * ``state_partitions``: doubled when the micro-batches of so many looks took longer than their interval, and no
-      limit is in the way.
-    * ``parallelism`` of a source with splits: doubled when what is left would take longer than ``within``.
+    Each setting moves between two bounds. The lower bound is the value that the job declares.
 
-    Where both would help and one is refused, or comes to nothing, the other one is changed.
+    * ``max_files_per_batch`` or ``max_bytes_per_batch`` doubles when each micro-batch of ``looks`` calls in a row was
+      as large as allowed, because there is more input.
+    * ``state_partitions`` doubles when the micro-batches of as many calls took longer than their interval, and no limit
+      is the cause.
+    * ``parallelism`` of a source with splits doubles when the remaining splits would take longer than ``within``.
 
-    Halved again when ``idle_looks`` looks in a row found it with a quarter of that, or with nothing to do. One look
-    that says otherwise begins to count anew; one that says nothing, since a micro-batch is under way, does not count.
+    If both a limit and the partitions would help and one change is refused or fails, the controller requests the other.
 
-    Raises BadControllerError.
+    A setting is halved when ``idle_looks`` calls in a row found that a quarter of it is enough, or that there is
+    nothing to do. A call that finds otherwise restarts the count. A call that shows nothing, because a micro-batch is
+    under way, does not count.
+
+    Raises:
+        BadControllerError: an argument is out of range, or the arguments exclude each other.
     """
 
     def __init__(
@@ -73,7 +78,7 @@ class KeepUp(Controller):
         self._behind = 0
         self._idle: dict[str, int] = {}
         self._paces: deque[tuple[float, int]] = deque()
-        """When so many splits were done, while as many subtasks read them: the latest that tell a pace."""
+        """(Time, splits done at that time) for the current number of readers: the latest that show a pace."""
         self._readers = 0
         self._asked: dict[str, int] = {}
 
@@ -129,13 +134,18 @@ class KeepUp(Controller):
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _first(self, wanted: list[_Change]) -> Reconfiguration | None:
-        """What it asked for last of a setting, and wants again, has come to nothing: another setting goes first."""
+        """Return the first change, but prefer a setting whose last request did not ask for the same value.
+
+        If the same value is needed again, the last request has failed.
+        """
         first = min(wanted, key=lambda one: self._asked.get(one[0]) == one[1], default=None)
         return None if first is None else self._change(*first)
 
     def _is_full(self, query: QueryMetrics) -> bool:
-        """Whether each micro-batch was as large as it may be. Spark takes no file that would exceed a limit of bytes,
-        unless it is the first one."""
+        """Return whether each micro-batch was as large as allowed.
+
+        Spark takes no file that would exceed a limit of bytes, unless it is the first one.
+        """
         setting = self._limit_of(query)
         if setting is None or not query.batches:
             return False
@@ -145,7 +155,7 @@ class KeepUp(Controller):
         return all(one.files and one.size + one.size // one.files > limit for one in query.batches)
 
     def _slack(self, query: QueryMetrics) -> list[str]:
-        """Of what a quarter would have been enough."""
+        """Return the settings of which a quarter would have been enough."""
         found = []
         has_time = all(0 < one.duration * SLACK <= one.interval for one in query.batches)
         if has_time and self._bounds["state_partitions"] is not None:
@@ -158,12 +168,14 @@ class KeepUp(Controller):
         return found
 
     def _limit_of(self, query: QueryMetrics) -> str | None:
-        """None where somebody has set the other one of the two: then how much a micro-batch takes is theirs to say."""
+        """Return the limit that this controller sets. None if a user has set the other limit, because the user's choice
+        wins."""
         is_theirs = any(one != self._limit and getattr(query.settings, one) is not None for one in LIMITS)
         return None if is_theirs else self._limit
 
     def _now(self, query: QueryMetrics, setting: str) -> int:
-        """As it is changed; else as it was seen, or as the job declares it: the lower bound."""
+        """Return the current value of a setting: the changed one, else the observed or declared one, which is the lower
+        bound."""
         changed = getattr(query.settings, setting)
         if changed is not None:
             return int(changed)
@@ -186,10 +198,10 @@ class KeepUp(Controller):
             return None
         since, done = self._read_lately(now, source)
         if since <= 0 or done < max(2, source.readers):
-            return None  # nothing to tell a pace by yet
+            return None  # too few splits are done to compute a pace
         lasts = (source.total - source.done) * since / done
         least, most = self._of("parallelism")
-        told = f"what is left takes {lasts:.0f} s, and is to take {self._within:.0f} s"
+        told = f"the remaining splits take {lasts:.0f} s, and should take {self._within:.0f} s"
         slack = ["parallelism"] if lasts * SLACK <= self._within else []
         if self._counts(behind=lasts > self._within, slack=slack) and source.readers > least:
             return self._change("parallelism", max(least, source.readers // FACTOR), told)
@@ -199,7 +211,8 @@ class KeepUp(Controller):
         return None
 
     def _read_lately(self, now: float, source: SplitMetrics) -> tuple[float, int]:
-        """(seconds, splits) since the latest look from which on enough were read, or else since it can be told."""
+        """Return (seconds, splits done) since the latest time from which enough splits were read, else since the first
+        known time."""
         if source.readers != self._readers:
             self._paces.clear()
             self._readers = source.readers
@@ -213,7 +226,10 @@ class KeepUp(Controller):
     # -- small things
 
     def _counts(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
-        """What it has had too much of for long enough; ``_behind`` says for how long it has been behind."""
+        """Count this call, and return the settings that were too large for long enough.
+
+        ``_behind`` is the number of calls in a row that found the query too slow.
+        """
         self._behind = self._behind + 1 if behind else 0
         self._idle = {} if behind else {setting: self._idle.get(setting, 0) + 1 for setting in slack}
         return [setting for setting, looks in self._idle.items() if looks >= self._idle_looks]
@@ -235,7 +251,7 @@ class KeepUp(Controller):
         problem = "give the bounds of something" if not given else None
         problem = "Spark takes a limit of bytes or one of files, not both" if len(limits) > 1 else problem
         if "parallelism" in given and len(given) > 1:
-            problem = "parallelism is of a source with splits, which has nothing else that could be changed"
+            problem = "parallelism is for a source with splits, which has no other setting"
         if problem is not None:
             raise BadControllerError(controller=self.name, problem=problem)
         return limits[0] if limits else None

@@ -1,4 +1,4 @@
-"""The kinds of values that options take: how each is read, written and shown."""
+"""The kinds of values that options take, with their reading, writing and display."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Mode = Literal["auto", "streaming", "batch"]
 
 @dataclass(frozen=True)
 class Kind:
-    """``read``: from (what was given, the option's name) to the value that is kept; raises InvalidInputError
-    subclasses that name the option."""
+    """A kind of values."""
 
     allowed: str
-    """What can be given, for a page."""
+    """Allowed values, for the documentation."""
     read: Callable[[Any, str], Any]
+    """Converts (given value, name of the option) to the kept value, or raises an InvalidInputError with that name."""
     placeholder: str = "TEXT"
-    """Stands for the value in a command line."""
+    """Placeholder for the value in a command line."""
     is_text: bool = True
-    """Whether it can be given as a text: by a command line, by a template of Airflow."""
+    """True if the value can be given as text, on a command line or in a template of Airflow."""
     choices: tuple[str, ...] = ()
     shown: Callable[[Any], str] = str
-    """As a person would write it."""
+    """Converts the value to text in the user's notation."""
     to_json: Callable[[Any], Any] = lambda value: value
     public: Callable[[Any], Any] | None = None
-    """Leaves out what may be secret. None: nothing may be."""
+    """Removes secrets. None: the value holds none."""
 
 
 def _text(value: object, name: str) -> str:
@@ -69,7 +69,7 @@ def _positive_count(value: object, name: str) -> int:
 
 
 def _retained(value: object, name: str) -> int:
-    """The journal's state remembers no more of them."""
+    """Read a number of checkpoints. The journal's state remembers no more than HISTORY."""
     if _positive_count(value, name) > HISTORY:
         raise BadOptionError(option=name, value=value, expected=f"a whole number from 1 to {HISTORY}")
     return _count(value, name)
@@ -89,17 +89,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def _time(value: object, name: str) -> datetime:
-    """An aware time in UTC; a naive one is refused rather than guessed."""
+    """Return an aware time in UTC. A naive one is refused, because its zone could only be guessed."""
     time = _iso_time(value) if isinstance(value, str) else value
     if not isinstance(time, datetime) or time.utcoffset() is None:
         expected = 'a time with its zone, such as "2025-01-31T18:00:00+00:00"'
         raise BadOptionError(option=name, value=str(value), expected=expected)
-    # A plain datetime of its own, so that no subclass (pendulum's) shows in repr or equality.
+    # A plain datetime, so that no subclass (such as pendulum's) shows in repr or equality.
     return _EPOCH + (time - _EPOCH)
 
 
 def _iso_time(text: str) -> datetime | None:
-    # Python 3.10 does not read the Z.
+    # Python 3.10 does not read a Z.
     plain = text.strip()
     try:
         return datetime.fromisoformat(plain[:-1] + "+00:00" if plain[-1:] in ("Z", "z") else plain)
@@ -108,7 +108,7 @@ def _iso_time(text: str) -> datetime | None:
 
 
 def _conf(value: object, name: str) -> dict[str, str]:
-    """Spark's texts: true/false in lower case, numbers as they are. Values are not shown in errors."""
+    """Return texts as Spark writes them: true/false in lower case, numbers as they are. Errors do not show values."""
     if not isinstance(value, Mapping):
         raise BadOptionError(option=name, value=type(value).__name__, expected="an object of texts")
     conf: dict[str, str] = {}
@@ -120,7 +120,7 @@ def _conf(value: object, name: str) -> dict[str, str]:
 
 
 def _files(value: object, name: str) -> tuple[str, ...]:
-    """A text is one file."""
+    """Return a list of files. A single text is one file."""
     files = (value,) if isinstance(value, str) else value
     if not isinstance(files, Sequence):
         raise BadOptionError(option=name, value=type(value).__name__, expected="a list of paths")
@@ -131,7 +131,7 @@ def _files(value: object, name: str) -> tuple[str, ...]:
 
 
 def _folders(value: object, name: str) -> tuple[str, ...]:
-    """Read folders of the host that the driver runs on. A text is one folder."""
+    """Return a list of folders on the driver's host. A single text is one folder."""
     folders = (value,) if isinstance(value, str) else value
     if not isinstance(folders, Sequence):
         raise BadOptionError(option=name, value=type(value).__name__, expected="a list of paths")
@@ -142,7 +142,7 @@ def _folders(value: object, name: str) -> tuple[str, ...]:
 
 
 def _params(value: object, name: str) -> dict[str, str]:
-    """Texts; numbers and true/false, which a native template renders, as Spark's settings have them."""
+    """Return texts. Numbers and true/false, which a native template renders, become texts as in Spark's settings."""
     params = _conf(value, name)
     for key in params:
         if not NAME.fullmatch(key):

@@ -1,4 +1,4 @@
-"""From the reference of a job to the job: "pipelines/orders.py:job" or "package.module:job"."""
+"""The loading of a job from its reference: "pipelines/orders.py:job" or "package.module:job"."""
 
 from __future__ import annotations
 
@@ -26,12 +26,7 @@ _FORM = 'Write "path/to/file.py:name" or "package.module:name", where name is a 
 
 @dataclass(frozen=True)
 class LoadedJob:
-    """A job and the module that defines it.
-
-    ``by_value``: a driver that ships the module's functions to executors must have them pickled by value
-    (``pyspark.cloudpickle.register_pickle_by_value(module)``). A file has a name that no executor can import; a
-    module that reads parameters can be imported there, but would not be given any.
-    """
+    """A job and the module that defines it."""
 
     job: Job
     module: ModuleType
@@ -39,28 +34,41 @@ class LoadedJob:
 
     @property
     def by_value(self) -> bool:
+        """True if a driver must pickle the module's functions by value for executors.
+
+        That is ``pyspark.cloudpickle.register_pickle_by_value(module)``. No executor can import the name of a file. It
+        could import a module that reads parameters, but without their values.
+        """
         return self.from_file or bool(self.job.params)
 
 
 def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
-    """The job that ``reference`` names. Its code is run; a file's code is run anew with every call, and so is
-    that of a module which reads parameters, or is given any. ``params``: what ``job.param`` answers.
+    """Return the job that ``reference`` names. Runs its code.
 
-    A file's folder is put on ``sys.path``, as when the file is run as a script, and stays there. What lies beside the
-    file goes before modules of the same name that were imported from elsewhere.
+    The code of a file runs again with every call. So does the code of a module that reads parameters, or gets any. A
+    file's folder is added to ``sys.path``, as when the file is run as a script, and stays there. Modules in that folder
+    win over modules of the same name that were imported from elsewhere.
 
-    Raises :class:`JobReferenceError`: the reference is malformed, or names something that is no Job;
-    :class:`JobNotFoundError`: no such file, module or attribute; :class:`JobImportError`: the code raised,
-    with its error as the ``__cause__``. An error of this package that the code raised, such as a
-    DuplicateUidError, comes as it is. :class:`UnknownParamError`: the code asks for no parameter of a name in
-    ``params``; :class:`MissingParamError`: it asks for one that is not there. After an error ``sys.path`` is as
-    it was, and ``sys.modules`` has none of the modules that came from the file's folder, or of the module's package.
+    After an error ``sys.path`` is as before. ``sys.modules`` then has no new module from the file's folder, or of the
+    module's package.
+
+    Args:
+        reference: Reference of the job.
+        params: Values for ``job.param``.
+
+    Raises:
+        JobReferenceError: the reference is malformed, or names an object that is no Job.
+        JobNotFoundError: there is no such file, module or attribute.
+        JobImportError: the code raised an error, which is the ``__cause__``. An error of this package that the code
+            raised, such as a DuplicateUidError, is raised unchanged.
+        UnknownParamError: the code does not read a parameter of ``params``.
+        MissingParamError: the code reads a parameter that has no value.
     """
     return load(reference, params).job
 
 
 def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
-    """:func:`load_job`, with the module."""
+    """Return the job and its module, like :func:`load_job`."""
     target, name, from_file = parts_of(reference)
     read = _load_file if from_file else _load_module
     given = Params(params)
@@ -70,7 +78,11 @@ def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
 
 
 def parts_of(reference: str) -> tuple[str, str, bool]:
-    """File or module, name, and whether it is a file. Raises JobReferenceError."""
+    """Return file or module, name, and whether it is a file.
+
+    Raises:
+        JobReferenceError: the reference is malformed.
+    """
     target, _, name = reference.rpartition(":")
     if not target or not name.isidentifier():
         raise JobReferenceError(reference=reference, problem="is not well-formed", hint=_FORM)
@@ -78,7 +90,11 @@ def parts_of(reference: str) -> tuple[str, str, bool]:
 
 
 def path_of(reference: str, target: str) -> str:
-    """Of a file. Raises JobNotFoundError."""
+    """Return the real path of a file.
+
+    Raises:
+        JobNotFoundError: there is no such file.
+    """
     path = os.path.realpath(target)
     if not os.path.isfile(path):
         problem = f"leads to no file: there is none at {path}"
@@ -88,7 +104,7 @@ def path_of(reference: str, target: str) -> str:
 
 
 def file_module_name(path: str) -> str:
-    """The name in ``sys.modules`` of a job's file: the same for the same file, and for no other."""
+    """Return the name of a job's file in ``sys.modules``. Each file has a name of its own that never changes."""
     full = os.path.realpath(path)
     stem = re.sub(r"\W", "_", os.path.splitext(os.path.basename(full))[0])
     return f"_ckpt_job_{stem}_{hashlib.sha256(full.encode()).hexdigest()[:8]}"
@@ -135,7 +151,7 @@ def _load_module(reference: str, target: str, attribute: str, params: Params) ->
 
 
 def _import(target: str, params: Params) -> ModuleType:
-    """Import the module, anew if it was imported with parameters that may be others now."""
+    """Import the module. Import it again if its parameters may have other values now."""
     before = sys.modules.get(target)
     if before is None or not (params.given or any(job.params for job in _jobs(before).values())):
         return importlib.import_module(target)
@@ -184,8 +200,10 @@ def import_error(reference: str, error: BaseException, folder: str) -> JobImport
 
 
 def _last_user_line(error: BaseException, folder: str) -> str:
-    """The innermost line under ``folder`` that is not in an installed package: where the user's own code
-    called what failed. Without a folder, the innermost one that is not Python's own."""
+    """Return the innermost line of user code under ``folder``, where the failure was called from.
+
+    Lines in installed packages do not count. Without a folder, the line is the innermost one that is not Python's own.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     lines = [
@@ -198,9 +216,10 @@ def _last_user_line(error: BaseException, folder: str) -> str:
 
 @contextmanager
 def _cleaning_up(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
-    """On an error, undo ``sys.path`` and forget the user's modules: a second try sees the repaired file.
+    """Undo changes of ``sys.path`` and remove the user's modules after an error, so that a second try sees a repaired
+    file.
 
-    Installed packages stay: some, such as numpy, cannot be imported twice.
+    Installed packages stay, because some, such as numpy, cannot be imported twice.
     """
     path, modules = list(sys.path), dict(sys.modules)
     try:

@@ -1,4 +1,4 @@
-"""Where in the user's code an operator is defined: "file:line"."""
+"""The place in the user's code where an operator is defined, as "file:line"."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def function_location(function: Callable[..., Any]) -> str | None:
-    """Of the function's first line (its decorator's); None if it is no Python function (a partial, say)."""
+    """Return the place of the function's first line (of its decorator). None for no Python function (a partial,
+    say)."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return None if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def caller_location() -> str:
-    """Of the innermost call that is outside of this package."""
+    """Return the place of the innermost call outside of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back

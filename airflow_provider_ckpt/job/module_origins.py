@@ -1,4 +1,4 @@
-"""Where imported modules came from, and those that a job's file would take for its own."""
+"""The files of imported modules, and the modules that a job's file would confuse with its own."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ def is_foreign(filename: str) -> bool:
 
 
 def origin_of(module: ModuleType) -> str:
-    """The file of a module, or the folder of a namespace package; empty for a built-in one."""
+    """Return the file of a module, or the folder of a namespace package. Empty for a built-in module."""
     path = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
     return os.path.realpath(path) if path else ""
 
 
 @contextmanager
 def without_namesakes(folder: str) -> Iterator[None]:
-    """In the block, what a file in ``folder`` imports by the name of a file beside it is that file: not a module of the
-    same name that somebody, such as a Dag file, has imported from elsewhere. What is not imported in the block, and
-    after an error everything, is as it was. Installed packages stay: some cannot be imported twice.
+    """Let a file in ``folder`` import the modules of that folder in the block, not modules of the same name from
+    elsewhere.
 
-    ``folder``: on ``sys.path``, with a separator behind it.
+    Another file, such as a Dag file, may have imported such a module. Afterwards the modules that the block did not
+    import are as before, and all of them after an error. Installed packages stay, because some cannot be imported
+    twice.
+
+    ``folder`` must be on ``sys.path`` and end with a separator.
     """
     tops = {name for name, module in list(sys.modules.items()) if _is_namesake(name, module, folder)}
     aside = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in tops}

@@ -1,8 +1,8 @@
-"""Modules of another version of a job, loaded beside those of the one that runs: under names of their own (R21).
+"""Modules of another version of a job, loaded under names of their own, next to those of the running version (R21).
 
-Python knows one module of a name, and a version has its helpers under the same names as the job. So they are loaded
-below a package that is made up, ``import helpers`` in them means the one of that package, and nothing that is imported
-already is looked at. Their functions go to Python workers by value, which could not import such names.
+Python has one module for each name, and both versions use the same names for their helpers. So the helpers are loaded
+below an artificial package. ``import helpers`` in them means the one of that package, and imported modules are ignored.
+Functions go to Python workers by value, because the workers could not import such names.
 """
 
 from __future__ import annotations
@@ -28,8 +28,12 @@ _NUMBERS = itertools.count(1)
 
 
 class ModuleSpace(MetaPathFinder):
-    """``folders``: where its modules lie, as entries of ``sys.path``; ``owns``: whether the module or package of that
-    name, one without a dot, is the version's. Every other one is imported as always."""
+    """The artificial package of one version.
+
+    Args:
+        folders: Folders of its modules, as entries of ``sys.path``.
+        owns: Returns whether a top-level module or package belongs to the version. All others are imported as usual.
+    """
 
     def __init__(self, folders: Sequence[str], owns: Callable[[str], bool]) -> None:
         self.name = f"{PREFIX}{next(_NUMBERS)}"
@@ -41,7 +45,7 @@ class ModuleSpace(MetaPathFinder):
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Its modules can be imported, until it is closed; after an error none of them is left."""
+        """Make its modules importable until it is closed. After an error none of them is left."""
         importlib.invalidate_caches()
         sys.modules[self.name] = self.package
         sys.meta_path.insert(0, self)
@@ -52,28 +56,28 @@ class ModuleSpace(MetaPathFinder):
             raise
 
     def close(self) -> None:
-        """None of its modules is left, for who has no function of them."""
+        """Remove its modules, if none of their functions is used any longer."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name in [one for one in list(sys.modules) if f"{one}.".startswith(f"{self.name}.")]:
             sys.modules.pop(name, None)
 
     def digest(self) -> str:
-        """Of the code that was read by now, without comments, docstrings and layout."""
+        """Return a digest of the code that was read so far, without comments, docstrings and layout."""
         found = hashlib.sha256()
         for name, source in sorted(self._sources.items()):
             found.update(f"{name}\0{digest_of([ast.parse(source)])}\0".encode("utf-8", "surrogatepass"))
         return found.hexdigest()[:16]
 
     def digest_of_sources(self) -> str:
-        """What :meth:`digest` was in the first releases that had one: of each letter."""
+        """Return the digest of the first releases that had one, which covers each letter."""
         found = hashlib.sha256()
         for name, source in sorted(self._sources.items()):
             found.update(f"{name}\0{len(source)}\0{source}\0".encode("utf-8", "surrogatepass"))
         return found.hexdigest()[:16]
 
     def run_file(self, path: str, stem: str) -> ModuleType:
-        """The module of a file, run. Its name is that under which its helpers would import it."""
+        """Run a file and return its module, under the name with which its helpers would import it."""
         name = f"{self.name}.{re.sub(r'[^0-9A-Za-z_]', '_', stem)}"
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None  # its name ends in .py
@@ -117,7 +121,7 @@ class _NoSource(Loader):
 
 
 class _SourceLoader(Loader):
-    """Reads the file as it is now: compiled files that lie beside it may be of another moment, and import others."""
+    """Loader that reads the current source, because compiled files may be older and may import other modules."""
 
     def __init__(self, space: ModuleSpace, loader: Any) -> None:
         self._space, self._loader = space, loader
@@ -131,21 +135,21 @@ class _SourceLoader(Loader):
         source = None if get_source is None else get_source(name)
         origin = getattr(module, "__file__", None) or name
         if source is None:
-            raise ImportError(f"{origin} is no Python source, and cannot be loaded beside the job that runs")
+            raise ImportError(f"{origin} is no Python source, and cannot be loaded next to the running job")
         code = self._space.compile(name, source, origin)
         _forget_loader(module)
         exec(code, module.__dict__)
 
 
 def _forget_loader(module: ModuleType) -> None:
-    """It is pickled with the module, for workers that have no such class."""
+    """Remove the loader, which would be pickled with the module for workers that do not have its class."""
     spec = module.__spec__
     module.__loader__ = None
     module.__spec__ = None if spec is None else ModuleSpec(spec.name, None, is_package=hasattr(module, "__path__"))
 
 
 class _Imports(ast.NodeTransformer):
-    """``import helpers`` as ``from _ckpt_logic_1 import helpers``, wherever it is written."""
+    """Rewriter of ``import helpers`` to ``from _ckpt_logic_1 import helpers``, everywhere in the source."""
 
     def __init__(self, space: ModuleSpace) -> None:
         self._space = space

@@ -1,4 +1,4 @@
-"""An operator of a job: one decorated function (source, transform) or one sink."""
+"""An operator of a job: a decorated function (source, transform) or a sink."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LateRows = Literal["warn", "fail"]
 TemporaryFiles = Literal["skip", "read"]
 UnfinishedFiles = Literal["warn", "fail", "wait"]
 MAX_AHEAD = 86_400.0
-"""Seconds."""
+"""Default of ``max_ahead``, in seconds."""
 OnMalformed = Literal["fail", "count", "quarantine"]
 
 UID = re.compile(r"[A-Za-z0-9_]{1,100}")
@@ -27,7 +27,7 @@ LONGEST_UID = 100
 
 @dataclass(frozen=True)
 class Watermark:
-    """Event time of a source: rows later than ``delay`` (a Spark interval, "1 hour") may be dropped."""
+    """Event time of a source. Rows later than ``delay`` (a Spark interval, "1 hour") may be dropped."""
 
     column: str
     delay: str
@@ -35,24 +35,24 @@ class Watermark:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """How much one micro-batch reads from a file source. Spark takes one of the two, not both."""
+    """Limit for one micro-batch of a file source. Spark takes one of the two, not both."""
 
     max_bytes_per_trigger: int | None = None
-    """Bytes, an integer: Spark's file source does not understand "64m"."""
+    """Bytes as an integer, because Spark's file source does not understand "64m"."""
     max_files_per_trigger: int | None = None
     decided: bool = False
-    """Somebody has given it while the job ran: it holds whatever the source's function says (R21)."""
+    """True if a user set it while the job ran. It then overrides the source's function (R21)."""
 
     @property
     def given(self) -> dict[str, int | None]:
-        """By the names of ``@job.source``."""
+        """Options by the names of ``@job.source``."""
         return {
             "max_bytes_per_trigger": self.max_bytes_per_trigger,
             "max_files_per_trigger": self.max_files_per_trigger,
         }
 
     def to_spark(self) -> dict[str, str]:
-        """The options as ``DataStreamReader.options`` takes them."""
+        """Return the options for ``DataStreamReader.options``."""
         named = {
             "maxBytesPerTrigger": self.max_bytes_per_trigger,
             "maxFilesPerTrigger": self.max_files_per_trigger,
@@ -62,74 +62,76 @@ class SourceOptions:
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """What ``@job.source``, ``@job.transform`` and ``job.sink`` return: a handle to use as an input.
+    """The result of ``@job.source``, ``@job.transform`` and ``job.sink``, a handle for use as an input.
 
-    Calling it calls the user's function, so that it can be tested without a job. Two handles are equal
-    only if they are the same object: a handle belongs to the job that made it.
+    A call of the handle calls the user's function, so that it can be tested without a job. Two handles are equal only
+    if they are the same object, because a handle belongs to its job.
     """
 
     uid: str
-    """The operator's identity for ever: in the journal, in paths, as the name of the Spark source."""
+    """Permanent identity of the operator in the journal, in paths, and as the name of the Spark source."""
     kind: Kind
     location: str
     """"file:line" of the definition, for messages."""
     function: Callable[..., Any] | None = field(default=None, repr=False)
-    """None for a sink. A source's is called with a reader, and a split if it has some, a transform's with
-    ``**{parameter: frame}``."""
+    """The user's function, None for a sink. A source's function gets a reader, and a split if there are splits. A
+    transform's function gets ``**{parameter: frame}``."""
     sink: Any = field(default=None, repr=False)
-    """The sink object of a sink. Not in ``repr``: it may hold a password."""
+    """The sink object of a sink. Not in ``repr``, because it may hold a password."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Parameter -> uids of the operators whose rows are united, by column name, into that parameter.
-    A sink has the one parameter "frame"; a source none."""
+    """Parameter -> uids of the operators whose rows are united, by column name, into that parameter. A sink has one
+    parameter, "frame". A source has none."""
     bounded: bool = False
-    """Sources only: whether it ends. For other operators see ``boundedness`` in :mod:`.topology`."""
+    """True if a source ends. For other operators see ``boundedness`` in :mod:`.topology`."""
     chain: bool = True
     output_mode: OutputMode = "append"
     options: SourceOptions = SourceOptions()
     watermark: Watermark | None = None
     in_order: bool = False
-    """Of a bounded source: its files are read in the order of their event times, within the watermark's delay."""
+    """True if a bounded source reads its files in the order of event time, within the watermark's delay."""
     late_rows: LateRows = "warn"
-    """Of a source: what happens when its query drops rows as late, or gets rows with an unfit event time."""
+    """Reaction to rows of a source that its query drops as late, or that have an unfit event time."""
     max_ahead: float | None = MAX_AHEAD
-    """Of a source: seconds that an event time may be ahead of the clock and move the watermark. None: any."""
+    """Seconds that a source's event time may be ahead of the clock and still move the watermark. None: no limit."""
     idle_timeout: float | None = None
-    """Of a live source: seconds without a row after which it does not hold the watermark. None: it always does."""
+    """Seconds without a row after which a live source no longer holds the watermark. None: it always does."""
     temporary_files: TemporaryFiles = "skip"
-    """Of a source: what happens to files with the name of a temporary file, such as ``x.tmp``."""
+    """Whether a source reads files with the name of a temporary file, such as ``x.tmp``."""
     unfinished_files: UnfinishedFiles | None = None
-    """Of a source: what happens when a file changes after it was read. None: see :attr:`on_unfinished`."""
+    """Reaction to a source's file that changes after it was read. None: see :attr:`on_unfinished`."""
     on_malformed: OnMalformed | None = None
-    """Of a source of CSV or JSON files: what happens at rows that do not fit the schema. None: a bounded source fails,
-    a live one counts them."""
+    """Reaction to rows of CSV or JSON files that do not fit the schema. None: a bounded source fails, a live one counts
+    them."""
     quarantine: bool = False
-    """Of a sink: it is given the malformed rows of its input, which is a source."""
+    """True if a sink gets the malformed rows of its input, which is a source."""
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
-    """Of a sink: what is asked before a release."""
+    """Function that a sink calls before a release."""
     transaction: str | None = None
-    """Of a sink: the name that sinks which are released together share."""
+    """Name that the sinks of one transaction share."""
     ends: Ends | None = None
-    """How a bounded source ends whose end cannot be frozen; None: it can, or it is refused in streaming mode."""
+    """How a bounded source ends if its end cannot be frozen. None: its end can be frozen, or streaming mode refuses
+    it."""
     allow_empty: bool = False
-    """Bounded sources only: whether the source may have nothing to read when the job first starts."""
+    """True if a bounded source may have nothing to read when the job first starts."""
     after: str | None = None
-    """Of a live source: the bounded source whose files it leaves out."""
+    """The bounded source whose files a live source leaves out."""
     reads_again: bool = False
-    """Of a live source: whether it may read files that a bounded source reads, too."""
+    """True if a live source may read files that a bounded source reads, too."""
     splits: SplitSource | None = field(default=None, repr=False)
-    """Of a source that is read split by split."""
+    """Splits of a source that is read split by split."""
     persist: bool = False
-    """Whether its result partition outlives the job."""
+    """True if the operator's result partition outlives the job."""
 
     @property
     def on_unfinished(self) -> UnfinishedFiles:
-        """Rows of history would be missing for good, so that fails. A live source goes on."""
+        """Reaction to a file that changes after it was read. By default a bounded source fails, because rows of its
+        history would be missing for good. A live source continues."""
         return self.unfinished_files or ("fail" if self.bounded else "warn")
 
     @property
     def input_uids(self) -> tuple[str, ...]:
-        """The uids of all inputs, in order of definition; each is there once."""
+        """Uids of all inputs in order of definition, each once."""
         return tuple(uid for uids in self.inputs.values() for uid in uids)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,7 +1,7 @@
-"""What is declared about one option of a run: everything else that says it follows from here.
+"""The declaration of one option of a run, from which everything else about it follows.
 
-Of it are made the flags of ``ckpt run``, the templated fields and early checks of the Airflow operator, the JSON that
-the driver is given, the tables in ``docs/``, and which options may change between two runs.
+It gives the flags of ``ckpt run``, the templated fields and early checks of the Airflow operator, the driver's JSON,
+the tables in ``docs/``, and the options that may change between two runs.
 """
 
 from __future__ import annotations
@@ -16,44 +16,54 @@ Ending = Literal["stop", "drain"]
 
 @dataclass(frozen=True)
 class Option:
+    """Declaration of an option."""
+
     name: str
-    """Of the field of :class:`~.options.RunOptions`."""
+    """Name of the field of :class:`~.options.RunOptions`."""
     kind: Kind
     help: str
-    """In a sentence, for every surface."""
+    """Description in one sentence, for all outputs."""
     default: Any = None
-    """As it is kept. None: there is none, see :attr:`unset`."""
+    """The kept value of the default. None: there is none, see :attr:`unset`."""
     required: bool = False
     flag: str | None = None
-    """Of ``ckpt run``. None: it cannot be given there (or is no flag, as the job)."""
+    """Flag of ``ckpt run``. None: there is none, or the option is a positional argument like the job."""
     argument: str | None = None
-    """Of the Airflow operator. None: it cannot be given there."""
+    """Argument of the Airflow operator. None: there is none."""
     ends: Ending | None = None
-    """How it ends the run, at a time or after a duration. At most one that does may be given."""
+    """How the option ends the run, at a time or after a duration. At most one such option may be given."""
     unset: str = ""
-    """What holds in ``ckpt run`` when it is not given, where that is no value of its own."""
+    """Effect of leaving the option out of ``ckpt run``, if there is no default."""
     unset_argument: str = ""
-    """The same in Airflow. An argument that says so takes None for not given."""
+    """Effect of leaving the argument out in Airflow, if there is no default. None then counts as not given."""
     is_identity: bool = False
-    """With another value it is another job."""
+    """True if another value means another job."""
     fixed: str | None = None
-    """Why it cannot change between two runs of one job. None: it can."""
+    """Why the option cannot change between two runs of one job. None: it can."""
     flink: tuple[str, ...] = ()
-    """Keys under which Flink has it, the current one first; see :mod:`.flink_options`."""
+    """Flink's keys of the option, the current one first. See :mod:`.flink_options`."""
 
     @property
     def templated(self) -> bool:
-        """What a template renders is a text, so what cannot be read from one is not templated."""
+        """True if the Airflow argument is templated. A template renders text, so the value must be readable from
+        text."""
         return self.argument is not None and self.kind.is_text
 
     @property
     def shown_default(self) -> str:
-        """As it would be given; empty if there is none."""
+        """The default as a user would write it. Empty if there is none."""
         return "" if self.default is None else self.kind.shown(self.default)
 
     def read(self, value: object, name: str | None = None) -> Any:
-        """The value that is kept. ``name``: what the option is called where it was given. Raises InvalidInputError
-        subclasses."""
+        """Return the kept value of a given one.
+
+        Args:
+            value: The given value.
+            name: Name under which it was given.
+
+        Raises:
+            InvalidInputError: a subclass of it, for a bad value.
+        """
         if value is None and self.default is None and not self.required:
             return None
         return self.kind.read(value, name or self.name)
@@ -75,13 +85,13 @@ def about(
     fixed: str | None = None,
     flink: tuple[str, ...] = (),
 ) -> dict[str, Option]:
-    """The metadata of a field that is an option. ``flag``, ``argument``: empty where they are called like the field."""
+    """Return the metadata of a field that is an option. An empty ``flag`` or ``argument`` means the field's name."""
     option = Option("", kind, help, None, False, flag, argument, ends, unset, unset_argument, is_identity, fixed, flink)
     return {"option": option}
 
 
 def declared(one: Field[Any]) -> Option:
-    """The option of a field whose metadata :func:`about` has made."""
+    """Return the option of a field with metadata of :func:`about`."""
     option: Option = one.metadata["option"]
     default = one.default if one.default_factory is MISSING else one.default_factory()
     return replace(

@@ -1,4 +1,4 @@
-"""Everything that one run of a job is told, except for secrets."""
+"""All options of one run of a job, except for secrets."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def check_mode(value: object) -> None:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of one run: the one place where they are declared (:data:`OPTIONS`). Durations are seconds, sizes
-    bytes, times UTC.
+    """The options of one run, and their only declaration (:data:`OPTIONS`). Durations are seconds, sizes bytes, times
+    UTC.
 
-    The constructor and :meth:`from_json` also read what people write ("30s", "64m", an ISO time) and
-    raise :class:`~..errors.InvalidInputError` for what cannot be read. Storage options, which may be
-    secret, are not here: they travel in the environment (:func:`storage_options_environ`).
+    The constructor and :meth:`from_json` also read the user's notation ("30s", "64m", an ISO time). They raise
+    :class:`~..errors.InvalidInputError` for a value that cannot be read. Storage options may be secret, so they are not
+    here but in the environment (:func:`storage_options_environ`).
     """
 
     job: str = field(metadata=about(kinds.JOB, "the Job, in a file or in a module", flag=None))
@@ -73,7 +73,7 @@ class RunOptions:
     job_id: str = field(
         metadata=about(
             kinds.TEXT,
-            "identity of the job under the root: the same id goes on with the same job",
+            "identity of the job under the root: the same id resumes the same job",
             unset="the Job's name",
             unset_argument="one for each Dag run, task and map index",
             is_identity=True,
@@ -108,13 +108,13 @@ class RunOptions:
         default=0,
         metadata=about(
             kinds.COUNT,
-            "restarts in a row of a failed subtask alone, while the others go on; one more failure ends the run",
+            "restarts in a row of a failed subtask alone, while the others continue; one more failure ends the run",
         ),
     )
     restart_delay: float = field(
         default=1.0,
         metadata=about(
-            kinds.DURATION, "pause before the first of them; each next one is 1.5 times as long, up to a minute"
+            kinds.DURATION, "pause before the first restart; each next pause is 1.5 times as long, up to a minute"
         ),
     )
     sink_timeout: float = field(
@@ -139,7 +139,7 @@ class RunOptions:
         default=None,
         metadata=about(
             kinds.DURATION,
-            "stop with a savepoint that long after the first published batch; the next run goes on from there",
+            "stop with a savepoint that long after the first published batch; the next run resumes from there",
             ends="stop",
         ),
     )
@@ -147,7 +147,7 @@ class RunOptions:
         default=None,
         metadata=about(
             kinds.DURATION,
-            "that long after the first published batch end the sources, finish what is in flight, and with it the job",
+            "that long after the first published batch, end the sources, process data in flight, and finish the job",
             ends="drain",
         ),
     )
@@ -161,7 +161,7 @@ class RunOptions:
         default="latest",
         metadata=about(
             kinds.RESTORE,
-            "where to go on from; a path is the folder of the last completed checkpoint, earlier ones are refused",
+            "where to resume from; a path is the folder of the last completed checkpoint, earlier ones are refused",
         ),
     )
     conf: Mapping[str, str] = field(
@@ -169,7 +169,7 @@ class RunOptions:
         repr=False,
         metadata=about(kinds.CONF, "a Spark setting; may be repeated", argument=None),
     )
-    """May hold secrets: ``repr`` and :meth:`public_json` hide them."""
+    """Settings that may hold secrets, which ``repr`` and :meth:`public_json` hide."""
     journal_buffer_bytes: int = field(
         default=1 << 20,
         metadata=about(
@@ -184,7 +184,7 @@ class RunOptions:
         default=1.0,
         metadata=about(
             kinds.DURATION,
-            "how long events that decide nothing wait in that buffer",
+            "how long events without a decision wait in that buffer",
             argument=None,
             flink=("job-event.store.write-buffer.flush-interval",),
         ),
@@ -193,8 +193,8 @@ class RunOptions:
         default=True,
         metadata=about(
             kinds.FLAG,
-            "a run of a job in batch mode that follows one that failed keeps what is finished (FLIP-383); without it "
-            "the job begins anew",
+            "a job in batch mode keeps its finished results after a failed run (FLIP-383); without this option it "
+            "restarts from scratch",
             flink=("execution.batch.job-recovery.enabled",),
         ),
     )
@@ -202,7 +202,7 @@ class RunOptions:
         default=30.0,
         metadata=about(
             kinds.DURATION,
-            "in batch mode, how long a JobMaster waits for a sign of life of the workers that ran under the one before",
+            "in batch mode, how long a JobMaster waits for a sign of life of the previous JobMaster's workers",
             argument=None,
             flink=("execution.batch.job-recovery.previous-worker.recovery.timeout",),
         ),
@@ -229,25 +229,25 @@ class RunOptions:
     )
     allow_non_restored_state: bool = field(
         default=False,
-        metadata=about(kinds.FLAG, "go on although some state belongs to operators that the job no longer has"),
+        metadata=about(kinds.FLAG, "resume although some state belongs to operators that the job no longer has"),
     )
     new_settings: bool = field(
         default=False,
         metadata=about(
             kinds.FLAG,
-            "from this run on use the Spark settings that change values, and the time zones, of this run; without it "
+            "use this run's Spark settings that change values, and its time zones, from now on; without this option "
             "those of the first run",
         ),
     )
     resume_failed: bool = field(
         default=False,
-        metadata=about(kinds.FLAG, "go on with a job that failed for good, after its cause was mended", argument=None),
+        metadata=about(kinds.FLAG, "resume a job that failed for good, after its cause was corrected", argument=None),
     )
     forget_files: tuple[str, ...] = field(
         default=(),
         metadata=about(
             kinds.FILES,
-            "a file that a source still has to read and that is gone: give it up; may be repeated",
+            "skip a file that a source still has to read and that is gone; may be repeated",
             flag="--forget-file",
         ),
     )
@@ -262,7 +262,8 @@ class RunOptions:
         default=False,
         metadata=about(kinds.FLAG, "refuse to start while another driver of the job lives", flag=None, argument=None),
     )
-    """The `ckpt` command sets it unless it is given --take-over. A task of Airflow takes over from its earlier try."""
+    """The `ckpt` command sets this, except with --take-over. A task of Airflow does not, because a retry takes over
+    from its earlier try."""
     attempt: str | None = field(
         default=None,
         metadata=about(
@@ -273,7 +274,7 @@ class RunOptions:
         default=None,
         metadata=about(
             kinds.POSITIVE_SIZE,
-            "read limit of a bounded file source beside an unbounded one, unless it has one of its own",
+            "read limit of a bounded file source in a query with an unbounded one, unless it has its own limit",
             argument=None,
         ),
     )
@@ -281,7 +282,7 @@ class RunOptions:
         default_factory=dict,
         metadata=about(
             kinds.PARAMS,
-            "what the job's file reads with job.param; recorded and shown, so no secrets",
+            "text for job.param in the job's file; recorded and shown, so no secrets",
             unset_argument="none",
             flag="--param",
             argument="job_params",
@@ -294,21 +295,24 @@ class RunOptions:
         check_ending([option.name for option in OPTIONS if option.ends and getattr(self, option.name) is not None])
 
     def to_json(self) -> dict[str, Any]:
-        """Complete and readable; for the command line and the driver. ``conf`` is in it as it is."""
+        """Return all options in readable form, for the command line and the driver. ``conf`` is in it unchanged."""
         values = {option.name: option.to_json(getattr(self, option.name)) for option in OPTIONS}
         return {"format": FORMAT, "version": VERSION, **values}
 
     def public_json(self) -> dict[str, Any]:
-        """:meth:`to_json` without secrets, for the journal and for logs."""
+        """Return :meth:`to_json` without secrets, for the journal and for logs."""
         hidden = {o.name: o.kind.public(getattr(self, o.name)) for o in OPTIONS if o.kind.public is not None}
         return {**self.to_json(), **hidden}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunOptions:
-        """What :meth:`to_json` wrote, or a dict written by hand (without format and version).
+        """Return options from the result of :meth:`to_json`, or from a dict written by hand (without format and
+        version).
 
-        Raises :class:`UnknownOptionError` for a key that is no option, :class:`BadOptionError` for one that
-        is missing, :class:`UnsupportedOptionsFormatError` for another format or a newer version.
+        Raises:
+            UnknownOptionError: a key is no option.
+            BadOptionError: a required option is missing, or a value cannot be read.
+            UnsupportedOptionsFormatError: the format is another one, or the version is newer.
         """
         values = dict(data)
         _check_format(values.pop("format", FORMAT), values.pop("version", VERSION))
@@ -323,12 +327,16 @@ class RunOptions:
 
 
 OPTIONS: tuple[Option, ...] = tuple(declared(one) for one in fields(RunOptions))
-"""In the order of the fields."""
+"""All options in the order of the fields."""
 BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def check_ending(given: list[str]) -> None:
-    """``given``: which of the options that end a run. Raises ConflictingOptionsError for more than one."""
+    """Refuse more than one of the options that end a run. ``given`` has their names.
+
+    Raises:
+        ConflictingOptionsError: there is more than one.
+    """
     if len(given) > 1:
         raise ConflictingOptionsError(options=" and ".join(given))
 

@@ -19,9 +19,9 @@ _LIBRARY = __name__.partition(".")[0]
 
 
 def own_modules(loaded: LoadedJob, reference: str) -> OwnModules:
-    """Return the own modules of a job that was loaded from ``reference`` just now.
+    """Return the own modules of a job that was just loaded from ``reference``.
 
-    A module counts if an import statement names it, also one inside a function, or if it has been imported. Installed
+    A module counts if an import statement names it, even inside a function, or if it has been imported. Installed
     packages, compiled modules and files of other kinds do not count.
     """
     specs = {name: spec for name, spec in _specs(loaded, reference).items() if _is_own(spec)}
@@ -59,7 +59,7 @@ def _is_own(spec: ModuleSpec) -> bool:
 
 
 def _content(spec: ModuleSpec) -> bytes | None:
-    """Return the content of the source file; None for a module without one."""
+    """Return the content of the source file, or None for a module without one."""
     if spec.submodule_search_locations is not None and spec.origin is None:
         return b""
     get_data = getattr(spec.loader, "get_data", None)
@@ -79,7 +79,7 @@ def _path(name: str, spec: ModuleSpec) -> str:
 
 
 def _root(name: str, spec: ModuleSpec) -> str:
-    """Return the folder, or the zip file, that the name of the module starts in."""
+    """Return the folder or zip file in which the module's name starts."""
     if spec.submodule_search_locations is None:
         place = os.path.dirname(str(spec.origin))
     else:

@@ -1,4 +1,4 @@
-"""Parameters of a job: texts that one run gives, and that the job's code reads by name."""
+"""Parameters of a job: texts that a run gives and that the job's code reads by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 class NotGiven:
-    """The default of a parameter that has none; None would be one."""
+    """Marker for a parameter without a default, because None can be a default."""
 
     def __repr__(self) -> str:
         return "<no default>"
@@ -26,10 +26,10 @@ NOT_GIVEN = NotGiven()
 
 
 class Params:
-    """What was given, and what the code has asked for while its file was read.
+    """Given parameters, and the names that the job's code has read while its file was loaded.
 
-    Once the file is read (:meth:`seal`) no further name can be asked for: a name that only a function asks for, when
-    its query starts, could not be told from a name that was spelled wrongly.
+    After that (:meth:`seal`) no other name can be read. A name that only a function reads, when its query starts, could
+    not be distinguished from a misspelt one.
     """
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
@@ -43,11 +43,22 @@ class Params:
 
     @property
     def known(self) -> Mapping[str, str | None]:
-        """Every name that was asked for -> its value in this run; a read-only view."""
+        """Names that were read -> their values in this run. A read-only view."""
         return MappingProxyType(self._known)
 
     def read(self, job: str | None, name: str, default: str | NotGiven | None) -> str | None:
-        """Raises BadParamError, MissingParamError, LateParamError, each with the line that asks."""
+        """Return the value of a parameter. Each error has the line that reads it.
+
+        Args:
+            job: Name of the job.
+            name: Name of the parameter.
+            default: Its default.
+
+        Raises:
+            BadParamError: the name or the default is bad.
+            MissingParamError: there is neither a value nor a default.
+            LateParamError: the name is new, and the file has been loaded.
+        """
         location = caller_location()
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise BadParamError(job=job, location=location, what=f"name {name!r}", expected="a name such as 'day'")
@@ -67,7 +78,11 @@ class Params:
         return value
 
     def seal(self, reference: str) -> None:
-        """The file was read. Raises UnknownParamError for what was given and not asked for."""
+        """Note that the file has been loaded.
+
+        Raises:
+            UnknownParamError: a given parameter was not read.
+        """
         self._sealed = True
         for name in self._given:
             if name not in self._known:
@@ -83,13 +98,13 @@ _current: ContextVar[Params | None] = ContextVar("ckpt_params", default=None)
 
 
 def current_params() -> Params:
-    """For a Job that is being made: those of the run that reads its file, or none."""
+    """Return the parameters for a Job that is being created: those of the run that loads its file, or none."""
     return _current.get() or Params()
 
 
 @contextmanager
 def giving(params: Params) -> Iterator[None]:
-    """Jobs made inside have these parameters."""
+    """Give these parameters to Jobs that are created in the block."""
     token = _current.set(params)
     try:
         yield

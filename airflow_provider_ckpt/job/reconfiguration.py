@@ -1,4 +1,4 @@
-"""What somebody, or a controller of the job, wants changed while the job runs."""
+"""The changes that a user, or a controller of the job, requests while the job runs."""
 
 from __future__ import annotations
 
@@ -17,34 +17,39 @@ _ELSEWHERE = {
     "executor_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
     "driver_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
 }
-"""What cannot be changed so, and what to do instead."""
+"""Settings that cannot be changed so, with the next step."""
 
 
 class Reconfiguration:
-    """Collects changes; :meth:`JobClient.reconfigure` asks for all of them as one. ``uid``: of an operator; what is no
-    execution logic holds for the whole query in which it runs. The three kinds, and the ready-made changes behind them,
-    are Trisk's.
+    """Collection of changes, which :meth:`JobClient.reconfigure` requests as one.
 
-    Every method may be called several times, and returns the object. Raises NotReconfigurableError for what can never
-    be done, BadSizeError and BadDurationError.
+    ``uid`` is that of an operator. A change other than execution logic applies to the whole query of the operator. The
+    three kinds of changes and the ready-made ones follow Trisk.
+
+    Every method may be called several times, and returns the object.
+
+    Raises:
+        NotReconfigurableError: the change is never possible.
+        BadSizeError: a size cannot be read.
+        BadDurationError: a duration cannot be read.
     """
 
     def __init__(self, why: str | None = None) -> None:
-        """``why``: shown beside the change if a :class:`Controller` asks for it; a text."""
+        """Create an empty collection. ``why`` is a text that is shown with a change of a :class:`Controller`."""
         if why is not None and not isinstance(why, str):
-            raise NotReconfigurableError(uid="why", problem=f"it is a text that people are shown, not {why!r}")
+            raise NotReconfigurableError(uid="why", problem=f"it is a text for users, not {why!r}")
         self.why = why
         self._changes: dict[str, VertexSettings] = {}
         self._taken_back: dict[str, frozenset[str]] = {}
 
     @property
     def changes(self) -> Mapping[str, VertexSettings]:
-        """By operator."""
+        """Changes by operator."""
         return dict(self._changes)
 
     @property
     def taken_back(self) -> Mapping[str, frozenset[str]]:
-        """Operator -> the settings that are to be as the job declares them: see :meth:`take_back`."""
+        """Operator -> settings that get the job's declared values again, see :meth:`take_back`."""
         return dict(self._taken_back)
 
     def assign_workload(
@@ -58,9 +63,18 @@ class Reconfiguration:
         parallelism: int | None = None,
         **unknown: object,
     ) -> Reconfiguration:
-        """How much of each file source and result partition one micro-batch of the query takes (one of the two), how
-        long it is from one micro-batch to the next, and into how many parts its state is cut; of a source with splits
-        how many subtasks read it (``parallelism``, and nothing else)."""
+        """Set how much a query works on at a time.
+
+        Args:
+            uid: An operator of the query.
+            max_bytes_per_batch: Most bytes that one micro-batch takes from each file source and result partition.
+                Excludes ``max_files_per_batch``.
+            max_files_per_batch: Most files that one micro-batch takes from each.
+            trigger_interval: Time from one micro-batch to the next.
+            state_partitions: Number of parts of the query's state.
+            parallelism: Number of subtasks that read a source with splits. Such a source takes no other setting.
+            unknown: Refused.
+        """
         _refuse_unknown(uid, unknown, WORKLOAD)
         if max_bytes_per_batch is not None and max_files_per_batch is not None:
             raise NotReconfigurableError(uid=uid, problem="Spark takes a limit of bytes or one of files, not both")
@@ -81,9 +95,16 @@ class Reconfiguration:
     def assign_resources(
         self, uid: str, *, executors: int | None = None, pool_weight: int | None = None, **unknown: object
     ) -> Reconfiguration:
-        """``executors``: how many the query's driver asks its cluster for; queries of one driver share them, and the
-        largest number that one of these was given holds. ``pool_weight``: of the query's pool in Spark's FAIR
-        scheduler: beside others that want all cores, it gets that many times what one of weight 1 gets."""
+        """Set the query's share of the cluster.
+
+        Args:
+            uid: An operator of the query.
+            executors: Number of executors that the query's driver requests from its cluster. The queries of one driver
+                share them, and the largest number wins.
+            pool_weight: Weight of the query's pool in Spark's FAIR scheduler. If several pools want all cores, a pool
+                gets that many times the share of a pool of weight 1.
+            unknown: Refused.
+        """
         _refuse_unknown(uid, unknown, RESOURCES)
         return self._add(
             uid,
@@ -93,9 +114,11 @@ class Reconfiguration:
         )
 
     def assign_execution_logic(self, uid: str, job: str | None) -> Reconfiguration:
-        """The function of operator ``uid`` is that of the operator of the same uid in ``job``, a reference as the job
-        has one (``path/to/file.py:job``), read where the driver runs. None, or ``declared``: the one that the job
-        declares itself."""
+        """Take the function of operator ``uid`` from the operator of the same uid in another version of the job.
+
+        ``job`` is a reference such as ``path/to/file.py:job``, which is read where the driver runs. None or
+        ``declared`` restores the job's own function.
+        """
         if job is None or job == DECLARED:
             return self._add(uid, VertexSettings(logic={uid: ""}))
         if not isinstance(job, str) or ":" not in job:
@@ -104,9 +127,11 @@ class Reconfiguration:
         return self._add(uid, VertexSettings(logic={uid: job}))
 
     def take_back(self, uid: str, *settings: str) -> Reconfiguration:
-        """These settings of the query of operator ``uid`` are as the job declares them again: from the next run on, of
-        a job that nobody runs (:meth:`JobClient.assign_for_next_run`). A value with which the job cannot run is taken
-        back so."""
+        """Restore the job's declared values of these settings for the query of operator ``uid``, from the next run on.
+
+        The job must not be running (:meth:`JobClient.assign_for_next_run`). So a value with which the job cannot run is
+        removed.
+        """
         for name in settings:
             if name not in TAKEN_BACK:
                 raise NotReconfigurableError(uid=uid, problem=_not_taken_back(name))
@@ -118,22 +143,27 @@ class Reconfiguration:
     def rescale(
         self, uid: str, *, parallelism: int | None = None, state_partitions: int | None = None
     ) -> Reconfiguration:
-        """More or fewer work on it at a time: on a source with splits so many subtasks, on the state of a query so many
-        tasks. One of the two."""
+        """Rescale a source with splits to ``parallelism`` subtasks, or the state of a query to ``state_partitions``
+        tasks.
+
+        Exactly one of the two must be given.
+        """
         if (parallelism is None) is (state_partitions is None):
-            problem = "it is rescaled by parallelism (a source with splits) or by state_partitions (a query): give one"
+            problem = "give one of parallelism (for a source with splits) and state_partitions (for a query)"
             raise NotReconfigurableError(uid=uid, problem=problem)
         return self.assign_workload(uid, parallelism=parallelism, state_partitions=state_partitions)
 
     def rebalance(self, weights: Mapping[str, int]) -> Reconfiguration:
-        """The cores are shared anew: operator -> weight of its query's pool beside those of the others. The splits of a
-        source need no such thing: they go to whoever has nothing to read."""
+        """Share the cores in another way. ``weights`` has the weight of the query's pool by operator.
+
+        The splits of a source need no rebalancing, because each goes to a subtask that has nothing to read.
+        """
         for uid, weight in weights.items():
             self.assign_resources(uid, pool_weight=weight)
         return self
 
     def change_of_logic(self, job: str | None, *uids: str) -> Reconfiguration:
-        """Several operators take their functions from one other version of the job."""
+        """Take the functions of several operators from one other version of the job."""
         if not uids:
             raise NotReconfigurableError(uid=str(job), problem="name the operators that take their functions from it")
         for uid in uids:
@@ -141,7 +171,8 @@ class Reconfiguration:
         return self
 
     def placement(self, uid: str, *where: object, **named: object) -> NoReturn:
-        """Where a query runs. Refused: it is in the job's one driver, and Spark chooses the executors of its tasks."""
+        """Refuse to choose where a query runs. It runs in the job's one driver, and Spark chooses the executors of its
+        tasks."""
         problem = (
             "where it runs cannot be changed while the job runs: all queries are in one driver, and Spark chooses the "
             "executors of their tasks. For a share of the cores: rebalance. For a driver of its own: run the job with "
@@ -151,7 +182,7 @@ class Reconfiguration:
 
     def _add(self, uid: str, change: VertexSettings) -> Reconfiguration:
         if change.is_declared:
-            raise NotReconfigurableError(uid=uid, problem="nothing is given that is to be changed")
+            raise NotReconfigurableError(uid=uid, problem="no change is given")
         self._changes[uid] = self._changes.get(uid, VertexSettings()).changed(change)
         return self
 
@@ -160,14 +191,14 @@ WORKLOAD = (*LIMITS, "trigger_interval", "state_partitions", "parallelism")
 RESOURCES = ("executors", "pool_weight")
 WHOLE = ("max_files_per_batch", "state_partitions", "parallelism", *RESOURCES)
 TAKEN_BACK = (*LIMITS, "trigger_interval", *RESOURCES)
-"""Settings that the job declares, or does without."""
+"""Settings that have a declared or default value."""
 
 
 def _not_taken_back(name: str) -> str:
     if name == "state_partitions":
-        return "no job declares state_partitions: give the number of parts that its state is to have"
+        return "no job declares state_partitions: give the new number of parts of its state"
     if name == "parallelism":
-        return "parallelism holds until the job declares another number than it did: change it in the job"
+        return "parallelism stays until the job declares another number: change it in the job"
     return f"{name} is no setting that can be taken back; there is: {', '.join(TAKEN_BACK)}"
 
 
@@ -184,7 +215,7 @@ def _whole(uid: str, name: str, value: Any) -> int | None:
 
 
 def as_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a template or a command line has made a text of: the settings that are whole numbers, as those."""
+    """Return settings with text converted to whole numbers where needed. Templates and command lines give text."""
     return {name: _as_number(value) if name in WHOLE else value for name, value in given.items()}
 
 

@@ -1,4 +1,4 @@
-"""The operators of a job as they run after what was changed while it ran."""
+"""The operators of a job with the changes that were made while it ran."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ Operators = Mapping[str, Operator]
 
 
 class Logic(Protocol):
-    """Reads other versions of the job."""
+    """Reader of other versions of the job."""
 
     def __call__(self, reference: str, digest: str | None = None) -> Operators:
-        """The operators of the job that a reference names (``path/to/file.py:job``), as they were read with that
-        digest."""
+        """Return the operators of the job that ``reference`` (``path/to/file.py:job``) named when it was read with
+        ``digest``."""
 
     def read(self, reference: str) -> str:
-        """Read what is there now; returns its digest."""
+        """Read the current version, and return its digest."""
 
 
 def reconfigured(
     operators: Operators, vertices: Iterable[JobVertex], settings: Settings, logic: Logic
 ) -> dict[str, Operator]:
-    """``operators`` with the functions and the limits of ``settings``; of vertices that are there. Raises
-    UnfitLogicError."""
+    """Return ``operators`` with the functions and limits of ``settings``, for the vertices that exist.
+
+    Raises:
+        UnfitLogicError: a function does not fit its operator.
+    """
     found = dict(operators)
     for vertex in vertices:
         if vertex.uid in settings:
@@ -40,11 +43,14 @@ def reconfigured(
 
 
 def of_vertex(operators: Operators, vertex: JobVertex, settings: VertexSettings, logic: Logic) -> dict[str, Operator]:
-    """The operators of one vertex that are others than in ``operators``, which are those that the job declares. Raises
-    UnfitLogicError."""
+    """Return the changed operators of one vertex. ``operators`` has the job's declared ones.
+
+    Raises:
+        UnfitLogicError: a function does not fit its operator.
+    """
     found: dict[str, Operator] = {}
     for uid, reference in settings.logic.items():
-        if uid in operators and uid in vertex.operators:  # else the job has it no longer, or in another query
+        if uid in operators and uid in vertex.operators:  # otherwise the operator was removed or is in another query
             others = loaded(uid, reference, lambda: logic(reference, settings.digests.get(uid)))  # noqa: B023
             found[uid] = _with_logic(operators[uid], reference, others)
     limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch, decided=True)
@@ -56,8 +62,11 @@ def of_vertex(operators: Operators, vertex: JobVertex, settings: VertexSettings,
 
 
 def read_anew(operators: Operators, settings: VertexSettings, logic: Logic) -> VertexSettings:
-    """``settings`` with the digests of what is read now for the functions of which they have none. Raises
-    UnfitLogicError."""
+    """Return ``settings`` with the digests of the functions that have none, from their current code.
+
+    Raises:
+        UnfitLogicError: a function's job cannot be loaded.
+    """
     found = dict(settings.digests)
     for uid, reference in settings.logic.items():
         if uid in operators and uid not in found:
@@ -73,7 +82,10 @@ def _read(uid: str, reference: str, logic: Logic) -> str:
 
 
 def loaded(uid: str, reference: str, load: Callable[[], T]) -> T:
-    """Whoever runs the job again knows its own file, and not that an operator was given another one."""
+    """Load another version of the job. The error names ``uid``, the operator that got a function from it.
+
+    A user who runs the job again may not know that an operator got a function from another file.
+    """
     try:
         return load()
     except InvalidInputError as error:
@@ -82,8 +94,10 @@ def loaded(uid: str, reference: str, load: Callable[[], T]) -> T:
 
 
 def _with_logic(operator: Operator, reference: str, operators: Operators) -> Operator:
-    """``operator`` with the function of the one that has its uid in another version of the job. What else is declared
-    of it decides about graph, state and event time, and has to be the same."""
+    """Return ``operator`` with the function of the operator of its uid in another version.
+
+    The rest of the declaration decides about graph, state and event time, and must be the same.
+    """
     other = operators.get(operator.uid)
     if other is None:
         known = ", ".join(operators) or "none"
@@ -92,9 +106,9 @@ def _with_logic(operator: Operator, reference: str, operators: Operators) -> Ope
         mine, theirs = getattr(operator, field), getattr(other, field)
         if mine != theirs:
             problem = f"declares another {field.replace('_', ' ')}: {theirs} instead of {mine}"
-            if field == "inputs":  # the file of the job may be the one that was edited
+            if field == "inputs":  # the user may have edited the job's own file instead
                 problem += " (an operator of the job that was renamed keeps its name in both by uid=...)"
             raise UnfitLogicError(uid=operator.uid, reference=reference, problem=problem)
     if (operator.splits is None) is not (other.splits is None):
-        raise UnfitLogicError(uid=operator.uid, reference=reference, problem="reads it by splits, or does no longer")
+        raise UnfitLogicError(uid=operator.uid, reference=reference, problem="has splits for it, or no longer has them")
     return replace(operator, function=other.function, location=other.location)

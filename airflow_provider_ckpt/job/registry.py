@@ -10,16 +10,21 @@ from airflow_provider_ckpt.job.operators import LONGEST_UID, UID, Kind, Operator
 
 
 class OperatorRegistry:
-    """Uids are unique without regard to case: they become names of folders."""
+    """Registry of operators. Uids must differ in more than case, because they become names of folders."""
 
     def __init__(self) -> None:
         self._operators: dict[str, Operator] = {}
         self._uids: dict[str, str] = {}
         self.view: Mapping[str, Operator] = MappingProxyType(self._operators)
-        """Uid -> operator, read-only; it grows with the job."""
+        """Uid -> operator. A read-only view that grows with the job."""
 
     def check_uid(self, uid: str, location: str) -> None:
-        """Raises IllegalUidError, DuplicateUidError."""
+        """Refuse a bad uid.
+
+        Raises:
+            IllegalUidError: it cannot name an operator.
+            DuplicateUidError: another operator has it.
+        """
         if not isinstance(uid, str) or UID.fullmatch(uid) is None:
             raise IllegalUidError(uid=uid, location=location, longest=LONGEST_UID)
         taken = self._operators.get(self._uids.get(uid.casefold(), ""))

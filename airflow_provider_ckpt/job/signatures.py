@@ -1,4 +1,4 @@
-"""Whether a user's function can be called the way its inputs say. Nothing is called here."""
+"""Checks whether a user's function can be called with its inputs. The checks call nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 def check_source(uid: str, location: str, function: Function) -> None:
-    """A source's function is called as ``function(reader)``."""
+    """Refuse a source's function that cannot be called as ``function(reader)``."""
     call = f"{name_of(function)}(read), with a DataStreamReader or DataFrameReader"
     signature = _signature(uid, location, function, call)
     try:
@@ -24,7 +24,7 @@ def check_source(uid: str, location: str, function: Function) -> None:
 
 
 def check_split_source(uid: str, location: str, function: Function) -> None:
-    """The function of a source with splits is called as ``function(reader, split)``."""
+    """Refuse a function of a source with splits that cannot be called as ``function(reader, split)``."""
     call = f"{name_of(function)}(read, split), with a DataFrameReader and one of the splits"
     signature = _signature(uid, location, function, call)
     try:
@@ -35,7 +35,7 @@ def check_split_source(uid: str, location: str, function: Function) -> None:
 
 
 def check_transform(uid: str, location: str, function: Function, parameters: Iterable[str]) -> None:
-    """A transform's function with named inputs is called with one DataFrame per name, by keyword."""
+    """Refuse a transform's function that cannot be called with one DataFrame for each name, by keyword."""
     names = tuple(parameters)
     call = f"{name_of(function)}({', '.join(f'{name}=<DataFrame>' for name in names)})"
     signature = _signature(uid, location, function, call)
@@ -46,7 +46,7 @@ def check_transform(uid: str, location: str, function: Function, parameters: Ite
 
 
 def single_parameter(uid: str, location: str, function: Function) -> str:
-    """The name of the one parameter into which all inputs of a transform are united."""
+    """Return the name of the one parameter that gets all united inputs of a transform."""
     call = f"{name_of(function)}(<parameter>=<DataFrame>), with all inputs united by column name"
     signature = _signature(uid, location, function, call)
     named = [p for p in signature.parameters.values() if p.kind in _NAMED]

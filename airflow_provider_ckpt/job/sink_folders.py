@@ -1,4 +1,4 @@
-"""Two sinks of one job whose folders meet: who lists the one would read the rows of the other."""
+"""The check for sinks of one job whose folders overlap. A reader of one would read the rows of the other."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.nesting import is_hidden, segments
 
 _TAKEN = ("_ckpt", "_spark_metadata")
-"""No reader looks there, and yet it is no place for a sink: ours, and Spark's own sink's."""
+"""Hidden folders that are still no place for a sink: this package's, and the one of Spark's own sink."""
 
 
 def check_sink_folders(sinks: Sequence[Operator]) -> None:
-    """Raises NestedSinksError, SharedFolderError. Storage options are not looked at: to Spark a name is one store."""
+    """Refuse sinks whose folders overlap. Storage options do not count, because Spark takes one name for one store.
+
+    Raises:
+        NestedSinksError: a sink writes inside the folder of another.
+        SharedFolderError: two sinks write to one folder in different ways.
+    """
     for one, other in combinations(sinks, 2):
         for mine in one.sink.spark_folders({}):
             for its in other.sink.spark_folders({}):

@@ -1,4 +1,4 @@
-"""What whoever releases has to know of a job: its sinks, whether its file was read or its journal."""
+"""The sinks of a job as a release needs them, from the job's file or from its journal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_ckpt.job.gate import Gate
 
 
 class SinkOperator(Protocol):
-    """A sink in a job: :class:`~.operators.Operator`, or what the journal tells of one."""
+    """Sink of a job: an :class:`~.operators.Operator`, or its record in the journal."""
 
     @property
     def uid(self) -> str: ...
@@ -28,12 +28,12 @@ class SinkOperator(Protocol):
 
 
 class HasSinks(Protocol):
-    """A :class:`~.job.Job`, or as much of one."""
+    """A :class:`~.job.Job`, or the part of it that the journal has."""
 
     @property
     def sinks(self) -> tuple[SinkOperator, ...]: ...
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
-        """None of what the journal tells of a job: they are code."""
+        """The job's controllers. The journal has none, because they are code."""
         ...

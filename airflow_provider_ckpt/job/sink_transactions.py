@@ -12,8 +12,10 @@ from airflow_provider_ckpt.job.sink_operator import SinkOperator
 
 
 def transactions(sinks: Iterable[SinkOperator]) -> dict[str, tuple[str, ...]]:
-    """Uid -> the uids that are released with it, itself among them, in the order of their definition: a table that
-    others refer to comes first. Sinks by themselves are not there."""
+    """Return the uids that are released with each uid, including itself, in order of definition.
+
+    A table to which others refer must therefore be defined first. Sinks without a transaction are not included.
+    """
     named = defaultdict[str, list[str]](list)
     for one in sinks:
         if one.transaction is not None:
@@ -22,10 +24,14 @@ def transactions(sinks: Iterable[SinkOperator]) -> dict[str, tuple[str, ...]]:
 
 
 def check_transactions(sinks: Sequence[Operator]) -> None:
-    """Raises SinkTransactionError."""
+    """Refuse sinks that cannot share their transaction.
+
+    Raises:
+        SinkTransactionError: with the first such sink.
+    """
     known, members = {one.uid: one for one in sinks}, transactions(sinks)
     for uid, uids in members.items():
-        if len(uids) == 1:  # rather a slip of the pen than a wish, and it would be noticed by readers only
+        if len(uids) == 1:  # probably a misspelt name, which only readers of the output would notice
             raise _refused(known[uid], "no other sink of the job names it")
     for one, other in permutations([known[uid] for uid in members], 2):
         if one.transaction == other.transaction:

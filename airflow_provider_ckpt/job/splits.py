@@ -1,4 +1,4 @@
-"""The splits of a source: what a user gives, and whether it can be handed out, recorded and named."""
+"""The splits of a source as a user gives them, and the check that they can be assigned, recorded and named."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PLAIN = (str, int, float, bool, type(None))
 _LONGEST_ID = 100
 _SHOWN = 60
 _DEEPEST = 100
-"""Lists and dicts in each other: whoever reads them does so by a function that calls itself."""
+"""Most levels of nested lists and dicts, because their reader is a recursive function."""
 _LARGEST = 10**1000
-"""Python reads no number of some thousand digits."""
+"""Python reads no number with some thousand digits."""
 _EXPECTED = "a list of splits, or a function without arguments that returns one"
 MOST_TOGETHER = 64
-"""Splits that are read as one Spark job: each is a part of one plan, and Spark's time for that grows with it."""
+"""Most splits that are read as one Spark job. Each is a part of one plan, and Spark's planning time grows with it."""
 MOST_BATCHED = 1024
-"""The same where the function is called once for all of them: then it is one plan."""
+"""Most splits for one call of a batched function, which gives a single plan."""
 SPLITS_ONLY = {
     "parallelism": "no parallelism: only a source with splits=... runs in several subtasks",
     "max_splits_per_batch": "no such number: only a source with splits=... has splits",
@@ -53,8 +53,14 @@ NOT_WITH_SPLITS = {
 
 @dataclass(frozen=True)
 class SplitSource:
-    """``given``: a list, or a function without arguments. ``parallelism``: how many subtasks read them.
-    ``max_splits_per_batch``: as the user gave it. ``batched``: the function is called once for several, with a list."""
+    """The splits of a source.
+
+    Args:
+        given: A list, or a function without arguments.
+        parallelism: Number of subtasks that read them.
+        max_splits_per_batch: As the user gave it.
+        batched: True if the source's function is called once for several splits, with a list.
+    """
 
     given: Sequence[Any] | Callable[[], Any]
     parallelism: int = 1
@@ -63,8 +69,11 @@ class SplitSource:
 
     @property
     def most_together(self) -> int:
-        """So many small ones are read as one Spark job at the most. A source that never was read by several subtasks
-        may count on it that its function is called when the split before has been read, and is not surprised."""
+        """Most small splits that are read as one Spark job.
+
+        The function of a source with one subtask may rely on a call only after the split before has been read. So such
+        a source reads them one by one, unless the user says otherwise.
+        """
         if self.max_splits_per_batch is not None:
             return self.max_splits_per_batch
         if self.batched:
@@ -82,10 +91,23 @@ def split_source(
     bounded: object,
     others: Mapping[str, object],
 ) -> SplitSource | None:
-    """What ``@job.source`` was given; None without ``splits``. ``others``: options that do not go with them. A list is
-    looked at now, a function when the job is planned.
+    """Return the splits of ``@job.source``, or None without ``splits``.
 
-    Raises BadOperatorOptionError, BadSplitsError.
+    A list is checked now. A function is called and checked when the job is planned.
+
+    Args:
+        uid: uid of the source.
+        location: Its place in the user's code.
+        splits: Argument of ``@job.source``.
+        parallelism: Argument of ``@job.source``.
+        max_splits_per_batch: Argument of ``@job.source``.
+        batched: Argument of ``@job.source``.
+        bounded: Argument of ``@job.source``.
+        others: Options that exclude splits.
+
+    Raises:
+        BadOperatorOptionError: an argument is bad.
+        BadSplitsError: the list is bad.
     """
 
     def refuse(option: str, value: object, expected: str) -> BadOperatorOptionError:
@@ -121,13 +143,19 @@ def split_source(
 
 
 def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ...]:
-    """The splits as they are now: the user's function is called. Raises BadSplitsError, SplitsFailedError,
-    SplitsFailedForNowError, and what it fails with if that is an error of ours: one that goes away is tried again."""
+    """Return the current splits. Calls the user's function.
+
+    Raises:
+        BadSplitsError: the list is bad.
+        SplitsFailedError: the function failed.
+        SplitsFailedForNowError: the function failed in a way that may pass.
+        CkptError: the function failed with an error of this package, which is raised unchanged.
+    """
     if not callable(source.given):
         return named_splits(uid, location, source.given)
     try:
         given = source.given()
-    except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
+    except (Exception, SystemExit) as error:  # a user's function must not end the driver
         if tells_what_to_do(error):
             raise
         kind = SplitsFailedForNowError if may_pass(error) else SplitsFailedError
@@ -136,7 +164,11 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
 
 
 def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
-    """Raises BadSplitsError for none at all, for twins, and for what does not survive JSON."""
+    """Return the splits with their names.
+
+    Raises:
+        BadSplitsError: there is no split, two have one name, or a value does not survive JSON.
+    """
 
     def refuse(problem: str) -> BadSplitsError:
         return BadSplitsError(operator=uid, location=location, problem=problem)
@@ -164,7 +196,7 @@ def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
 
 
 def split_id(value: Any) -> Any:
-    """The user's "id" of a dict; else the content: a text itself, anything else as JSON, shortened if it is long."""
+    """Return the "id" of a dict, else the content: text unchanged, other values as JSON, shortened if it is long."""
     if isinstance(value, dict) and "id" in value:
         return value["id"]
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -174,7 +206,7 @@ def split_id(value: Any) -> Any:
 
 
 def _problem(value: Any, depth: int = 0) -> str | None:
-    """Why it would be another value when it is read back, or could not be told to Spark; None if it would not."""
+    """Return why a value would change in the journal, or could not be passed to Spark. None if it is fine."""
     if depth > _DEEPEST:
         return f"it has more than {_DEEPEST} lists and dicts in each other"
     if type(value) in _PLAIN:
@@ -201,8 +233,11 @@ def _problem_of_plain(value: Any) -> str | None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Python tells bytes of a name that are no characters as halves of such; Spark is told a split's name, and takes
-    none."""
+    """Return whether a text can be encoded.
+
+    Python represents bytes of a file name that are no characters as halves of characters. Spark gets a split's name and
+    accepts no such halves.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:

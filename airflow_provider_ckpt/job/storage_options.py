@@ -1,4 +1,4 @@
-"""Storage options may be secret: they travel in an environment variable, never in a file or an error."""
+"""The environment variable of storage options. They may be secret, so they are never in a file or an error."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _MOST_BYTES = 1 << 20
 
 
 def read_storage_options(environ: Mapping[str, str]) -> dict[str, Any]:
-    """The storage options in ``environ``; none if the variable is not set or empty.
+    """Return the storage options in ``environ``. Empty if the variable is not set or empty.
 
-    Raises :class:`BadStorageOptionsError`, which says where the JSON is wrong but not what it holds.
+    Raises:
+        BadStorageOptionsError: with the place of the error in the JSON, but without its content.
     """
     text = environ.get(STORAGE_OPTIONS_VARIABLE, "").strip()
     options, problem = _parse(text) if text else ({}, None)
     if problem is not None:
-        # Raised out here, because a JSONDecodeError as the context of ours would carry the whole text.
+        # Raised outside of `_parse`, because a JSONDecodeError as its context would hold the whole text.
         raise BadStorageOptionsError(variable=STORAGE_OPTIONS_VARIABLE, problem=problem)
     return options
 
@@ -40,7 +41,7 @@ def _parse(text: str) -> tuple[dict[str, Any], str | None]:
 
 
 def storage_options_environ(options: Mapping[str, Any]) -> dict[str, str]:
-    """The environment variable that hands ``options`` to another process; empty for no options."""
+    """Return the environment variable that passes ``options`` to another process. Empty for no options."""
     if not options:
         return {}
     try:

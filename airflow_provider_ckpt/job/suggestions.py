@@ -1,4 +1,4 @@
-"""The hint of a message about an unknown name."""
+"""Hints for messages about an unknown name."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Iterable
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """`` Did you mean 'live'?`` or nothing; starts with a blank so that a template can append it. ``name``: as it was
-    given, and so perhaps no text: the message is about it, and not an error of its own."""
+    """Return `` Did you mean 'live'?`` or an empty text. It begins with a blank, so that a template can append it.
+
+    ``name`` is the given name, which may be no text. The message then reports that, so this function raises no error.
+    """
     close = difflib.get_close_matches(str(name), list(known), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def misspelt(name: str, given: Iterable[str]) -> str:
-    """Return a hint that a given name is meant to be ``name``, or nothing. It starts with a blank."""
+    """Return a hint that a given name may mean ``name``, or an empty text. It begins with a blank."""
     close = difflib.get_close_matches(name, list(given), n=1)
     return f" Did you mean {name!r} where you gave {close[0]!r}?" if close else ""
 

@@ -1,6 +1,6 @@
-"""Digests of Python code that leave out what makes no difference when it runs: comments, docstrings, layout.
+"""Digests of Python code without comments, docstrings and layout, which do not matter at run time.
 
-They are the same with each version of Python: what a later one adds to the tree, empty, is left out.
+Each version of Python gives the same digests, because empty fields of the tree are left out, which later versions add.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionD
 
 
 def digest_of(nodes: Iterable[ast.AST]) -> str:
-    """Of the nodes in their order; 16 hexadecimal digits."""
+    """Return a digest of the nodes in their order, 16 hexadecimal digits."""
     found = hashlib.sha256()
     stack: list[Any] = [*nodes][::-1]
-    while stack:  # no recursion: a chain of calls is as deep as it is long
+    while stack:  # no recursion, because a long chain of calls is a deep tree
         one = stack.pop()
         if one is _END:
             found.update(b")")

@@ -14,8 +14,13 @@ Operators = Mapping[str, Operator]
 
 
 def topological_order(operators: Operators) -> tuple[str, ...]:
-    """Uids with every input before its consumers: the order of definition, unless a forward reference
-    by uid makes an operator wait for its inputs. Raises :class:`CyclicJobError`."""
+    """Return the uids with every input before its consumers.
+
+    That is the order of definition, unless a forward reference by uid makes an operator wait for its inputs.
+
+    Raises:
+        CyclicJobError: operators feed each other in a circle.
+    """
     done: dict[str, None] = {}
     for uid in operators:
         _visit(uid, operators, done)
@@ -23,7 +28,7 @@ def topological_order(operators: Operators) -> tuple[str, ...]:
 
 
 def _visit(root: str, operators: Operators, done: dict[str, None]) -> None:
-    """Depth first, inputs before the operator; a loop and not a recursion, so that depth has no limit."""
+    """Visit depth first, inputs before the operator. A loop instead of a recursion, so that depth has no limit."""
     if root in done:
         return
     path = {root: iter(operators[root].input_uids)}
@@ -40,14 +45,16 @@ def _visit(root: str, operators: Operators, done: dict[str, None]) -> None:
 
 
 def _cycle(path: tuple[str, ...], start: str, operators: Operators) -> CyclicJobError:
-    # The path goes against the data; a reader expects "a -> b" to mean that a feeds b.
+    # The path goes against the data, but a user expects "a -> b" to mean that a feeds b.
     circle = (start, *reversed(path[path.index(start) :]))
     return CyclicJobError(cycle=" -> ".join(circle), location=operators[start].location)
 
 
 def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
-    """Uid -> uids of the operators and sinks that read its output, in order of definition. The sink of malformed rows
-    does not read it."""
+    """Return uid -> uids of the operators and sinks that read its output, in order of definition.
+
+    The sink of malformed rows does not read the output.
+    """
     found: dict[str, list[str]] = {uid: [] for uid in operators}
     for operator in operators.values():
         for uid in () if operator.quarantine else operator.input_uids:
@@ -56,7 +63,7 @@ def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
 
 
 def boundedness(operators: Operators) -> dict[str, bool]:
-    """Uid -> whether its rows end: a source as declared, everything else if all of its inputs do."""
+    """Return uid -> whether its rows end. A source declares it. Any other operator ends if all of its inputs do."""
     bounded: dict[str, bool] = {}
     for uid in topological_order(operators):
         operator = operators[uid]

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them."""
+"""Durations and sizes in the user's notation."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 def parse_duration(value: Duration, option: str = "duration") -> float:
-    """Seconds of a number (of seconds), a timedelta (pendulum's too) or a text ("500ms", "1m30s").
+    """Return the seconds of a number (of seconds), a timedelta (pendulum's too) or a text ("500ms", "1m30s").
 
-    Raises :class:`BadDurationError`, naming ``option``.
+    Raises:
+        BadDurationError: the value is no duration. The error names ``option``.
     """
     seconds = _seconds(value)
     if seconds is None or not math.isfinite(seconds) or not 0 <= seconds <= LONGEST:
@@ -62,14 +63,17 @@ def _seconds_of_text(text: str) -> float | None:
 
 
 def whole_number(text: str) -> int | None:
-    """Of a text of digits. None for another one, and for one that is longer than any number that can be meant: Python
-    refuses to read some thousand digits, by an error of its own."""
+    """Return the number of a text of digits, else None.
+
+    A text that is longer than any sensible number gives None, too. Python raises an error of its own for some thousand
+    digits.
+    """
     digits = text.strip()
     return int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
 
 
 def format_duration(seconds: float) -> str:
-    """As :func:`parse_duration` reads it: in the largest unit that gives a whole number; "0" without one."""
+    """Return a text for :func:`parse_duration`, in the largest unit that gives a whole number. "0" has no unit."""
     if not seconds:
         return "0"
     for name, unit in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
@@ -79,7 +83,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_bytes(size: int) -> str:
-    """As :func:`parse_bytes` reads it, in the largest unit that gives a whole number."""
+    """Return a text for :func:`parse_bytes`, in the largest unit that gives a whole number."""
     for name in ("p", "t", "g", "m", "k"):
         if size and size % 1024 ** _POWER[name] == 0:
             return f"{size // 1024 ** _POWER[name]}{name}"
@@ -87,9 +91,12 @@ def format_bytes(size: int) -> str:
 
 
 def parse_bytes(value: Size, option: str = "size") -> int:
-    """Bytes of a whole number or a text: ``67108864``, ``"64m"``, ``"64 MiB"``, ``"1.5g"``.
+    """Return the bytes of a whole number or a text: ``67108864``, ``"64m"``, ``"64 MiB"``, ``"1.5g"``.
 
-    k, m, g, t, p are powers of 1024, as in Spark. Raises :class:`BadSizeError`, naming ``option``.
+    k, m, g, t, p are powers of 1024, as in Spark.
+
+    Raises:
+        BadSizeError: the value is no size. The error names ``option``.
     """
     size = _bytes(value)
     if size is None or size > LARGEST_SIZE:

@@ -1,4 +1,5 @@
-"""What a user's function failed with, while a run is planned or a query is made: whether another try may help."""
+"""The decision whether another try may help after a user's function failed, in planning or in the creation of a
+query."""
 
 from __future__ import annotations
 
@@ -34,23 +35,26 @@ _OF_SPARK = frozenset(
         "UnsupportedOperationException",
     }
 )
-"""By name: this layer knows no Spark."""
+"""Names of errors, because this layer does not import Spark."""
 _MISSING_IN_JVM = re.compile(
     r"\[DATA_SOURCE_NOT_FOUND\]|java\.lang\.(ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError)"
     r"|java\.sql\.SQLException: No suitable driver|does not exist in the JVM"
 )
-"""What the bridge to the JVM says of code or a library that is not there."""
+"""Errors of the bridge to the JVM about missing code or a missing library."""
 PATH_NOT_FOUND = "PATH_NOT_FOUND"
 """Spark's condition for a missing folder. A later try may find the folder."""
 
 
 def may_pass(error: BaseException) -> bool:
-    """False for what speaks of the code, or of the columns and options that it names: the next try would fail the same
-    way. True for a service, a database or a disk that was not there, and for whatever is not known here: to give up a
-    job for good that would run a minute later is worse than to try it in vain."""
+    """Return whether the failure may pass.
+
+    False for an error of the code, or of the columns and options that it names, because the next try would fail the
+    same way. True for a service, a database or a disk that was not available, and for unknown errors. A job that is
+    given up for good, and would run a minute later, is worse than a try in vain.
+    """
     if isinstance(error, CkptError):
         return error.retryable
-    if isinstance(error, OSError):  # before the rest: what an HTTP library fails with is sometimes both
+    if isinstance(error, OSError):  # first, because errors of HTTP libraries are sometimes of both kinds
         return True
     if any(_is_of_spark(one) for one in type(error).__mro__):
         return spark_condition(error) == PATH_NOT_FOUND
@@ -60,7 +64,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 def spark_condition(error: BaseException | None) -> str | None:
-    """Return the name of Spark's error condition; None if the error has none."""
+    """Return the name of Spark's error condition, or None if the error has none."""
     condition = getattr(error, "getCondition", None)
     found = condition() if callable(condition) else None
     return found if isinstance(found, str) else None

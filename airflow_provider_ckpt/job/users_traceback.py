@@ -1,4 +1,4 @@
-"""What is shown of the error that a user's file raised."""
+"""The user's part of the traceback of an error in a user's file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OURS = str(Path(__file__).parent.parent)
 
 
 def users_traceback(error: JobReferenceError) -> str | None:
-    """The user's own traceback of what the error came from; None if no code of theirs has run."""
+    """Return the user's traceback of the error's cause, or None if no user code has run."""
     cause = error.__cause__
     users = None if cause is None else _users_part(cause.__traceback__)
     if cause is None or (users is None and isinstance(error, JobNotFoundError)):
@@ -21,7 +21,7 @@ def users_traceback(error: JobReferenceError) -> str | None:
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the user's first frame on: how we came to import their file is no news to them."""
+    """Return the traceback from the user's first frame on, without the frames that imported the file."""
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
         if not filename.startswith((_OURS, "<frozen ")) and "importlib" not in filename:

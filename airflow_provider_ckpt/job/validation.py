@@ -1,4 +1,4 @@
-"""What must hold for a whole job before it is run. Each check raises the first problem it finds."""
+"""Conditions that a whole job must meet before it runs. Each check raises the first problem that it finds."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _EXAMPLES = {
 
 
 def check_job(name: str | None, operators: Operators) -> None:
-    """All checks of a finished job, in the order in which a reader would want to repair things."""
+    """Check a complete job, in the order in which a user would repair the problems."""
     kinds = {operator.kind for operator in operators.values()}
     if any(operator.persist for operator in operators.values()):
-        kinds.add("sink")  # what it computes is kept
+        kinds.add("sink")  # because its results are kept
     for missing, example in _EXAMPLES.items():
         if missing not in kinds:
             raise IncompleteJobError(job=name, missing=missing, example=example)
@@ -46,17 +46,17 @@ def check_job(name: str | None, operators: Operators) -> None:
 
 
 def check_controlled(controllers: Iterable[Controller], operators: Operators) -> None:
-    """A policy about an operator that the job does not have would never see anything, and say nothing."""
+    """Refuse a controller for an operator that the job does not have. It would silently do nothing."""
     known = [operator.uid for operator in operators.values() if operator.kind != "sink"]
     for controller in controllers:
         for uid in controller.operators:
             if uid not in known:
-                problem = f"the job has no operator {uid!r} that could be changed.{did_you_mean(uid, known)} It has: "
+                problem = f"the job has no operator {uid!r} to change.{did_you_mean(uid, known)} It has: "
                 raise BadControllerError(controller=controller.name, problem=problem + listed(known))
 
 
 def check_inputs(operators: Operators) -> None:
-    """Every input is a source or transform of this job."""
+    """Check that every input is a source or transform of this job."""
     for operator, uid in _inputs(operators):
         if uid not in operators:
             known = [o.uid for o in operators.values() if o.kind != "sink" and o.uid != operator.uid]
@@ -72,7 +72,7 @@ def check_inputs(operators: Operators) -> None:
 
 
 def check_after(operators: Operators) -> None:
-    """A live source may leave out the files of a bounded source that has a list of them."""
+    """Check that ``after`` of a live source names a bounded source with a list of files."""
     for operator in operators.values():
         if operator.after is None:
             continue
@@ -99,7 +99,7 @@ def sink_as_input(uid: str, location: str, sink: Operator) -> SinkAsInputError:
 
 
 def check_persisted(operators: Operators) -> None:
-    """What is kept for others ends. ``operators`` make no circle."""
+    """Check that operators with persisted results end. ``operators`` must have no circle."""
     ends = boundedness(operators)
     for operator in operators.values():
         if operator.persist and not ends[operator.uid]:
@@ -107,7 +107,7 @@ def check_persisted(operators: Operators) -> None:
 
 
 def check_used(operators: Operators) -> None:
-    """Every operator leads to a sink, or is kept. Whether it does is found from those upwards."""
+    """Check that every operator leads to a sink, or has a persisted result. The check follows the inputs from there."""
     ends = [one for one in operators.values() if one.kind == "sink" or one.persist]
     waiting = [one.uid for one in ends if not one.quarantine]
     used = set(waiting)
@@ -122,7 +122,8 @@ def check_used(operators: Operators) -> None:
 
 
 def check_quarantines(operators: Operators) -> None:
-    """Each source with on_malformed="quarantine" has one sink for its malformed rows, and no other operator has one."""
+    """Check that each source with on_malformed="quarantine", and no other operator, has one sink for its malformed
+    rows."""
     taken: dict[str, str] = {}
     for operator in operators.values():
         if operator.quarantine:
@@ -136,9 +137,9 @@ def check_quarantines(operators: Operators) -> None:
 
 
 def check_edge_names(operators: Operators) -> None:
-    """No operator is named like an edge: in a query both are names of sources.
+    """Check that no operator has the name of an edge, because both name sources in a query.
 
-    Checked for every pair that could become an edge, so that the answer does not depend on chaining.
+    Every pair that could become an edge is checked, so that the result does not depend on chaining.
     """
     taken = {uid.casefold(): uid for uid in operators}
     for consumer, uid in _inputs(operators):

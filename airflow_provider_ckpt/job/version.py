@@ -1,5 +1,5 @@
-"""Another version of a job, whose functions operators of the running one may be given: loaded anew with every call,
-and beside all that is imported already."""
+"""Another version of a job, from which the running job takes functions. Each call loads it again, next to all imported
+modules."""
 
 from __future__ import annotations
 
@@ -27,9 +27,15 @@ from airflow_provider_ckpt.job.params import Params, giving
 
 @dataclass(frozen=True)
 class Version:
-    """``package``: the functions of all modules below it are pickled by value, as no executor can import them;
-    ``digest``: of the code that was read, that of the modules that came with it included; ``first_digest``: as the
-    first releases that had one worked it out. ``forget``: takes its modules back, if nobody uses them."""
+    """A loaded version.
+
+    Args:
+        job: The job.
+        package: Package of its modules. Their functions are pickled by value, because no executor can import them.
+        digest: Digest of the code that was read, including the modules that came with it.
+        first_digest: Digest as the first releases computed it.
+        forget: Removes its modules, if none of them is used.
+    """
 
     job: Job
     package: ModuleType
@@ -38,13 +44,16 @@ class Version:
     forget: Callable[[], None]
 
     def is_of(self, digest: str | None) -> bool:
-        """Whether it is what was read with that digest; None: any is."""
+        """Return whether the version has that digest. None matches any version."""
         return digest in (None, self.digest, self.first_digest)
 
 
 def load_version(reference: str, params: Mapping[str, str] | None = None) -> Version:
-    """Of a file, what its folder has is its own, so that an import of it means the file there, whatever was imported
-    under that name; of a module, what its package has is. Raises as :func:`~.loading.load_job`."""
+    """Load a version. Raises the errors of :func:`~.loading.load_job`.
+
+    The modules in the folder of a file belong to the version, so that an import means the file there, whatever was
+    imported under that name before. For a module, the modules of its package belong to it.
+    """
     target, name, from_file = parts_of(reference)
     given = Params(params)
     path = path_of(reference, target) if from_file else None
@@ -74,8 +83,10 @@ def _of_folder(folder: str) -> ModuleSpace:
 
 
 def owned_by(folder: str) -> Callable[[str], bool]:
-    """Whether a module or package, by its name without a dot, is a job file's own that lies in ``folder``. As when a
-    file is run as a script, its folder comes first, but for what Python itself has."""
+    """Return a function that decides whether a top-level module belongs to a job's file in ``folder``.
+
+    As when a file is run as a script, the folder wins over all but Python's own modules.
+    """
 
     def owns(name: str) -> bool:
         if name in sys.stdlib_module_names or name in sys.builtin_module_names:
@@ -88,7 +99,7 @@ def owned_by(folder: str) -> Callable[[str], bool]:
             return False
         if spec.loader is not None:
             return True
-        elsewhere = PathFinder.find_spec(name)  # a folder without __init__.py gives way to a package of its name
+        elsewhere = PathFinder.find_spec(name)  # a package of the same name wins over a folder without __init__.py
         return elsewhere is None or elsewhere.loader is None
 
     return owns

@@ -1,4 +1,5 @@
-"""Arguments of the Airflow operator that are options of a run: which are templated, and what is refused early."""
+"""Arguments of the Airflow operator that are options of a run. The module knows which are templated and refuses bad
+values when the Dag is read."""
 
 from __future__ import annotations
 
@@ -12,47 +13,62 @@ from airflow_provider_ckpt.job.options import OPTIONS, Duration, check_ending
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
-"""By the argument's name."""
+"""Options of a run by the name of their argument."""
 TEMPLATED = tuple(name for name, option in ARGUMENTS.items() if option.templated)
 HELD_OTHERWISE = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
-"""Those instead of which something else holds when nobody gives them: another root, another job."""
+"""Templated arguments whose absence selects something else, such as the connection's root or a default job id."""
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse, while the Dag is read, what no run could take. What is known at run time only (a template, the result of
-    another task) is left to it. Raises InvalidInputError subclasses."""
+    """Refuse, while the Dag is read, values that no run could take.
+
+    Values that are known only at run time (a template, the result of another task) are not checked.
+
+    Raises:
+        InvalidInputError: a subclass of it, for the first bad value.
+    """
     known = {name: value for name, value in given.items() if _is_given(name, value) and not is_rendered_later(value)}
     for name, value in known.items():
         ARGUMENTS[name].read(value, name)
     if "job" in known:
-        parts_of(known["job"])  # its form: whether there is such a file only the worker knows
+        parts_of(known["job"])  # checks the form only, because the file is on the worker
     check_ending([name for name, value in known.items() if ARGUMENTS[name].ends and value is not None])
 
 
 def _is_given(name: str, value: object) -> bool:
-    """None is no value where something else holds then."""
+    """Return whether an argument counts as given. None does not if the absence of the argument selects something."""
     return value is not None or not ARGUMENTS[name].unset_argument
 
 
 def option_values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Rendered arguments as RunOptions takes them."""
+    """Return rendered arguments as keyword arguments of RunOptions."""
     return {ARGUMENTS[name].name: value for name, value in given.items() if _is_given(name, value)}
 
 
 def check_flink_options(options: Mapping[str, Any] | None, given: Mapping[str, Any]) -> None:
-    """As :func:`check_arguments`, of the argument ``options``."""
+    """Refuse, while the Dag is read, a bad ``options`` argument. See :func:`check_arguments`.
+
+    Args:
+        options: The argument. None and templates are not checked.
+        given: The other arguments of the operator, by name.
+    """
     if options is not None and not is_rendered_later(options):
         flink_values(options, {} if is_rendered_later(given) else option_values(given))
 
 
 def check_timing(given: Mapping[str, Duration | None]) -> None:
-    """As :func:`check_arguments`, of how often the processes of a group look at each other. Where the root is, and so
-    how often they do if that is not said, is known at run time."""
+    """Refuse, while the Dag is read, times between polls that no group could use.
+
+    The default poll depends on the root, which is known at run time only. The check assumes a local root.
+
+    Raises:
+        InvalidInputError: a value is no duration, or too short for the processes of the group.
+    """
     Timing(LOCAL_POLL).with_chosen(given)
 
 
 def described() -> str:
-    """A ``:param`` line for each argument, for the docstring."""
+    """Return a ``:param`` line for each argument, for the operator's docstring."""
     lines = []
     for name, option in ARGUMENTS.items():
         unset = option.unset_argument or option.shown_default

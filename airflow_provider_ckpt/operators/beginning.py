@@ -1,4 +1,4 @@
-"""Before anything is submitted: which job a task runs, whether it is a retry, and where the job stands."""
+"""The decisions before a submission: which job a task runs, whether it is a retry, and how far the job has got."""
 
 from __future__ import annotations
 
@@ -27,14 +27,25 @@ if TYPE_CHECKING:
 
 
 OTHER_JOB = (
-    "job_id is %s now, and an earlier try of this task began job %s: a retry goes on with that. Let job_id be the same "
-    "for every try; clear the %s to begin the other job"
+    "job_id is %s now, but an earlier try of this task began job %s, and this retry resumes that one. Give the same "
+    "job_id for every try, or clear the %s to begin the other job"
 )
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """Found by :func:`find_beginning`. ``before``: what an earlier try left; ``state``: what the journal says."""
+    """The job of a task and how this try starts it, as :func:`find_beginning` found them.
+
+    Args:
+        job_id: The job that this try runs.
+        own_id: Default job id of the task. The attempts of the task are named after it.
+        generation: How often ``on_clear="restart"`` has started over.
+        cleared: True if a user cleared the task.
+        resumes: True for ``on_clear="resume"``.
+        before: Pointer that an earlier try left.
+        state: The job in its journal. None if no driver ever claimed the job.
+        told: The job that the task's arguments name now, if an earlier try began another one.
+    """
 
     job_id: str
     own_id: str
@@ -44,7 +55,6 @@ class Beginning:
     before: Pointer | None
     state: JobState | None
     told: str | None = None
-    """The job that the task's arguments name now, if an earlier try began another one."""
 
     @property
     def stopped_epoch(self) -> int | None:
@@ -52,34 +62,38 @@ class Beginning:
 
     @property
     def is_retry(self) -> bool:
-        """An earlier try of this task claimed the job, and nobody has cleared the task since."""
+        """True if an earlier try of this task claimed the job and no user has cleared the task since."""
         if self.before is None or self.state is None or self.cleared:
             return False
         return self.before.epoch is not None or is_own(self.state, self.own_id)
 
     def adjusted(self, options: RunOptions) -> RunOptions:
         if self.is_retry:
-            # The restore was carried out by the try that claimed; what counts is what came after it.
+            # The try that claimed the job has carried out the restore. A retry resumes from later checkpoints.
             return replace(options, restore="latest")
-        # Who clears a task whose job failed for good says that the cause was mended.
+        # A user who clears the task of a job that failed for good declares that the cause is corrected.
         return replace(options, resume_failed=self.cleared and self.resumes)
 
     @property
     def is_taken(self) -> bool:
-        """Somebody else took the job behind the driver of an earlier try, and may be running it."""
+        """True if another driver took the job after the driver of an earlier try, and may still run it."""
         if self.state is None or self.before is None or is_own(self.state, self.own_id):
             return False
         return is_held_since(self.state, self.before)
 
     def pointer(self, new: Pointer) -> Pointer:
-        """``new``, with what an earlier try reached. Raises AirflowFailException for a job that FAILED, and for one
-        that somebody else has now: as a driver that is fenced, whatever the one of the earlier try died of."""
+        """Return ``new`` with the progress that an earlier try reached.
+
+        Raises:
+            AirflowFailException: the job FAILED, or another driver has taken it over. The second case fails the task as
+                a fenced driver does, whatever ended the driver of the earlier try.
+        """
         if not self.is_retry or self.state is None:
             return new
         if self.is_taken:
             raise AirflowFailException(
-                f"Job {self.job_id} is no longer this task's: {self.state.attempt or 'somebody'} has taken it over "
-                f"(epoch {self.state.epoch}). A retry would take it back; clear the task to do that."
+                f"Job {self.job_id} is no longer this task's: {self.state.attempt or 'another driver'} has taken it "
+                f"over (epoch {self.state.epoch}). A retry would take it back; clear the task to do that."
             )
         if self.state.status is JobStatus.FAILED:
             cause = cause_first(self.state.cause or "unknown")
@@ -127,21 +141,35 @@ def find_beginning(
     retries: int,
     clear_number: int | None,
 ) -> Beginning:
-    """``ti``: the task instance; ``job_id``, ``on_clear``, ``retries``: of the Airflow operator. Reads a few journals.
+    """Find the job that a task runs and where it stands. Reads a few journals.
 
-    A retry goes on with the job that an earlier try of it began, whatever its arguments come to now: a template of the
-    time of day would begin another job with each try, and its rows would come once more.
+    A retry resumes the job that an earlier try began, even if the arguments name another job now. A template of the
+    current time would otherwise begin another job with each try, and write its rows again.
 
-    Without a pointer a task whose name has run the job counts as cleared: Airflow forgets what it stored together with
-    the Dag run, and a new run of the same name would find its job FINISHED, and do nothing. Raises JobDeletedError,
-    InvalidJobIdError, OtherRootError, JobGoneError.
+    A task without a pointer counts as cleared if a task of its name has run the job. Airflow deletes the pointer
+    together with the Dag run. A new Dag run of the same name would otherwise find its job FINISHED and do nothing.
+
+    Args:
+        hook: Hook of the root.
+        ti: The task instance.
+        before: Pointer that an earlier try left.
+        job_id: Argument of the Airflow operator. None selects the default job id.
+        on_clear: Argument of the Airflow operator.
+        retries: Argument of the Airflow operator.
+        clear_number: How often a user cleared something in the Dag run.
+
+    Raises:
+        JobDeletedError: the job was deleted.
+        InvalidJobIdError: the id cannot name a job.
+        OtherRootError: an earlier try ran the job under another root.
+        JobGoneError: an earlier try began the job, and its journal is gone.
     """
     own_id = own_job_id(ti)
 
     def owns(state: JobState) -> bool:
         return is_own(state, own_id)
 
-    base_id = check_job_id(own_id if job_id is None else job_id)  # a template that renders to "" names no job
+    base_id = check_job_id(own_id if job_id is None else job_id)  # refuses a template that renders to ""
     generation = before.generation if before else 0
     if before is None:
         state = _journaled(hook, base_id)
@@ -158,15 +186,25 @@ def find_beginning(
         found_id, told = before.job_id, found_id
     state = _journaled(hook, found_id)
     if state is not None:
-        state.refuse_deleted()  # no driver needs to be submitted for that
+        state.refuse_deleted()  # here, because the driver would refuse it only after Spark has started
     elif before is not None and not cleared and before.epoch is not None:
         raise JobGoneError(job_id=found_id, root=redact_uri(hook.root_uri))
     return Beginning(found_id, own_id, generation, cleared, on_clear == "resume", before, state, told)
 
 
 def find_continued(hook: CheckpointHook, before: Pointer, job_id: str, owns: Callable[[JobState], bool]) -> str:
-    """The job that a task of a group goes on with in another try, whatever its arguments come to now. ``job_id``: what
-    they come to; ``owns``: whether the group has a job. Raises OtherRootError, JobGoneError."""
+    """Return the job that a task of a group resumes in another try.
+
+    Args:
+        hook: Hook of the current root.
+        before: Pointer that the earlier try left.
+        job_id: The job that the arguments name now. The job of ``before`` wins if the earlier try began it.
+        owns: Returns whether the group has a job.
+
+    Raises:
+        OtherRootError: the earlier try ran the job under another root.
+        JobGoneError: the earlier try began the job, and its journal is gone.
+    """
     _refuse_other_root(hook, before, owns)
     found_id = before.job_id if before.job_id != job_id and _is_begun(hook, before, owns) else job_id
     if before.epoch is not None and _journaled(hook, found_id) is None:
@@ -175,18 +213,23 @@ def find_continued(hook: CheckpointHook, before: Pointer, job_id: str, owns: Cal
 
 
 def is_held_since(state: JobState, before: Pointer) -> bool:
-    """Whether somebody has taken the job behind the driver of an earlier try, and may be running it."""
+    """Return whether another driver took the job after the driver of an earlier try, and may still run it."""
     return state.is_held and state.epoch > (before.epoch or 0) and is_alive(state.worker) is not False
 
 
 def _is_begun(hook: CheckpointHook, before: Pointer, owns: Callable[[JobState], bool]) -> bool:
-    """Whether an earlier try of the task has run the job of its pointer. ``hook``: of the root of then."""
+    """Return whether an earlier try of the task has run the job of its pointer. ``hook`` must be of the root of that
+    try."""
     state = _journaled(hook, before.job_id)
     return state is not None and (before.epoch is not None or owns(state))
 
 
 def _refuse_other_root(hook: CheckpointHook, before: Pointer, owns: Callable[[JobState], bool]) -> None:
-    """A retry under another root would find no job, and begin it anew. Raises OtherRootError."""
+    """Refuse a retry under another root, because it would find no job there and restart it from scratch.
+
+    Raises:
+        OtherRootError: the earlier try ran the job under the root of ``before``.
+    """
     if canonical_uri(before.root) == canonical_uri(hook.root_uri):
         return
     if _is_begun(type(hook)(hook.ckpt_conn_id, root=before.root), before, owns):
@@ -194,23 +237,23 @@ def _refuse_other_root(hook: CheckpointHook, before: Pointer, owns: Callable[[Jo
 
 
 def own_job_id(ti: Any) -> str:
-    """The id of the job that a task instance runs unless it is given one; its attempts are named after it anyway."""
+    """Return the default job id of a task instance. Its attempts are named after this id, whatever job they run."""
     return default_job_id(ti.dag_id, ti.task_id, ti.run_id, -1 if ti.map_index is None else ti.map_index)
 
 
 def _free_generation(hook: CheckpointHook, base_id: str, generation: int) -> int:
-    """The first one under whose id no job ever ran."""
+    """Return the first generation, from ``generation`` upwards, under whose id no job ever ran."""
     while _journaled(hook, with_generation(base_id, generation)) is not None:
         generation += 1
     return generation
 
 
 def _journaled(hook: CheckpointHook, job_id: str) -> JobState | None:
-    """None: no driver ever took it."""
+    """Return the job's state, or None if no driver ever claimed the job."""
     state = hook.client(job_id).look()
     return state if is_journaled(state) else None
 
 
 def is_own(state: JobState, own_id: str) -> bool:
-    """Whether the last driver of the job was started by a task of this name."""
+    """Return whether a task of this name started the last driver of the job."""
     return (state.attempt or "").startswith(f"{own_id}~t")

@@ -1,4 +1,4 @@
-"""Whether a task runs again because somebody cleared it, or because Airflow retries it."""
+"""The distinction between a task that a user cleared and a task that Airflow retries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow_provider_ckpt.operators.pointer import Pointer
 
 
 class Try(Protocol):
-    """What is used of a task instance."""
+    """The part of Airflow's task instance that this module reads."""
 
     @property
     def try_number(self) -> int: ...
@@ -17,14 +17,23 @@ class Try(Protocol):
 
 
 def was_cleared(before: Pointer, ti: Try, retries: int, clear_number: int | None) -> bool:
-    """``before``: what an earlier try left. ``retries``: of the task, as the Dag says today. ``clear_number``: of the
-    Dag run, which Airflow raises when any of its tasks is cleared.
+    """Return whether a user cleared the task since an earlier try.
 
-    Airflow sets ``max_tries`` in two places only: when the task instance is made, to ``retries``, and when it is
-    cleared, to ``try_number + retries``. An edit of ``retries`` alone does not reach it. So another number means a
-    clear, and the same number does not exclude one: somebody lowered ``retries``, then cleared. Such a clear shows in
-    the Dag run's number, and in ``max_tries`` being just what a clear of today would have made it. A try beyond
-    ``max_tries`` is no retry either: a clear of a running task leaves the number, and always grants one more.
+    Airflow sets ``max_tries`` in two places only. A new task instance gets ``retries``, and a cleared one gets
+    ``try_number + retries``. An edit of ``retries`` alone does not change it. So a changed ``max_tries`` means a clear.
+
+    An unchanged ``max_tries`` does not exclude a clear, because a user may have lowered ``retries`` before. Two things
+    together show such a clear: the Dag run's clear number has changed, and ``max_tries`` is what a clear would set with
+    the current ``retries``.
+
+    A try beyond ``max_tries`` is no retry either. The clear of a running task leaves ``max_tries`` unchanged but always
+    grants one more try.
+
+    Args:
+        before: Pointer that an earlier try left.
+        ti: The task instance.
+        retries: ``retries`` of the task in the current Dag.
+        clear_number: Number of the Dag run that Airflow raises when a user clears any of its tasks.
     """
     if ti.max_tries != before.max_tries or ti.try_number > ti.max_tries + 1:
         return True

@@ -1,4 +1,4 @@
-"""The deferrable half of an Airflow operator that submits a driver: what it does instead of waiting for it."""
+"""The deferrable part of an Airflow operator that submits a driver and does not wait for it."""
 
 from __future__ import annotations
 
@@ -36,13 +36,16 @@ if TYPE_CHECKING:
 _WITHOUT = {
     "yarn_rm_auth": "it cannot be handed to the triggerer. Give keytab and principal in the Spark connection, or a "
     "user and a password in the address of its ResourceManager",
-    "post_submit_commands": "they run on a worker behind the driver's end, and no worker is there then",
+    "post_submit_commands": "they run on a worker after the driver's end, and no worker is there then",
 }
 
 
 class DeferrableSubmitOperator(SparkSubmitOperator):
-    """Abstract. The journal says how the driver ended; what the task is told of it comes with the trigger's event
-    alone, as ``dag.test()`` hands over nothing else."""
+    """Abstract operator that can defer its task while the driver runs.
+
+    The journal says how the driver ended. The task gets this from the trigger's event alone, because ``dag.test()``
+    passes nothing else on.
+    """
 
     ckpt_conn_id: str | None
     root: str | None
@@ -64,7 +67,10 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         self._deferral: Deferral | None = None
 
     def execute_resumable(self, context: Context) -> None:
-        """Called by SparkSubmitOperator.execute in cluster mode, to submit the driver and to wait for it."""
+        """Submit the driver and wait for it. A deferrable task only submits.
+
+        SparkSubmitOperator.execute calls this in cluster mode.
+        """
         if self._deferral is None:
             super().execute_resumable(context)
             return
@@ -75,10 +81,10 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         except RuntimeError:
             if hook.exit_code != 0:
                 raise
-            # It says too little for an id (its log level), and has submitted: the driver is found by its tag.
+            # spark-submit has submitted, but its log level hides the application id. The driver's tag finds it.
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
-        """Called by Airflow when the trigger has fired."""
+        """Judge the trigger's event. Airflow calls this after the trigger has fired."""
         with airflow_failures():
             if event is None:
                 raise AirflowFailException("The trigger ended without an event")
@@ -90,7 +96,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             return self._ended(context, verdict)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Called by Airflow for a task that was deferred; a driver that took too long is not left behind."""
+        """Resume a deferred task. If the deferral timed out, ask its driver to leave first. Airflow calls this."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
@@ -105,8 +111,13 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     # ---- before the submission
 
     def _check_where(self) -> None:
-        """Refuse before anything is written. The Spark provider takes a connection that does not exist for YARN. Raises
-        SparkConnectionMissingError, NotDeferrableError."""
+        """Refuse a bad Spark connection before anything is written. The Spark provider would take a missing one for
+        YARN.
+
+        Raises:
+            SparkConnectionMissingError: the connection does not exist.
+            NotDeferrableError: a driver would end with the task there.
+        """
         try:
             connection = BaseHook.get_connection(self._conn_id)
         except AirflowNotFoundException:
@@ -122,7 +133,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             problem = "deferrable=True on Kubernetes needs apache-airflow-providers-cncf-kubernetes"
             raise InvalidTaskArgumentError(argument="conn_id", value=self._conn_id, problem=problem) from error
         cluster = DeferrableCluster.of(base, extra)
-        # So the Spark provider's hook has spark-submit not wait, and knows how to kill what it submitted.
+        # With these flags the Spark provider's spark-submit does not wait, and its hook can kill the driver.
         self._yarn_track_via_rm_api = cluster.name == "yarn"
         self._track_driver_via_k8s_api = cluster.name == "kubernetes"
         return Deferral(
@@ -135,8 +146,11 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         )
 
     def _gone_on(self, context: Context, deferral: Deferral) -> dict[str, Any] | None:
-        """What a driver that an earlier try left makes of this one: it is waited for if it lives, or may live; its end
-        is the task's if nobody has cleared that. None: a driver has to be submitted."""
+        """Decide from the driver of an earlier try whether this try has anything to submit.
+
+        Waits for the driver if it runs or may run. If it has ended and no user cleared the task, its end is the end of
+        this task. Returns None if a driver must be submitted.
+        """
         back = deferral.look_back(context, self.root, self.job_id, self.retries or 0)
         if back is None:
             return None
@@ -150,17 +164,17 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _attach(self, context: Context, deferral: Deferral, back: LookBack) -> NoReturn:
         ti, leaving = context["ti"], back.cleared and self.on_clear == "restart"
         pointer = back.pointer
-        if leaving:  # its pointer stays: what begins behind it has to know that the task was cleared
-            self.log.info("Cleared: its driver is asked to leave, and the job starts over behind it")
+        if leaving:  # its pointer stays, because the execution after the wait must see that the task was cleared
+            self.log.info("Cleared: the driver is asked to leave, then the job starts over")
         else:
             number = context["dag_run"].clear_number
             pointer = replace(pointer, try_number=ti.try_number, max_tries=ti.max_tries, clear_number=number)
             self._writer(context, pointer).write()
-            self.log.info("It may be running: this try waits for it, and submits nothing")
+            self.log.info("The driver may be running: this try waits for it and submits nothing")
         ti.xcom_push(JOB_ID_XCOM, pointer.job_id)
         self._wait_for(deferral, pointer, leaving=leaving)
 
-    # ---- behind it
+    # ---- after the submission
 
     def _defer_behind(self, run: TaskRun, deferral: Deferral) -> NoReturn:
         hook, submission = self._hook, run.pointer.submission
@@ -169,7 +183,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         submission = deferral.submitted(submission, hook.application_id)
         application = submission.application_id
         run.writer.pointer = replace(run.pointer, submission=submission, application_id=application, is_deferred=True)
-        run.writer.flush()  # a retry finds the driver by its tag, too, which is noted already
+        run.writer.flush()  # if this fails, a retry finds the driver by its tag, which the pointer already has
         self._wait_for(deferral, run.pointer)
 
     def _wait_for(self, deferral: Deferral, pointer: Pointer, *, leaving: bool = False) -> NoReturn:
@@ -178,7 +192,12 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         raise AssertionError("defer() raises")
 
     def _ended(self, context: Context, verdict: DriverVerdict) -> dict[str, Any]:
-        """Raises AirflowFailException for what no other try would mend, AirflowException for the rest."""
+        """Write the driver's end into the pointer, and return the task's result.
+
+        Raises:
+            AirflowFailException: another try would end the same way.
+            AirflowException: the run failed, and a retry can resume the job.
+        """
         result = verdict.result or {}
         pointer = Pointer.from_json(context["task_state_store"].get(KEY))
         if pointer is not None and result:
@@ -196,7 +215,11 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
 
 
 def _refuse_early(given: dict[str, Any]) -> None:
-    """While the Dag is read. Raises InvalidTaskArgumentError."""
+    """Refuse, while the Dag is read, arguments that a deferred task cannot honour.
+
+    Raises:
+        InvalidTaskArgumentError: an argument needs a worker after the submission, or selects client mode.
+    """
     for argument, problem in _WITHOUT.items():
         if given.get(argument):
             raise InvalidTaskArgumentError(argument=argument, value="…", problem=f"with deferrable=True {problem}")

@@ -1,4 +1,4 @@
-"""A task whose driver lives on without it: where it was left, and the trigger that waits for it."""
+"""The state of a task whose driver runs on without it, and the trigger that waits for the driver."""
 
 from __future__ import annotations
 
@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
 
 LEAST_STATUS_INTERVAL = 60.0
-"""Seconds between two questions to the cluster: of hundreds of deferred tasks, each asks for itself."""
+"""Least seconds between two polls of the cluster. Each deferred task polls for itself, and there may be hundreds."""
 
 
 @dataclass(frozen=True)
 class LookBack:
-    """What has become of the driver of an earlier try. ``pointer``: to it; ``cleared``: somebody cleared the task."""
+    """The driver of an earlier try and its end, if any.
+
+    Args:
+        pointer: Pointer to the driver.
+        verdict: What the task must do about the driver.
+        cleared: True if a user cleared the task.
+    """
 
     pointer: Pointer
     verdict: DriverVerdict
@@ -36,8 +42,16 @@ class LookBack:
 
 @dataclass(frozen=True)
 class Deferral:
-    """``extra``: of the Spark connection. The rest is the Airflow operator's; ``poll_interval`` and
-    ``status_interval`` in seconds."""
+    """The settings with which a task defers.
+
+    Args:
+        cluster: Where the driver runs.
+        extra: Extra of the Spark connection.
+        spark_conn_id: Id of the Spark connection.
+        ckpt_conn_id: Id of the connection of the root.
+        poll_interval: Seconds between two polls of the journal.
+        status_interval: Seconds between two polls of the cluster.
+    """
 
     cluster: DeferrableCluster
     extra: Mapping[str, Any]
@@ -47,7 +61,14 @@ class Deferral:
     status_interval: float
 
     def look_back(self, context: Any, root: str | None, job_id: str | None, retries: int) -> LookBack | None:
-        """None: no earlier try has left a driver. ``root``, ``job_id``: as given to the operator."""
+        """Return the driver that an earlier try left, or None if it left none.
+
+        Args:
+            context: Airflow's context of the task.
+            root: Argument of the operator.
+            job_id: Argument of the operator.
+            retries: Argument of the operator.
+        """
         store, ti, clear_number = context["task_state_store"], context["ti"], context["dag_run"].clear_number
         before = Pointer.from_json(store.get(KEY))
         cleared = before is None or was_cleared(before, ti, retries, clear_number)
@@ -65,8 +86,11 @@ class Deferral:
         return LookBack(pointer, verdict, cleared)
 
     def _journaled(self, client: JobClient, own_id: str) -> Submission | None:
-        """Of a driver that a task of this name has submitted, and that has the job, as far as is known, though nobody
-        noted how: the pointer is lost (Airflow cleans the task state store up after 30 days), or that try waited."""
+        """Return the submission of a driver that the pointer does not name, if a task of this name has submitted it.
+
+        The journal must show that the driver still has the job. The pointer may lack it for two reasons. Airflow
+        deletes the task state store after 30 days, and an earlier try that was not deferrable wrote no submission.
+        """
         state = client.look()
         number = state.worker.application_id
         if not (state.is_held and is_own(state, own_id)) or state.attempt is None:
@@ -77,8 +101,11 @@ class Deferral:
         return replace(made, application_id=number, is_submitted=True, is_seen=True)
 
     def submitted(self, submission: Submission, application_id: str | None) -> Submission:
-        """Behind a spark-submit that ended well: noted, and looked for once, so that later nobody takes a cluster that
-        never knew it for one that has forgotten it."""
+        """Return ``submission`` with the application id, after a spark-submit without an error.
+
+        Polls the cluster once. If the cluster knows the application, its later absence means that the driver is gone.
+        If it was never seen, the cluster may be the wrong one.
+        """
         submission = replace(submission, application_id=application_id, is_submitted=True)
         report = self.cluster.status.report(submission)
         if report.state not in (ApplicationState.RUNNING, ApplicationState.ENDED):
@@ -86,7 +113,12 @@ class Deferral:
         return replace(submission, application_id=application_id or report.application_id, is_seen=True)
 
     def trigger(self, pointer: Pointer, *, leaving: bool = False) -> SparkApplicationTrigger:
-        """``pointer``: to a submission."""
+        """Return the trigger that waits for the driver of ``pointer``.
+
+        Args:
+            pointer: Pointer with a submission.
+            leaving: True if the driver must make room for another one.
+        """
         submission = {} if pointer.submission is None else pointer.submission.to_json()
         return SparkApplicationTrigger(
             job_id=pointer.job_id,
@@ -101,13 +133,19 @@ class Deferral:
 
 
 def ask_to_leave(pointer: Pointer, ckpt_conn_id: str | None, warn: Callable[..., None]) -> None:
-    """Ask the driver that a deferred task waited for, and is not going to wait for any longer."""
+    """Ask the driver of a deferred task to leave, because the task no longer waits for it.
+
+    Args:
+        pointer: Pointer to the driver.
+        ckpt_conn_id: Id of the connection of the root.
+        warn: Logs a failure.
+    """
     if pointer.submission is None:
         return
     hook = CheckpointHook(ckpt_conn_id, root=pointer.root)
     watch = DriverWatch(hook, pointer.job_id, pointer.submission, NotAsked("it is asked to leave"))
     try:
         if not watch.ask_to_leave(watch.state()):
-            warn("Job %s: no driver has it that could be asked to leave", pointer.job_id)
+            warn("Job %s: no driver has the job, so none was asked to leave", pointer.job_id)
     except CkptError as error:
         warn("Could not ask the driver of job %s to leave: %s", pointer.job_id, error)

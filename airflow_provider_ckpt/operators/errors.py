@@ -13,18 +13,22 @@ class SparkConnectionMissingError(InvalidInputError):
 
 
 class OtherRootError(InvalidInputError):
-    """Data: job_id, before, now."""
+    """A retry of a task under another root than its earlier try. Data: job_id, before, now."""
 
     template = (
         "an earlier try of this task ran job {job_id} under the root {before}, and the root is {now} now: a retry "
-        "would begin the job anew. Give the task the root of before; or clear it, to run the job under the other one."
+        "would restart the job from scratch. Give the task the earlier root, or clear it to run the job under the new "
+        "one."
     )
 
 
 class JobGoneError(TransientError):
-    """A share that is not mounted is an empty folder. Data: job_id, root."""
+    """The journal of a job that an earlier try began is gone. A share that is not mounted looks empty.
+
+    Data: job_id, root.
+    """
 
     template = (
-        "job {job_id} was begun for this task, and there is nothing of it under {root} now: is the storage there? A "
-        "retry does not begin the job anew; a clear does."
+        "an earlier try of this task began job {job_id}, and there is nothing of it under {root} now: is the storage "
+        "mounted? A retry does not restart the job from scratch; a clear does."
     )

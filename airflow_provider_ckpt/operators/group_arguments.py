@@ -1,4 +1,4 @@
-"""What a group refuses of its own arguments when the Dag is read, with where that belongs instead."""
+"""Checks of a group's arguments when the Dag is read. Each refusal names the place where the argument belongs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMING = ("poll", "lost_after", "silence")
 _OURS = ("ckpt_conn_id", "conn_ids", "options", "stop_grace", "poll_interval", *TIMING)
 _AIRFLOWS = {"restart_attempts": "retries", "restart_delay": "retry_delay"}
 _OTHERWISE = {
-    "on_clear": "cleared tasks of a group go on with the job",
+    "on_clear": "cleared tasks of a group resume the job",
     "deferrable": "its tasks defer by themselves (coordinate={'deferrable': False} keeps a worker slot)",
 }
 _SET_BY_GROUP = ("task_id", "subtask", "subtasks", "subtask_tasks", "coordinate", "ckpt_group", "spared")
@@ -26,7 +26,11 @@ Subtasks = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raises InvalidTaskArgumentError."""
+    """Refuse options that a group does not have.
+
+    Raises:
+        InvalidTaskArgumentError: with the place where the argument belongs.
+    """
     known = {*ARGUMENTS, *_OURS} - {*_AIRFLOWS, "job"}
     for name, value in options.items():
         if name not in known:
@@ -34,7 +38,8 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def _instead(name: str, known: set[str]) -> str:
-    """Somebody who knows ``SparkSubmitOperator`` gives its arguments, and Airflow's, to the group itself."""
+    """Return where an argument belongs that was given to the group. Users give it arguments of Airflow and
+    spark-submit."""
     if name in _AIRFLOWS:
         return f"a subtask of a group is restarted by Airflow: give {_AIRFLOWS[name]} in default_args or subtask="
     if name in _OTHERWISE:
@@ -52,7 +57,11 @@ def _parameters(operator: type[BaseOperator]) -> set[str]:
 
 
 def check_for_tasks(given: Mapping[str, object]) -> None:
-    """``spark``, ``plan``, ``subtask``, ``coordinate``, ``default_args``, by name. Raises InvalidTaskArgumentError."""
+    """Refuse bad values of ``spark``, ``plan``, ``subtask``, ``coordinate`` and ``default_args``, given by name.
+
+    Raises:
+        InvalidTaskArgumentError: a value is no mapping, or has an argument that the group sets.
+    """
     for argument, value in given.items():
         if value is None:
             continue
@@ -73,15 +82,22 @@ def _check_not_the_groups(argument: str, given: Mapping[str, Any]) -> None:
 
 
 def check_standbys(standbys: object) -> None:
-    """Raises InvalidTaskArgumentError."""
+    """Refuse a value of ``standbys`` that is no whole number from 0 upwards.
+
+    Raises:
+        InvalidTaskArgumentError: it is no such number.
+    """
     if isinstance(standbys, bool) or not isinstance(standbys, int) or standbys < 0:
         problem = "give a number of tasks that stand by, 0 for none"
         raise InvalidTaskArgumentError(argument="standbys", value=standbys, problem=problem)
 
 
 def subtasks_with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any]]:
-    """Raises InvalidTaskArgumentError for what names no subtasks, and for a subtask that two tasks would run: each
-    would take it from the other."""
+    """Return the arguments of each subtask's task by the subtask's name.
+
+    Raises:
+        InvalidTaskArgumentError: a name is bad, or two tasks would run one subtask and take it from each other.
+    """
     if isinstance(subtasks, str) or not all(isinstance(name, str) and name.strip() for name in subtasks):
         problem = "give a list of subtasks (history/0) or vertices (history), or a mapping of them to their arguments"
         raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem=problem)

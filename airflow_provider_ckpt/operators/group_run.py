@@ -1,4 +1,4 @@
-"""Whose deployment a job runs in, and what that leaves to do for a task of a group. Pure."""
+"""The deployment in which a job of a group runs, and its meaning for each of the group's tasks. Pure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 class Standing(Enum):
-    """Where the job of a group stands, for one of its tasks."""
+    """State of a group's job from the point of view of a task of the group."""
 
     RUNS = "the deployment of this Dag run is prepared, and lives"
     KEPT = "its subtasks are at their ends, and may have to run again"
-    AWAITED = "it is to be prepared again, for this Dag run"
+    AWAITED = "it must be prepared again, for this Dag run"
     DONE = "nothing is left to do"
     STOPPED = "it was stopped"
     FAILED = "it failed for good"
-    TAKEN = "somebody else has it"
+    TAKEN = "another Dag run or driver has it"
 
 
 @dataclass(frozen=True)
 class GroupRun:
-    """A group in one Dag run. ``name``: no other has it, whatever job they run."""
+    """A group in one Dag run. ``name`` is unique, whatever job the group runs."""
 
     name: str
 
@@ -38,16 +38,19 @@ class GroupRun:
         return cls(default_job_id(dag_id, group_id, run_id))
 
     def attempt(self, task: str, try_number: int) -> str:
-        """How a claim of the job by one of its tasks is named in the journal."""
+        """Return the name under which a task of the group claims the job in the journal."""
         return f"{self.name}~t{try_number}.{task}"
 
     def owns(self, state: JobState) -> bool:
-        """Whether the deployment of now was prepared by this group in this Dag run, or the one before, which nobody has
-        followed; or is being prepared by it. Whoever is the JobMaster of it may be called anything."""
+        """Return whether this group prepared the current deployment in this Dag run, or prepares it now.
+
+        Also true if the last deployment was this group's and no other has followed. The name of the JobMaster does not
+        matter.
+        """
         return (state.prepared_by or state.attempt or "").startswith(f"{self.name}~t")
 
     def standing(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> Standing:
-        """``subtasks``: those that the task runs; none for one that runs none."""
+        """Return where the job stands for a task that runs ``subtasks``. A task that runs none gives none."""
         if state.status is JobStatus.FINISHED:
             return Standing.DONE
         if not self.owns(state):
@@ -64,13 +67,15 @@ class GroupRun:
 
 
 def may_run_again(state: JobState) -> bool:
-    """Whether a subtask that has finished may be one that the next run needs again: in batch mode, where a result that
-    is lost is produced again, and where a job without ``batch_recovery`` begins anew. In streaming mode neither can be:
-    checkpoints cover what was made of it."""
+    """Return whether the next run may need a subtask again that has finished.
+
+    It may in batch mode, for two reasons. A lost result is produced again, and a job without ``batch_recovery``
+    restarts from scratch. In streaming mode it may not, because checkpoints cover the effects of the result.
+    """
     definition = None if state.plan is None else state.plan.definition
     return definition is not None and definition.mode == "batch"
 
 
 def subtasks_of(state: JobState, name: str) -> tuple[SubtaskId, ...]:
-    """See :meth:`JobState.named`."""
+    """Return the subtasks that a task runs, see :meth:`JobState.named`."""
     return state.named(name)

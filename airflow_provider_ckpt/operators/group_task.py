@@ -1,4 +1,4 @@
-"""What the tasks of a group have in common: one job, in one deployment of their Dag run."""
+"""The common base of a group's tasks, which run one job in one deployment of their Dag run."""
 
 from __future__ import annotations
 
@@ -36,8 +36,16 @@ if TYPE_CHECKING:
 
 
 class GroupTaskOperator(CheckpointedSparkJobOperator):
-    """``part``: what it is called in the journal. ``ckpt_group``: the group's id, as Airflow has it. ``poll``,
-    ``lost_after``, ``silence``: see :class:`Timing`."""
+    """Task of a group.
+
+    Args:
+        ckpt_group: Airflow's id of the group.
+        poll: See :class:`Timing`.
+        lost_after: See :class:`Timing`.
+        silence: See :class:`Timing`.
+
+    The class attribute ``part`` names the task in the journal.
+    """
 
     part = "task"
 
@@ -58,14 +66,14 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         self._application = ""
         self._was_cleared = self._is_first = False
         self._before: Pointer | None = None
-        """Of an earlier try that this one goes on behind."""
+        """Pointer of the earlier try that this try continues. None on a first try and after a clear."""
         self._group_run, self._siblings = GroupRun(""), Siblings("", "", "")
 
-    # ---- what every execution begins with
+    # ---- the beginning of every execution
 
     def _start(self, context: Context) -> TaskRun:
-        """Find the job and leave the pointer. The state store is read and written once."""
-        self._hook, self._killed, self._part = None, False, ()  # a retry inside one process (dag.test) is another try
+        """Find the job and write the pointer. Each execution reads and writes the state store once."""
+        self._hook, self._killed, self._part = None, False, ()  # dag.test() retries in the same process
         self._check_where()
         store, ti, clear_number = context["task_state_store"], context["ti"], context["dag_run"].clear_number
         self._group_run = GroupRun.of(ti.dag_id, self.ckpt_group, ti.run_id)
@@ -83,7 +91,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         options = self._options(hook.root_uri, job_id, self._group_run.attempt(self.part, ti.try_number))
         epoch = None if self._before is None else self._before.epoch
         pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number, epoch=epoch)
-        hook.storage()  # opened here: a kill has no time for a connection lookup
+        hook.storage()  # opened here, because a kill leaves no time for a connection lookup
         writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
         writer.write()
         ti.xcom_push(JOB_ID_XCOM, job_id)
@@ -92,7 +100,11 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return run
 
     def _timing(self, run: TaskRun) -> Timing:
-        """Raises InvalidInputError: what passed when the Dag was read may be too little for this root."""
+        """Return the times of this run.
+
+        Raises:
+            InvalidInputError: a time that was possible when the Dag was read is too short for this root.
+        """
         return Timing.of(run.pointer.root).with_chosen(self._chosen)
 
     @staticmethod
@@ -100,10 +112,10 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return run.hook.client(run.pointer.job_id).look()
 
     def _taken(self, run: TaskRun, state: JobState) -> AirflowFailException | JobGoneError:
-        """What says that the job is not this Dag run's. Where there is no journal nobody has taken it."""
+        """Return the error for a job that is no longer this Dag run's. A missing journal means that the job is gone."""
         if not is_journaled(state):
             return JobGoneError(job_id=run.pointer.job_id, root=redact_uri(run.pointer.root))
-        owner = state.prepared_by or state.attempt or "nobody"
+        owner = state.prepared_by or state.attempt or "another driver"
         return AirflowFailException(
             f"Job {run.pointer.job_id} is no longer this Dag run's: {owner} has taken it over. A retry would take it "
             "back; clear the group to do that."
@@ -112,14 +124,27 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     # ---- deferred
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Called by Airflow for a task that was deferred. Who waits too long asks nobody to leave: the job goes on,
-        and so does the next try."""
+        """Resume a deferred task. A wait that timed out asks no driver to leave, because the job and the next try
+        continue.
+
+        Airflow calls this.
+        """
         return SparkSubmitOperator.resume_execution(self, next_method, next_kwargs, context)
 
     # ---- spark-submit
 
     def _submit(self, context: Context, run: TaskRun, *part: str, application: str = "") -> None:
-        """Run a part of our driver to its end. Raises what :meth:`TaskRun.failure` makes of a failure."""
+        """Run a part of the driver to its end.
+
+        Args:
+            context: Airflow's context of the task.
+            run: This execution.
+            part: Arguments that select the part.
+            application: What to add to the name of the Spark application.
+
+        Raises:
+            AirflowException: the driver failed. :meth:`TaskRun.failure` decides whether for good.
+        """
         self._part, self._application, self._hook = part, application, None
         try:
             SparkSubmitOperator.execute(self, context)
@@ -134,12 +159,13 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
             run.writer.flush()
 
     def _was_killed(self, run: TaskRun) -> AirflowException:
-        return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job anew.")
+        return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job again.")
 
     def on_kill(self) -> None:
-        """End what was submitted. The job is not asked to stop: whoever comes next in the deployment would."""
+        """End the submitted driver. The job is not asked to stop, because the request would stop the deployment's next
+        driver."""
         if self._killed:
-            return  # every process of a group gets the signal: the supervisor, which passes it on, and this one
+            return  # the signal comes twice: to this process, and to its supervisor, which passes it on
         self._killed = True
         if self._hook is not None:
             SparkSubmitOperator.on_kill(self)

@@ -1,4 +1,5 @@
-"""Where the JobMaster of a group runs: in the task that coordinates, or in the triggerer, which has no job files."""
+"""The choice where the JobMaster of a group runs: in the coordinating task, or in the triggerer, which has no job
+files."""
 
 from __future__ import annotations
 
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
 def job_master(
     options: RunOptions, location: Location, on_status: OnStatus, timing: Timing
 ) -> Callable[[OnMaster], ExitCode]:
-    """Runs the JobMaster of the job that ``options.job`` names, which is loaded here. ``location``: of the root."""
+    """Return a function that loads the job of ``options.job`` here and runs its JobMaster.
+
+    Args:
+        options: Options of the run.
+        location: Location of the root.
+        on_status: Called with each status line.
+        timing: Times of the group.
+    """
 
     def run(on_master: OnMaster) -> ExitCode:
         from airflow_provider_ckpt.job.loading import load_job
@@ -40,22 +48,32 @@ def job_master(
 
 
 _NOT_TOLD = (
-    "the journal does not tell how {} is reached: it has options, is in another store than the checkpoint root, was "
+    "the journal does not say how to reach {}: it has options, is in another store than the checkpoint root, was "
     "changed since the job was prepared, has a gate, or is a class of your own"
 )
 
 
 @dataclass(frozen=True)
 class Hosting:
-    """``problem``: why the triggerer cannot run the JobMaster of a job; None if it can. ``outputs``: sink -> URI of its
-    folder, as far as that is known."""
+    """Answer of :func:`hosting`.
+
+    Args:
+        problem: Why the triggerer cannot run the JobMaster. None if it can.
+        outputs: Sink -> URI of its folder, for the folders that are known.
+    """
 
     problem: str | None
     outputs: Mapping[str, str] = field(default_factory=dict)
 
 
 def hosting(options: RunOptions, location: Location, state: JobState) -> Hosting:
-    """Of a job that is prepared; it is loaded here. ``location``: of the root."""
+    """Decide whether the triggerer can run the JobMaster of a job that is prepared. Loads the job here.
+
+    Args:
+        options: Options of the run.
+        location: Location of the root.
+        state: The job in its journal.
+    """
     from airflow_provider_ckpt.job.loading import load_job
     from airflow_provider_ckpt.sinks.binding import output_folders
     from airflow_provider_ckpt.sinks.recorded import not_recorded, recorded_job
@@ -66,10 +84,11 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Hosting
         given = {one.uid: (one.release, dict(one.sink.definition())) for one in job.sinks}
         unknown = set(not_recorded(job.sinks))
     except Exception as error:
-        return Hosting(f"the job cannot be loaded here ({type(error).__name__})")  # whoever runs it tells it in full
+        # The JobMaster in this task loads the job again, and reports the error in full.
+        return Hosting(f"the job cannot be loaded here ({type(error).__name__})")
     if job.controllers:
         names = ", ".join(one.name for one in job.controllers)
-        return Hosting(f"its controllers ({names}) are asked by the JobMaster, and are in the job's file", outputs)
+        return Hosting(f"the JobMaster runs its controllers ({names}), which are in the job's file", outputs)
     definition = None if state.plan is None else state.plan.definition
     recorded = () if definition is None else recorded_job(definition, location).sinks
     known = {one.uid for one in recorded if given.get(one.uid) == (one.release, one.sink.definition())}

@@ -1,4 +1,4 @@
-"""Delete a job that is over, as a task: behind the tasks that read what it released."""
+"""An Airflow task that deletes a job that is over, after the tasks that read its released output."""
 
 from __future__ import annotations
 
@@ -31,32 +31,33 @@ _FLAGS = ("unfinished", "abandoned", "discard_unreleased", "keep_staged", "persi
 
 
 class CheckpointedJobCleanupOperator(BaseOperator):
-    """Delete what a job has under the checkpoint root, and what it has staged for its sinks; never what it released.
+    """Delete the files of a job under the checkpoint root and its staged output, never its released output.
 
-    By default a FINISHED job only. Succeeds for a job that was deleted already, and for one that never began: it may
-    stand behind a task that did not run. Fails for good, with what to do, for a job that is not over; what it has is
-    what a retry or a cleared task would go on with. The job's id stays taken: clearing the task of a deleted job
-    fails it, unless it has ``on_clear="restart"``.
+    By default the task deletes a FINISHED job only. It succeeds for a job that was deleted before or that never began,
+    so it may follow a task that was skipped. For a job that is not over it fails for good and names the next step,
+    because a retry or a cleared task would resume that job. The job's id stays taken. Clearing the task of a deleted
+    job fails that task, unless it has ``on_clear="restart"``.
 
-    Returns (XCom) ``{job_id, status, was, files, bytes, staged, left}``: ``status`` DELETED, or None if there was no
-    job; ``was``: the job's status before; what was deleted now under the root; ``staged``: by sink, the batches deleted
-    in its target; ``left``: sinks whose target was not looked at: they are no file sinks, and ``job`` is not given.
+    Returns (XCom) ``{job_id, status, was, files, bytes, staged, left}``. ``status`` is DELETED, or None if there was no
+    job. ``was`` is the job's status before. ``files`` and ``bytes`` count what this task deleted under the root.
+    ``staged`` counts the deleted batches by sink. ``left`` names sinks whose target was not cleaned, because they are
+    no file sinks and ``job`` is not given.
 
     :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}``, or the id given to it. (templated)
-    :param job_task_id: instead: id of the task of this Dag that runs the job. Not for a mapped task.
-    :param job: its definition as it ran, ``"path/to/file.py:job"`` or ``"package.module:job"``: with it what is
-        staged in databases, Kafka and tables is deleted, too. Its code is run in this task. (templated)
-    :param job_params: what ``job.param`` answers, as the job ran with. (templated)
+    :param job_task_id: instead of ``job_id``, the id of the task of this Dag that runs the job. Not for a mapped task.
+    :param job: the job's definition as it ran, ``"path/to/file.py:job"`` or ``"package.module:job"``. With it the task
+        also deletes staged output in databases, Kafka and tables. The task runs the code of ``job``. (templated)
+    :param job_params: parameters for ``job.param``, as the job ran with. (templated)
     :param conn_ids: Airflow connections that the sinks of ``job`` use. (templated)
-    :param unfinished: also a job that is STOPPED or FAILED; what the next run would go on with is lost.
-    :param abandoned: also one that is RESTARTING (its task failed, and nobody is going to try again), or whose driver
-        was lost. One whose driver is seen alive is refused.
-    :param discard_unreleased: also if it has completed what is not released.
-    :param keep_staged: leave alone what is staged in the targets of its sinks.
-    :param persisted: also one that keeps results for others (``persist=True``): they go, too. A teardown behind the
-        last task that reads them wants it.
+    :param unfinished: also delete a job that is STOPPED or FAILED. Its next run can no longer resume it.
+    :param abandoned: also delete a job that is RESTARTING (its task failed and will not be retried), or whose driver
+        was lost. A job whose driver is seen alive is refused.
+    :param discard_unreleased: also delete a job with completed checkpoints that are not released.
+    :param keep_staged: keep staged output in the targets of the job's sinks.
+    :param persisted: also delete a job that keeps results for other jobs (``persist=True``), with these results. Set it
+        for a teardown after the last task that reads them.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
-    :param root: root URI, goes before the connection's. (templated)
+    :param root: root URI, overrides the connection's. (templated)
     """
 
     template_fields: Sequence[str] = ("job_id", "job", "job_params", "conn_ids", "ckpt_conn_id", "root")
@@ -81,13 +82,13 @@ class CheckpointedJobCleanupOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         if (job_id is None) == (job_task_id is None):
-            problem = "say which job: one of job_id and job_task_id"
+            problem = "give one of job_id and job_task_id"
             raise InvalidTaskArgumentError(argument="job_id", value=job_id, problem=problem)
         check_given_job_id(job_id)
         check_conn_ids(conn_ids)
         for argument, value in (("job_params", job_params), ("conn_ids", conn_ids)):
             if value and job is None:
-                problem = "it is for the sinks of a job; give job, too: the journal does not tell of them"
+                problem = "it is for the sinks of a job: give job, too, because the journal does not have them"
                 raise InvalidTaskArgumentError(argument=argument, value=value, problem=problem)
         self.job_id = job_id
         self.job_task_id = job_task_id
@@ -99,7 +100,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         self.discard_unreleased = discard_unreleased
         self.keep_staged = keep_staged
         self.persisted = persisted
-        for flag in _FLAGS:  # none is templated: the text "false" would say yes to a loss
+        for flag in _FLAGS:  # none is templated, because the text "false" would count as true and allow a loss
             kinds.FLAG.read(getattr(self, flag), flag)
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
@@ -121,7 +122,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
             return _result(job_id, deleted)
 
     def _delete(self, job_id: str) -> DeletedJob:
-        with connections_here(self.conn_ids):  # also for the job's file, which may ask for one
+        with connections_here(self.conn_ids):  # also for the job's file, which may read one
             return CheckpointHook(self.ckpt_conn_id, root=self.root).delete(
                 job_id,
                 self._definition(),
@@ -138,18 +139,21 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return load_job(resolve_job(self.job, job_folders(self)), self.job_params)
 
     def _job_id(self, context: Context) -> str | None:
-        """None: the task has not begun in this Dag run, or not since it was cleared. Raises
-        InvalidTaskArgumentError."""
+        """Return the id of the job. None if its task has not begun in this Dag run, or not since it was cleared.
+
+        Raises:
+            InvalidTaskArgumentError: the task of ``job_task_id`` runs no job.
+        """
         if self.job_task_id is None:
             return self.job_id
         found = job_of_task(self, context, self.job_task_id).find()
         if found.job_id is None and found.state == "success" and not self._is_of_a_job(self.job_task_id):
-            problem = "the task succeeded and told no job id: it runs no job. Name the one that does"
+            problem = "the task succeeded without a job id, so it runs no job. Name the task that runs the job"
             raise InvalidTaskArgumentError(argument="job_task_id", value=self.job_task_id, problem=problem)
         return found.job_id
 
     def _is_of_a_job(self, task_id: str) -> bool:
-        """One that does, and has told none, was marked successful before it began."""
+        """Return whether a task runs a job. If it does but has no job id, it was marked successful before it began."""
         return not self.has_dag() or isinstance(self.dag.get_task(task_id), CheckpointedSparkJobOperator)  # type: ignore[no-untyped-call]
 
     def _tell(self, deleted: DeletedJob) -> None:
@@ -165,7 +169,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
             dict(deleted.staged) or "none",
         )
         if deleted.left:
-            self.log.warning("What is staged for %s was left where it is", ", ".join(deleted.left))
+            self.log.warning("The staged output of %s was kept", ", ".join(deleted.left))
 
 
 def _result(job_id: str | None, deleted: DeletedJob | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where the file of a job reference is, seen from the Airflow worker."""
+"""The path of a job's file on the Airflow worker."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ if TYPE_CHECKING:
 
 
 def job_folders(task: BaseOperator) -> list[Path]:
-    """Where a task looks for a job's file that is named by a relative path."""
+    """Return the folders in which a task looks for a job's file with a relative path."""
     beside_the_dag = [Path(task.dag.fileloc).parent] if task.has_dag() else []  # type: ignore[no-untyped-call]
     return [*beside_the_dag, Path.cwd()]
 
 
 def resolve_job(reference: str, folders: Iterable[Path]) -> str:
-    """``path/to/file.py:job`` with an absolute path; a relative one is looked for in ``folders``, in order.
+    """Return ``path/to/file.py:job`` with an absolute path. The first of ``folders`` that has a relative path wins.
 
-    A module reference (``package.module:job``) stays as it is. Raises InvalidTaskArgumentError.
+    A module reference (``package.module:job``) stays as it is.
+
+    Raises:
+        InvalidTaskArgumentError: the reference is malformed, or there is no such file.
     """
     path, colon, name = reference.rpartition(":")
     if not colon or not path or not name:

@@ -1,4 +1,4 @@
-"""A checkpointed job as a group of Airflow tasks: one for each of its subtasks."""
+"""A checkpointed job as a group of Airflow tasks, one for each subtask."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
 _RETRIES: Mapping[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=10)}
-"""While a subtask waits for its next try no checkpoint is taken: Airflow's five minutes are long for that."""
+"""Short pauses, because no checkpoint completes while a subtask waits for its next try. Airflow's default is five
+minutes."""
 
 
 class CheckpointedSparkJobGroup(TaskGroup):
@@ -34,34 +35,39 @@ class CheckpointedSparkJobGroup(TaskGroup):
 
         CheckpointedSparkJobGroup("orders", job="jobs/orders.py:job", job_id="orders", checkpoint_interval="30s")
 
-    * ``plan`` prepares the job, and returns the names of its subtasks;
-    * ``subtask``, mapped over them, runs one each; a try of it is a try of that subtask, and the others go on; in batch
-      mode it ends with the job, as its result may be lost, and wanted again, until then;
-    * ``coordinate`` runs the JobMaster, and ends as the job does.
+    * ``plan`` prepares the job and returns the names of its subtasks.
+    * ``subtask`` is mapped over the names and runs one subtask in each instance. A retry restarts that subtask alone,
+      while the others continue. In batch mode the instance succeeds only with the job, because its result may be lost
+      and needed again until then.
+    * ``coordinate`` runs the JobMaster and ends as the job does.
 
-    What a retry, a clear and a new Dag run do is in docs/airflow.md. All subtasks run at once: a pool needs a slot for
-    each of them, and one for ``coordinate``.
+    docs/airflow.md describes the effect of a retry, a clear and a new Dag run. All subtasks run at once, so a pool
+    needs a slot for each of them and one for ``coordinate``.
 
-    :param job: as in ``CheckpointedSparkJobOperator``; so are the options of a run, which are given by their names
-        (``checkpoint_interval=``, ``stop_at=``, …), ``root``, ``job_id``, ``ckpt_conn_id``, ``conn_ids``,
-        ``options``, ``stop_grace`` and ``poll_interval``. The file is not imported when the Dag is read.
-        ``restart_attempts`` and ``restart_delay`` are Airflow's ``retries`` and ``retry_delay`` here (3 and 10 s unless
-        the Dag says otherwise).
-    :param poll: how often JobMaster and workers look at each other: 100 ms if the root is local, else 1 s. This and the
-        next two are flags of ``ckpt master`` and ``ckpt worker``, too.
-    :param lost_after: a worker, or a JobMaster in another triggerer, that gives no sign of life for so long counts as
-        lost (30 s).
-    :param silence: how long a worker goes on without a JobMaster, and a JobMaster begins again that completes no
-        checkpoint (5 min).
-    :param subtasks: the subtasks (``history/0``), or vertices with all of their subtasks (``history``), if they are to
-        be tasks of their own instead of a mapped one; a mapping gives each its arguments: Airflow's (``pool``,
-        ``queue``, ``retries``, …) and those of spark-submit (``conf``, ``driver_memory``, …). All have to be named.
-    :param standbys: so many tasks more (``standby-1``, …), each with a Spark of its own that stands by: it runs what a
-        worker leaves behind at once, where a retry would begin with a JVM; the retry stands by in its place.
+    :param job: the job, as for ``CheckpointedSparkJobOperator``. The group takes these arguments of that operator by
+        name, too: the options of a run (``checkpoint_interval=``, ``stop_at=``, …), ``root``, ``job_id``,
+        ``ckpt_conn_id``, ``conn_ids``, ``options``, ``stop_grace`` and ``poll_interval``. The Dag does not import the
+        job's file. Give Airflow's ``retries`` and ``retry_delay`` (3 and 10 s by default) instead of
+        ``restart_attempts`` and ``restart_delay``.
+    :param poll: time between two polls of JobMaster and workers, 100 ms if the root is local, else 1 s. ``ckpt master``
+        and ``ckpt worker`` have flags for this and the next two arguments, too.
+    :param lost_after: time without a sign of life after which a worker counts as lost, or a JobMaster in another
+        triggerer (30 s).
+    :param silence: how long a worker continues without a JobMaster. A JobMaster that fails and completes no checkpoint
+        is restarted for as long (5 min).
+    :param subtasks: subtasks (``history/0``), or vertices with all of their subtasks (``history``), that get a task
+        each instead of the mapped one. A mapping gives each its arguments: Airflow's (``pool``, ``queue``, ``retries``,
+        …) and those of spark-submit (``conf``, ``driver_memory``, …). Name all subtasks of the job.
+    :param standbys: number of additional tasks (``standby-1``, …), each with a running Spark. A standby takes over the
+        subtasks of a lost worker at once, whereas a retry must start a JVM first. The retry then becomes the standby.
     :param spark: arguments of ``SparkSubmitOperator`` for all tasks (``conn_id``, ``conf``, ``packages``, …).
-    :param plan: Airflow's arguments of ``plan``; ``subtask``, ``coordinate``: of the others.
+    :param plan: Airflow's arguments of the task ``plan``.
+    :param subtask: Airflow's arguments of the tasks of subtasks.
+    :param coordinate: Airflow's arguments of the task ``coordinate``.
 
-    Raises InvalidTaskArgumentError, and what an option's value is refused with.
+    Raises:
+        InvalidTaskArgumentError: an argument is bad, or belongs elsewhere.
+        InvalidInputError: a subclass of it, for the bad value of an option.
     """
 
     def __init__(
@@ -92,7 +98,8 @@ class CheckpointedSparkJobGroup(TaskGroup):
             for number in range(1, standbys + 1):
                 planned >> StandbyTaskOperator(task_id=f"standby-{number}", **of_subtasks)
             of_subtasks["spared"] = standbys > 0
-            check_timing({name: of_subtasks.get(name) for name in TIMING})  # a mapped task is made when it runs
+            # The operator of a mapped task is only made when the task runs, so the times are checked here.
+            check_timing({name: of_subtasks.get(name) for name in TIMING})
             if subtasks is None:
                 tasks: str | list[str] = f"{self._prefix()}subtask"
                 mapped = SubtaskTaskOperator.partial(
@@ -109,17 +116,18 @@ class CheckpointedSparkJobGroup(TaskGroup):
             planned >> coordinated
 
     def _prefix(self) -> str:
-        """Of the ids of its tasks."""
+        """Return the prefix of the ids of the group's tasks."""
         return f"{self.group_id}." if self.prefix_group_id and self.group_id else ""
 
     def _add_retries(self) -> None:
-        """Unless somebody said something: the group, one around it, or the Dag."""
+        """Set default retries, unless the group, an outer group or the Dag sets its own."""
         known = {**(self.dag.default_args or {}), **self.default_args}
         self.default_args.update({name: value for name, value in _RETRIES.items() if name not in known})
 
 
 def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], planned: PlanTaskOperator) -> str:
-    """Its task, by its id. Its Spark settings come on top of those for all."""
+    """Add the task of a listed subtask and return the task's id. The subtask's Spark settings override those for all
+    tasks."""
     conf = {**(given.get("conf") or {}), **(own.get("conf") or {})}
     arguments = {**given, **own, "conf": conf or None}
     task = SubtaskTaskOperator(task_id=re.sub(r"[^\w.-]", "-", name), subtask=name, **arguments)
@@ -128,5 +136,5 @@ def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], planned
 
 
 def _first(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Among those that wait for a slot it is the first: without a JobMaster nothing is committed."""
+    """Return ``given`` with the highest priority for a slot, because nothing is committed without a JobMaster."""
     return {"priority_weight": 1000, "weight_rule": "absolute", **given}

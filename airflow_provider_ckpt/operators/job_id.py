@@ -1,4 +1,4 @@
-"""Job ids of Airflow tasks: readable, legal as a folder name, and different for different tasks."""
+"""Default job ids of Airflow tasks. They are readable, legal folder names, and different for different tasks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ _HASH = 32
 
 
 def default_job_id(dag_id: str, task_id: str, run_id: str, map_index: int = -1) -> str:
-    """``<dag>.<task>.<run>`` with every other character as ``~XX`` (UTF-8 bytes in hexadecimal).
+    """Return ``<dag>.<task>.<run>``, with every character that a folder name may not have as ``~XX`` (UTF-8 in
+    hexadecimal).
 
-    Two tasks never share an id. In the names of Dag and task a dot becomes ``~2E``, so the first two dots
-    are the separators; ``~m<index>`` marks a mapped task. An id longer than 200 characters is cut and ends
-    in ``~h`` and half of its SHA-256.
+    Two tasks never share an id. In the names of Dag and task a dot becomes ``~2E``, so the first two dots of an id are
+    the separators. A mapped task has ``~m<index>`` at the end. An id longer than 200 characters is cut and ends in
+    ``~h`` and half of its SHA-256.
     """
     whole = ".".join([_quote(dag_id, keep_dots=False), _quote(task_id, keep_dots=False), _quote(run_id)])
     if map_index >= 0:
@@ -26,7 +27,8 @@ def default_job_id(dag_id: str, task_id: str, run_id: str, map_index: int = -1) 
 
 
 def with_generation(job_id: str, generation: int) -> str:
-    """The id a cleared task starts over with (``on_clear="restart"``): ``~g1``, ``~g2``, … behind it."""
+    """Return the id with which a cleared task starts over (``on_clear="restart"``): ``job_id`` with ``~g1``, ``~g2``, …
+    added."""
     return _shorten(f"{job_id}~g{generation}") if generation else job_id
 
 

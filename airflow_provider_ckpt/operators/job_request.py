@@ -1,5 +1,5 @@
-"""Ask something of a running job, as a task: to end before a deployment or when its feed is to be closed, to read
-faster at night, to go on with other functions."""
+"""Airflow tasks that send a request to a running job. They end it before a deployment or when its feed closes, let it
+read faster at night, or replace its functions."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 
 PAUSE = 2.0
-"""Seconds from a refusal, because another change is under way, to the next time of asking."""
+"""Seconds before a change is requested again that the driver refused because another change was under way."""
 _SETTINGS = "give each operator a mapping of its settings by name"
 
 
 class JobRequestOperator(BaseOperator):
-    """What the requests have in common. A retry asks again; the driver answers both."""
+    """Base of the operators that send a request. A retry sends it again, and the driver answers both."""
 
     kind: ClassVar[str]
     already: ClassVar[tuple[JobStatus, ...]]
-    """The status of a job of which nothing needs to be asked."""
+    """Statuses of a job that needs no request."""
     template_fields: Sequence[str] = ("job_id", "ckpt_conn_id", "root")
     ui_color = "#e2d4f0"
 
@@ -81,7 +81,7 @@ class JobRequestOperator(BaseOperator):
         self.log.info("Asked epoch %s of job %s to %s (request %s)", asked.epoch, self.job_id, self.kind, asked.name)
 
     def _is_needless(self, client: JobClient) -> bool:
-        """Whether the job is as it is to be, whatever its status."""
+        """Return whether the job already is as requested, whatever its status."""
         return False
 
     def _ask(self, client: JobClient) -> JobRequest:
@@ -92,7 +92,7 @@ class JobRequestOperator(BaseOperator):
         if answer.is_served:
             self.log.info("Job %s: %s %s", self.job_id, self.kind, answer.outcome or answer.state.status)
             return _result(answer.state)
-        told = answer.outcome or f"its driver ended it {answer.state.status} and said nothing"
+        told = answer.outcome or f"its driver ended the job {answer.state.status} without an answer"
         raise AirflowException(f"Job {self.job_id}: {self.kind} {told}")
 
     def _answer(self, client: JobClient, asked: JobRequest) -> JobAnswer:
@@ -100,19 +100,19 @@ class JobRequestOperator(BaseOperator):
 
 
 class CheckpointedJobStopOperator(JobRequestOperator):
-    """Ask the driver of a job to stop, and wait until it has: a savepoint is taken and released, no source is
-    finished, and the job's next run goes on from there.
+    """Ask the driver of a job to stop, and wait until a savepoint is taken and released.
 
-    Succeeds at once for a job that is STOPPED or FINISHED. Fails, and may be retried, when the stop did not take place
-    (the job then goes on) or when ``timeout`` is over; fails for good when there is no such job, or no driver has it.
+    No source is finished, and the job's next run resumes from there. The task succeeds at once for a job that is
+    STOPPED or FINISHED. It fails, and may be retried, if the stop did not take place (the job then continues) or if
+    ``timeout`` has passed. It fails for good if there is no such job or no driver has it.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
     :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}``, or the id given to it. (templated)
-    :param wait: False: ask, and do not wait; the status returned is that of before.
+    :param wait: False: send the request and do not wait. The task then returns the status before the stop.
     :param timeout: how long to wait for the job's end, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
-    :param root: root URI, goes before the connection's. (templated)
+    :param root: root URI, overrides the connection's. (templated)
     """
 
     kind = "stop"
@@ -123,20 +123,20 @@ class CheckpointedJobStopOperator(JobRequestOperator):
 
 
 class CheckpointedJobDrainOperator(JobRequestOperator):
-    """Ask the driver of a job to drain, and wait until it has: what every source has by then is read, what is in flight
-    is processed and released, and the job is FINISHED for good.
+    """Ask the driver of a job to drain, and wait until the job is FINISHED.
 
-    Succeeds at once for a job that is FINISHED; a STOPPED one has not been drained, and is refused. Everything else is
-    as of :class:`CheckpointedJobStopOperator`.
+    A drain reads the data that every source has by then, processes and releases it, and ends the job for good. The task
+    succeeds at once for a job that is FINISHED. It refuses a STOPPED job, because that has not been drained. Otherwise
+    it behaves like :class:`CheckpointedJobStopOperator`.
 
     :param job_id: the job. (templated)
-    :param at_once: live sources end where they stand. The driver's log says what waits in them and is not read.
-    :param discard_timers: also if state waits for timers of processing time, which a drain discards. Without it the
-        task fails.
-    :param wait: False: ask, and do not wait; the status returned is that of before.
+    :param at_once: end live sources at their current position. The driver's log says how much unread data they have.
+    :param discard_timers: also drain a job whose state waits for timers of processing time, and discard the timers.
+        Without it the task fails for such a job.
+    :param wait: False: send the request and do not wait. The task then returns the status before the drain.
     :param timeout: how long to wait for the job's end, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
-    :param root: root URI, goes before the connection's. (templated)
+    :param root: root URI, overrides the connection's. (templated)
     """
 
     kind = "drain"
@@ -152,8 +152,11 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
 
 
 class JobChangeOperator(JobRequestOperator):
-    """One change at a time: what a try before this one has asked for may be under way, or what another task has. It is
-    waited for, and asked again behind it: what is so by then needs no change."""
+    """Base of the operators that change a running job.
+
+    A job takes one change at a time. Another task or an earlier try may have a change under way. Then this task waits
+    for that change and sends its request again. The driver has nothing to do if the change is in effect by then.
+    """
 
     def _answer(self, client: JobClient, asked: JobRequest) -> JobAnswer:
         until = time.monotonic() + self.timeout
@@ -164,28 +167,28 @@ class JobChangeOperator(JobRequestOperator):
                 return answer
             self.log.info("Job %s: %s %s; waiting for that", self.job_id, self.kind, answer.outcome)
             for other in client.changes_in_progress():
-                with suppress(CkptError):  # what becomes of that is told to who has asked for it
+                with suppress(CkptError):  # the task that requested the other change reports its failure
                     client.answer(other, max(0.0, until - PAUSE - time.monotonic()))
-            time.sleep(PAUSE)  # a controller's is no request
+            time.sleep(PAUSE)  # a controller changes the job without a request that could be waited for
             asked = self._ask(client)
             self._tell(asked)
 
 
 class CheckpointedJobRescaleOperator(JobChangeOperator):
-    """Have another number of subtasks read a source with splits, while the job runs, and wait until they do.
+    """Set how many subtasks read a source with splits while the job runs, and wait until they do.
 
-    Fails, and may be retried, when the driver refuses it (the splits are all handed out)
-    or when ``timeout`` is over; fails for good when there is no such job or source, or no driver has the job.
+    The task fails, and may be retried, if the driver refuses (all splits are assigned) or if ``timeout`` has passed. It
+    fails for good if there is no such job or source, or no driver has the job.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
     :param job_id: the job. (templated)
     :param source: uid of the source. (templated)
-    :param parallelism: how many subtasks are to read what is left: a number, or a text of one. (templated)
-    :param wait: False: ask, and do not wait.
+    :param parallelism: number of subtasks that must read the remaining splits, as a number or as text. (templated)
+    :param wait: False: send the request and do not wait.
     :param timeout: how long to wait, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
-    :param root: root URI, goes before the connection's. (templated)
+    :param root: root URI, overrides the connection's. (templated)
     """
 
     kind = "rescale"
@@ -200,7 +203,11 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             self._number()
 
     def _number(self) -> int:
-        """Raises InvalidTaskArgumentError."""
+        """Return ``parallelism`` as a number.
+
+        Raises:
+            InvalidTaskArgumentError: it is no whole number, or out of range.
+        """
         number = whole_number(str(self.parallelism))
         if number is None or isinstance(self.parallelism, bool) or problem_of("parallelism", number):
             problem = f"give a whole number from 1 to {LARGEST_NUMBER}, or a text of one"
@@ -212,12 +219,14 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
 
 
 class CheckpointedJobReconfigureOperator(JobChangeOperator):
-    """Have queries of a running job take other limits, another cut of their state, another share of the cluster or
-    other functions, and wait until they run so. Only the queries that are named stand still for it, for a moment.
+    """Change queries of a running job, and wait until they run with the change.
 
-    Fails, and may be retried, when the driver refuses it or it does not fit (the job then goes on as it was), or when
-    ``timeout`` is over; fails for good when there is no such job or operator, or no driver has the job. Of a job that
-    runs so already nothing is asked.
+    A change sets other limits, repartitions the state, or assigns another share of the cluster or other functions. Only
+    the named queries pause for it, for a moment.
+
+    The task fails, and may be retried, if the driver refuses the change, if the change does not fit (the job then
+    continues unchanged), or if ``timeout`` has passed. It fails for good if there is no such job or operator, or no
+    driver has the job. It sends no request if the change is already in effect.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
@@ -225,11 +234,12 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
     :param assign_workload: operator -> arguments of :meth:`Reconfiguration.assign_workload`. (templated)
     :param assign_resources: operator -> arguments of :meth:`Reconfiguration.assign_resources`. (templated)
     :param assign_execution_logic: operator -> the reference of a job, for
-        :meth:`Reconfiguration.assign_execution_logic`; the path is the driver's. (templated)
-    :param wait: False: ask, and do not wait.
+        :meth:`Reconfiguration.assign_execution_logic`. The driver reads the file, so its path must be valid where the
+        driver runs. (templated)
+    :param wait: False: send the request and do not wait.
     :param timeout: how long to wait, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
-    :param root: root URI, goes before the connection's. (templated)
+    :param root: root URI, overrides the connection's. (templated)
     """
 
     kind = "reconfigure"
@@ -257,7 +267,12 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
             self._change()
 
     def _change(self) -> Reconfiguration:
-        """Raises InvalidTaskArgumentError, and what :class:`Reconfiguration` raises."""
+        """Return the change that the arguments describe.
+
+        Raises:
+            InvalidTaskArgumentError: an argument is no mapping, or no change is given.
+            InvalidInputError: a subclass of it, raised by :class:`Reconfiguration` for a bad setting.
+        """
         change = Reconfiguration()
         for uid, given in self._by_operator("assign_workload").items():
             change.assign_workload(uid, **as_numbers(_mapping("assign_workload", given, _SETTINGS)))
@@ -266,17 +281,19 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
         for uid, reference in self._by_operator("assign_execution_logic").items():
             change.assign_execution_logic(uid, reference)
         if not change.changes:
-            problem = "nothing is given that is to be changed"
+            problem = "no change is given"
             raise InvalidTaskArgumentError(argument="assign_workload", value=self.assign_workload, problem=problem)
         return change
 
     def _by_operator(self, argument: str) -> Mapping[str, Any]:
-        """A template that is not native makes a text of a mapping."""
+        """Return an argument as a mapping. Text is refused, which a template that is not native makes of a mapping."""
         return _mapping(argument, getattr(self, argument), "give a mapping of operators")
 
     def _is_needless(self, client: JobClient) -> bool:
-        """A retry of one that was answered too late finds it done. What a file of the same name has in it by now, the
-        driver has to say."""
+        """Return whether the change is in effect. A retry finds it so if the driver answered the earlier try too late.
+
+        The driver must decide about a change that names a file, because the file may have other contents by now.
+        """
         change = self._change()
         names_file = any(one.names_file for one in change.changes.values())
         return not names_file and client.runs_with(change)
@@ -286,22 +303,25 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
 
 
 class CheckpointedJobUpgradeOperator(JobChangeOperator):
-    """Have a running job go on as another version of it, and wait until it does: operators come and go, as between two
-    runs. The whole job stands still for a moment, at a savepoint; its driver, and the task that runs it, go on.
+    """Have a running job resume as another version of itself, and wait until it does.
 
-    Fails, and may be retried, when the driver refuses it or it does not fit (the job then goes on as it was), or when
-    ``timeout`` is over; fails for good when there is no such job, or no driver has it.
+    Operators may be added and removed, as between two runs. The whole job pauses for a moment, at a savepoint. Its
+    driver, and the task that runs it, continue.
+
+    The task fails, and may be retried, if the driver refuses the version, if the version does not fit (the job then
+    continues unchanged), or if ``timeout`` has passed. It fails for good if there is no such job or no driver has it.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
     :param job_id: the job. (templated)
-    :param job: reference of the version, a file or module where the driver runs; None: the one that it runs, read anew.
-        Have the task that runs the job name the same one: a later run goes by that. (templated)
-    :param allow_non_restored_state: also without operators that the job has.
-    :param wait: False: ask, and do not wait.
+    :param job: reference of the version, a file or module where the driver runs. None: read the reference again that
+        the job runs. Give the same reference to the task that runs the job, because its later runs use that.
+        (templated)
+    :param allow_non_restored_state: allow a version without some of the job's operators.
+    :param wait: False: send the request and do not wait.
     :param timeout: how long to wait, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
-    :param root: root URI, goes before the connection's. (templated)
+    :param root: root URI, overrides the connection's. (templated)
     """
 
     kind = "upgrade"

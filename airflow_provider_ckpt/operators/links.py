@@ -1,7 +1,7 @@
-"""The buttons of a task that runs a job: to Spark's UI, and to where its rows come out.
+"""The buttons of a task that runs a job. They lead to Spark's UI and to the folder of the job's output.
 
-Airflow asks for a link when the task is over, on the worker, and keeps it as an XCom. Whoever looks at a running job
-wants it sooner: it is pushed under the same key as soon as the driver has said it.
+Airflow asks for a link when the task is over, on the worker, and keeps it as an XCom. A user of a running job wants it
+sooner. So this module pushes each link under the same key as soon as the driver has reported it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 
 
 class JobLink(BaseOperatorLink):
-    """``of``: the link, of what the driver has said; empty while there is none, which Airflow shows as no link."""
+    """Button of a task that runs a job."""
 
     def of(self, pointer: Pointer) -> str:
+        """Return the link that the driver has reported. Airflow shows no button for an empty one."""
         raise NotImplementedError
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        run = getattr(operator, "_ckpt_run", None)  # none: refused before a job was found
+        run = getattr(operator, "_ckpt_run", None)  # None if the task was refused before it found its job
         return "" if run is None else self.of(run.pointer)
 
 
 class SparkUILink(JobLink):
-    """The application of the last driver. Gone with it, unless the URL is that of a history server."""
+    """Link to the application of the last driver. It ends with the driver, unless it leads to a history server."""
 
     name = "Spark UI"
 
@@ -40,7 +41,7 @@ class SparkUILink(JobLink):
 
 
 class OutputLink(JobLink):
-    """The folder of the job's first sink that has one."""
+    """Link to the folder of the job's first sink that has one."""
 
     name = "Output"
 
@@ -68,14 +69,15 @@ def browsable(uri: str) -> str:
 
 
 class LinkPusher:
-    """``push``: an XCom, by its key. Pushes what has changed; called for each line of the driver, in one thread."""
+    """Writer of the links as XComs while the task runs. It is called for each line of the driver, in one thread."""
 
     def __init__(self, push: Callable[[str, str], object], warn: Callable[[str, Exception], object]) -> None:
         self._push, self._warn = push, warn
         self._pushed: Mapping[str, str] = {}
 
     def see(self, pointer: Pointer) -> None:
-        """A link that cannot be pushed now is no reason to stop the job: Airflow asks again at the end."""
+        """Push the links that have changed. A failure does not stop the job, because Airflow asks for the links at the
+        end, too."""
         links = {one.xcom_key: link for one in LINKS if (link := one.of(pointer))}
         news = {key: link for key, link in links.items() if self._pushed.get(key) != link}
         self._pushed = links

@@ -36,20 +36,22 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.operators.task_run import TaskRun
 
 WATCH = 5.0
-"""Seconds from one look at Airflow's states of the subtasks' tasks to the next."""
+"""Seconds between two polls of Airflow for the states of the subtasks' tasks."""
 _ASKING = 2.0
 
 
 class MasterTaskOperator(GroupTaskOperator):
-    """Runs no Spark, but a retry prepares the job again if it has to, with a Spark driver of its own. Its end is that
-    of the job.
+    """Task that runs the JobMaster and ends as the job does.
 
-    The JobMaster runs in the triggerer, and this task is deferred, if the journal tells enough of the job's sinks: the
-    triggerer has no file of the job. Else the task keeps its worker slot as long as the job runs, and says why.
+    The JobMaster runs in the triggerer, and this task is deferred, if the journal describes the job's sinks well
+    enough. The triggerer does not have the job's file. Otherwise the task keeps its worker slot as long as the job runs
+    and logs the reason.
 
-    :param subtasks: what the group's other tasks run: names of subtasks, or of vertices.
-    :param subtask_tasks: ids of these tasks, in the same order, or the id of the task that is mapped over them.
-    :param deferrable: False: the JobMaster runs in this task in any case.
+    The task runs no Spark, except for a retry that must prepare the job again with a Spark driver.
+
+    :param subtasks: names of the subtasks or vertices that the group's other tasks run.
+    :param subtask_tasks: ids of these tasks in the same order, or the id of the task that is mapped over them.
+    :param deferrable: False: the JobMaster always runs in this task.
     """
 
     part = "coordinate"
@@ -82,10 +84,14 @@ class MasterTaskOperator(GroupTaskOperator):
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
             return self._told(context, self._result(run))
 
-    # ---- before
+    # ---- before the run
 
     def _is_over(self, run: TaskRun) -> bool:
-        """Whether the job has ended well already. Raises AirflowFailException for one that is not to go on."""
+        """Return whether the job has already ended well.
+
+        Raises:
+            AirflowFailException: the job must not be resumed.
+        """
         state = self._look(run)
         standing = self._group_run.standing(state)
         if standing is Standing.DONE:
@@ -105,32 +111,42 @@ class MasterTaskOperator(GroupTaskOperator):
     def _prepare_again(self, context: Context, run: TaskRun) -> TaskRun:
         state = self._look(run)
         self.log.info("Job %s is %s: preparing it again", state.job_id, state.status)
-        failed = state.status is JobStatus.FAILED  # cleared, else it would not come here: the cause was mended
+        # A FAILED job gets here only if a user cleared the task, which declares the cause corrected.
+        failed = state.status is JobStatus.FAILED
         given = replace(run.options, resume_failed=failed, restore="latest")
         self._ckpt_run = run = replace(run, options=given)
         self._submit(context, run, "--plan", application="plan")
         return run
 
     def _refuse_uncovered(self, state: JobState) -> None:
-        """Raises AirflowFailException: the job has subtasks that nobody would run."""
+        """Refuse a job with a subtask that no task of the group would run.
+
+        Raises:
+            AirflowFailException: there is such a subtask.
+        """
         covered = {subtask for name in self.subtasks for subtask in subtasks_of(state, name)}
-        # one that waits for its time runs where its host does, and is among those of no task yet
+        # A subtask that a rescale added and that has not begun runs with its host. `subtasks_of` leaves it out.
         missing = {one for one in state.graph().subtasks if state.hosts.get(one, one) not in covered} - state.finished
         if missing:
             raise AirflowFailException(
                 f"Job {state.job_id} has subtasks that no task of this group runs: {', '.join(sorted(missing))}. Clear "
-                "the group, so that it is planned anew; a group with a list of subtasks has to name all of them."
+                "the group, so that the job is planned again; a group with a list of subtasks has to name all of them."
             )
 
     def _forget_the_kill(self, run: TaskRun, state: JobState) -> None:
-        """What a killed try has asked for is not for the one that was begun by a clear: that is to go on."""
+        """Withdraw the stop that an earlier try requested when it was killed. A user's clear means that the job must
+        continue."""
         if self._was_cleared and run.hook.client(state.job_id).withdraw_leaves(state.epoch):
             self.log.info("The job was asked to stop when an earlier try was killed; the clear takes that back")
 
     # ---- the run
 
     def _coordinate(self, run: TaskRun, state: JobState) -> None:
-        """Defers, or returns when the JobMaster has ended well. Raises what another end means for this task."""
+        """Defer the task, or return when the JobMaster has ended well.
+
+        Raises:
+            AirflowException: the JobMaster has ended otherwise.
+        """
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
         where = hosting(options, run.hook.settings(), state) if self.defers else Hosting("deferrable=False")
         if where.problem is None:
@@ -155,7 +171,7 @@ class MasterTaskOperator(GroupTaskOperator):
         )
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
-        """Called by Airflow when the trigger has fired."""
+        """Judge the trigger's event. Airflow calls this after the trigger has fired."""
         with airflow_failures():
             if event is None:
                 raise AirflowFailException("The trigger ended without an event")
@@ -165,7 +181,7 @@ class MasterTaskOperator(GroupTaskOperator):
 
     def _run_master(self, run: TaskRun, options: RunOptions) -> None:
         connections = driver_connections(self.conn_ids)
-        hand_over(connections.environ)  # the sinks are released in this process
+        hand_over(connections.environ)  # because this process releases the sinks
         runs = job_master(options, run.hook.settings(), self._seen_by(run, connections), self._timing(run))
         self._waited = waited = WaitedMaster(runs)
         host = waited.host
@@ -174,7 +190,7 @@ class MasterTaskOperator(GroupTaskOperator):
         while (code := waited.wait(WATCH)) is None:
             if self._leaves and not host.has_ended_within(0):
                 raise AirflowException(
-                    f"Job {run.pointer.job_id}: this task was killed. The workers go on; a retry coordinates them."
+                    f"Job {run.pointer.job_id}: this task was killed. The workers continue; a retry coordinates them."
                 )
             hopeless = watch.look()
             if hopeless is not None:
@@ -196,7 +212,7 @@ class MasterTaskOperator(GroupTaskOperator):
         return see
 
     def _tasks(self) -> dict[str, str]:
-        """Keys of the subtasks' tasks in :meth:`Siblings.states`, and what each of them runs."""
+        """Return the subtask or vertex of each of the subtasks' tasks, by its key in :meth:`Siblings.states`."""
         mapped = self.subtask_tasks if isinstance(self.subtask_tasks, str) else None
         listed = () if mapped is not None else tuple(self.subtask_tasks)
         return tasks_of_subtasks(mapped, tuple(self.subtasks), listed)
@@ -209,7 +225,7 @@ class MasterTaskOperator(GroupTaskOperator):
         if given_up is not None:
             raise AirflowFailException(f"Job {run.pointer.job_id}: {given_up}")
         if last is None or not last.went_wrong:
-            raise AirflowException(f"Job {run.pointer.job_id}: its JobMaster has ended without a word ({code.name})")
+            raise AirflowException(f"Job {run.pointer.job_id}: its JobMaster has ended without a reason ({code.name})")
         for_good = is_for_good(code, last.kind)
         raise (AirflowFailException if for_good else AirflowException)(f"Job {run.pointer.job_id}: {last.message}")
 
@@ -222,11 +238,14 @@ class MasterTaskOperator(GroupTaskOperator):
     # ---- a kill
 
     def on_kill(self) -> None:
-        """Somebody who marks this task means the job: it is asked to stop, and has ``stop_grace`` for its savepoint. A
-        worker that is shut down, and a clear, do not: the next try coordinates the workers that are there."""
+        """Ask the job to stop if a user marked the task, and leave it ``stop_grace`` for its savepoint.
+
+        The job is not asked if the worker is shut down or a user cleared the task, because the next try coordinates the
+        same workers.
+        """
         waited, run = self._waited, self._ckpt_run
         if self._killed or waited is None or run is None:
-            super().on_kill()  # if it prepares the job: that is ended
+            super().on_kill()  # ends the driver that prepares the job, if there is one
             return
         self._killed = True
         until = time.monotonic() + self._stop_grace
@@ -236,7 +255,10 @@ class MasterTaskOperator(GroupTaskOperator):
         waited.wake()
 
     def _is_marked(self) -> bool:
-        """In a thread: it may be this one that is in the midst of talking to Airflow."""
+        """Return whether a user marked the task failed or successful.
+
+        Asks in another thread, because the signal may have interrupted a request of this thread to Airflow.
+        """
         found: list[bool] = []
 
         def look() -> None:

@@ -1,4 +1,4 @@
-"""The first task of a group: prepare the job for a JobMaster and workers."""
+"""The first task of a group, which prepares the job for a JobMaster and workers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 
 class PlanTaskOperator(GroupTaskOperator):
-    """A short Spark driver, after which the job's deployment is prepared. Returns (XCom) the names of its subtasks, in
-    an order that stays; not of those that a rescale has put beside others.
+    """Task with a short Spark driver that prepares the job's deployment.
 
-    One that runs again while the deployment of its Dag run lives does nothing: whoever prepares a job takes it over.
+    Returns (XCom) the names of the job's subtasks in a stable order. Subtasks that a rescale added to the worker of
+    another subtask are left out.
+
+    A second run while the deployment of its Dag run lives does nothing, because preparing a job takes it over.
     """
 
     part = "plan"
@@ -43,7 +45,11 @@ class PlanTaskOperator(GroupTaskOperator):
             return _names(state)
 
     def _is_left_alone(self, run: TaskRun, state: JobState) -> bool:
-        """Raises AirflowFailException for a retry of a job that FAILED, and of one that somebody else has by now."""
+        """Return whether the job needs no preparation.
+
+        Raises:
+            AirflowFailException: a retry finds that the job FAILED or that another Dag run or driver has it by now.
+        """
         standing = self._group_run.standing(state)
         if standing is Standing.FAILED and not self._is_cleared(state):
             cause = cause_first(state.cause or "unknown")
@@ -61,14 +67,18 @@ class PlanTaskOperator(GroupTaskOperator):
         return True
 
     def _is_cleared(self, state: JobState) -> bool:
-        """A Dag run that was deleted and made again counts: its job was run, and nobody has kept a pointer to it."""
+        """Return whether the task counts as cleared.
+
+        It also does in a Dag run that was deleted and created again. The job was run then, but there is no pointer to
+        it.
+        """
         return self._was_cleared or (self._is_first and self._group_run.owns(state))
 
     def _adjusted(self, run: TaskRun, state: JobState) -> TaskRun:
         options = run.options
         if self._is_cleared(state):
             options = replace(options, resume_failed=state.status is JobStatus.FAILED)
-        elif self._group_run.owns(state):  # the try before has carried the restore out
+        elif self._group_run.owns(state):  # the earlier try has carried out the restore
             options = replace(options, restore="latest")
         self._ckpt_run = replace(run, options=options)
         return self._ckpt_run

@@ -1,7 +1,7 @@
-"""What the task state store holds about a job: a pointer to it and what a person wants to see.
+"""The pointer to a job in Airflow's task state store, and the facts about the job that a user wants to see.
 
-The journal is the truth. The pointer tells a retry which job is its own, and whether a person cleared the
-task since; everything else in it is for the *Storage* tab of the task instance.
+The journal is the truth. A retry takes from the pointer which job it runs and whether a user has cleared the task
+since. The rest is for the *Storage* tab of the task instance.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ KEY = "ckpt"
 
 
 class SubmissionStatus(str, Enum):
-    """Of a driver that has no say in the status of the job: not yet, or no longer."""
+    """Status of a driver that has lost the job or has not claimed it so far. Such a driver does not decide the job's
+    status."""
 
     SUBMITTED = "SUBMITTED"
     FENCED = "FENCED"
@@ -47,7 +48,7 @@ _STATUS: Mapping[str, JobStatus | SubmissionStatus] = {
 
 
 class TaskStateStore(Protocol):
-    """What is used of ``context["task_state_store"]``."""
+    """The part of ``context["task_state_store"]`` that this module uses."""
 
     def get(self, key: str, default: Any = None) -> Any: ...
     def set(self, key: str, value: Any) -> None: ...
@@ -70,16 +71,19 @@ _SUMMARY = (
 
 @dataclass(frozen=True)
 class Pointer:
+    """The value in the task state store under :data:`KEY`: which job the task runs, and what a user wants to see of
+    it."""
+
     job_id: str
     root: str
     """Root URI, without secrets."""
     try_number: int
     max_tries: int
-    """Of the task instance, which Airflow raises when somebody clears the task."""
+    """``max_tries`` of the task instance. Airflow raises it when a user clears the task."""
     generation: int = 0
     """How often ``on_clear="restart"`` has started over; part of the job id."""
     status: JobStatus | SubmissionStatus = SubmissionStatus.SUBMITTED
-    """As this task's driver reported it."""
+    """Status that this task's driver reported."""
     epoch: int | None = None
     checkpoint: int | None = None
     """Last completed checkpoint."""
@@ -87,27 +91,28 @@ class Pointer:
     """Last released checkpoint."""
     finished_operators: tuple[str, ...] = ()
     late_rows: int = 0
-    """Dropped as late since the job began, up to the last completed checkpoint."""
+    """Rows dropped as late since the job began, up to the last completed checkpoint."""
     changed_files: int = 0
     """Files of sources that changed after they were read, since the job began."""
     unfit_rows: int = 0
-    """With an event time that does not fit, since the job began, up to the last completed checkpoint."""
+    """Rows with an event time that does not fit, since the job began, up to the last completed checkpoint."""
     malformed_rows: int = 0
-    """Rows that do not fit the schema of their source, since the job began, up to the same checkpoint."""
+    """Rows that do not fit the schema of their source, since the job began, up to the last completed checkpoint."""
     application_id: str | None = None
     spark_ui: str | None = None
-    """Of the last driver's application, as it says."""
+    """URL of Spark's UI, as the last driver reported it."""
     outputs: Mapping[str, str] = field(default_factory=dict)
-    """Sink -> URI of its folder, without secrets; of those that have one."""
+    """Sink -> URI of its folder, without secrets. Sinks without a folder are left out."""
     clear_number: int | None = None
-    """Of the Dag run: how often something in it was cleared. None in a pointer of before it was kept."""
+    """How often a user cleared something in the Dag run. None in a pointer of a release that did not keep it."""
 
     submission: Submission | None = None
-    """Of the driver that a deferred task waits for."""
+    """Submission of the driver that a deferred task waits for."""
     is_deferred: bool = False
-    """The task waits in the triggerer, which cannot write here: what changes meanwhile is left out."""
+    """True while the task waits in the triggerer. The triggerer cannot write here, so values that change are left out.
+    """
     recovery: tuple[str, ...] = ()
-    """Of a job in batch mode that was gone on with: what was kept, what is run again, and why, a line for each."""
+    """Lines about a resumed job in batch mode: which results it kept, and which parts run again and why."""
 
     def to_json(self) -> dict[str, Any]:
         found = {**asdict(self), "status": str(self.status), "finished_operators": list(self.finished_operators)}
@@ -123,12 +128,13 @@ class Pointer:
         return {name: each_text(value, one_line) for name, value in found.items()}
 
     def summary(self) -> dict[str, Any]:
-        """What the Airflow operator returns."""
+        """Return the result of the Airflow operator."""
         return {name: value for name, value in self.to_json().items() if name in _SUMMARY}
 
     @classmethod
     def from_json(cls, value: Any) -> Pointer | None:
-        """None if the value is no pointer: anybody can edit it in the UI. Only what a retry needs is read."""
+        """Return the pointer, or None for any other value, because a user can edit it in the UI. Reads only what a
+        retry needs."""
         if not isinstance(value, Mapping):
             return None
         texts = [value.get("job_id"), value.get("root")]
@@ -148,13 +154,14 @@ class Pointer:
         )
 
     def after(self, line: StatusLine) -> Pointer:
-        """The pointer once the driver has said ``line``; a line without a field leaves it as it was."""
+        """Return the pointer after a status line of the driver. A field that the line lacks stays as it was."""
         data = line.data
         status = _status(line)
-        # The driver says 0 for "none yet".
+        # The driver reports 0 if there is no such checkpoint.
         completed, released = data.get("checkpoint") or None, data.get("released") or None
         if "released" not in data and status.ended_well:
-            released = completed  # both end with everything released (R16); what gates hold, drivers tell
+            # A job that ends well has released everything (R16). If a gate holds output, the driver sends `released`.
+            released = completed
         operators = data.get("finished_operators")
         return replace(
             self,
@@ -174,10 +181,10 @@ class Pointer:
         )
 
     def after_end(self, told: Mapping[str, Any]) -> Pointer:
-        """``told``: where the job stands, by the names of :meth:`summary`."""
+        """Return the pointer after the end of the job. ``told`` is the job's result as :meth:`summary` names it."""
         try:
             return self._after_end(told)
-        except UNREADABLE:  # of another release: what the pointer has for display stays
+        except UNREADABLE:  # another release wrote it: keep the values for display
             return self
 
     def _after_end(self, told: Mapping[str, Any]) -> Pointer:
@@ -196,8 +203,8 @@ class Pointer:
         )
 
     def as_of(self, state: JobState) -> Pointer:
-        """The pointer with the progress the journal shows; the status stays."""
-        from airflow_provider_ckpt.report.reconciled import short_table  # a Dag file need not wait for the journal
+        """Return the pointer with the progress that the journal shows. The status stays."""
+        from airflow_provider_ckpt.report.reconciled import short_table  # here, so that Dags load without the journal
 
         return replace(
             self,
@@ -214,7 +221,7 @@ class Pointer:
 
 
 def _status(line: StatusLine) -> JobStatus | SubmissionStatus:
-    """The job's own where the driver tells it: a run that failed may be RESTARTING, which is not FAILED."""
+    """Return the job's status if the driver reports it. A run that failed may be RESTARTING, which is not FAILED."""
     told = line.data.get("status")
     return JobStatus(told) if told in set(JobStatus) else _STATUS.get(line.kind, JobStatus.RUNNING)
 
@@ -224,10 +231,10 @@ def _or(new: Any, old: Any) -> Any:
 
 
 class PointerWriter:
-    """Keeps the pointer in the task state store up to date, from the thread that reads the driver's output.
+    """Writer of the pointer in the task state store, for the thread that reads the driver's output.
 
-    What comes with every checkpoint is written at most every ``interval`` seconds, the rest at once.
-    A write that fails is tried again with the next one: the job does not stop for a display.
+    Changes that come with every checkpoint are written at most every ``interval`` seconds, other changes at once. A
+    write that fails is tried again with the next one, because a display must not stop the job.
     """
 
     def __init__(
@@ -249,7 +256,7 @@ class PointerWriter:
         self._written_at = clock()
 
     def write(self) -> None:
-        """Raises what the store raises; for the write before the submission, which a retry relies on."""
+        """Write the pointer and raise the store's errors. A retry relies on this write before the submission."""
         self._store.set(KEY, self.pointer.to_json())
         self._written, self._written_at = self.pointer, self._clock()
 

@@ -1,4 +1,4 @@
-"""How far a job is, as far as a retry does not do it again."""
+"""The progress of a job that a retry does not repeat."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """Numbers that only rise while the job is the same one: after ``restore``, or begun anew, they may be lower."""
+    """Counts that only rise while the job is the same. They may fall after a restore to an earlier checkpoint or a
+    restart from scratch."""
 
     batches: int
-    """Micro-batches that the last completed checkpoint covers, of all subtasks together. Its number says nothing: a job
-    that fails at the same row again and again completes checkpoints on its way there."""
+    """Micro-batches that the last completed checkpoint covers, of all subtasks together. The number of checkpoints does
+    not count, because a job that fails at the same row again and again completes some each time."""
     finished: int
-    """Sources and subtasks that ended: in batch mode, which takes one checkpoint at its end, these tell."""
+    """Sources and subtasks that ended. A job in batch mode takes one checkpoint at its end, so only these show its
+    progress."""
     splits: int
-    """Of sources with splits, those that are done."""
+    """Splits that are done, of all sources with splits."""
 
     @classmethod
     def of(cls, state: JobState) -> JobProgress:
@@ -29,7 +31,7 @@ class JobProgress:
 
     @classmethod
     def from_json(cls, value: Any) -> JobProgress | None:
-        """None for what is no progress: anybody can edit the task state store in the UI."""
+        """Return the progress, or None for any other value, because a user can edit the task state store in the UI."""
         if not isinstance(value, list) or len(value) != len(fields(cls)):
             return None
         return cls(*value) if all(isinstance(number, int) for number in value) else None

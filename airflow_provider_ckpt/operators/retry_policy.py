@@ -1,4 +1,4 @@
-"""When a task of a checkpointed job is tried again: as long as its job gets further."""
+"""The retry policy for checkpointed jobs, which retries a task as long as its job makes progress."""
 
 from __future__ import annotations
 
@@ -19,25 +19,29 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 KEY = "ckpt_retries"
-"""In the task state store, beside the pointer."""
+"""Key in the task state store, next to the pointer."""
 _LOG = logging.getLogger(__name__)
 
 
 class ProgressRetryPolicy(RetryPolicy):
-    """Try a :class:`CheckpointedSparkJobOperator` again while its job gets further, and give up soon when it does not.
+    """Retry a :class:`CheckpointedSparkJobOperator` while its job makes progress, and fail soon if it does not.
 
-    Airflow counts tries, whatever was reached between them: a feed that runs for months uses up its ``retries`` by one
-    lost executor a week, and a row that no function can read uses up all of them as well, one after the other. With
-    this policy a failure counts only if since the one before no checkpoint covered another micro-batch, no source or
-    subtask ended and no split was done, in any vertex of the job. It cannot exceed ``retries``: give many::
+    Airflow counts tries, whatever the job reached between them. A feed that runs for months uses up its ``retries``
+    with one lost executor a week. A row that no function can read uses up all of them, too, one after the other.
+
+    With this policy a failure counts only if there was no progress since the failure before. Progress is another
+    micro-batch that a checkpoint covers, a source or subtask that ended, or a split that is done, in any vertex of the
+    job. The policy cannot exceed ``retries``, so set a high number::
 
         CheckpointedSparkJobOperator(task_id="orders", job=…, retries=1000, retry_policy=ProgressRetryPolicy())
 
-    What cannot be tried again (a job that FAILED for good, a refused definition) fails the task at once, without this
-    policy being asked. Where the journal cannot be read, Airflow's own rule holds, and nothing is counted.
+    Airflow does not ask the policy if a retry is pointless (a job that FAILED for good, a refused definition): the task
+    fails at once. If the journal cannot be read, Airflow's own rule applies and the failure does not count.
 
-    :param patience: failures in a row without progress after which the task is still tried again; one more fails it.
-        Raises InvalidTaskArgumentError for a number below 0.
+    :param patience: number of failures in a row without progress that are retried. One more fails the task.
+
+    Raises:
+        InvalidTaskArgumentError: ``patience`` is no number, or below 0.
     """
 
     def __init__(self, patience: int = 2) -> None:
@@ -48,13 +52,13 @@ class ProgressRetryPolicy(RetryPolicy):
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
     ) -> RetryDecision:
-        """Called by Airflow in the worker, behind each failure that may be tried again."""
+        """Decide about a retry. Airflow calls this in the worker, after each failure that may be retried."""
         if context is None:
             return RetryDecision.default()
         try:
             return self._decided(context)
-        except Exception as error:  # of the storage, of Airflow's API: no reason to end a job that goes on
-            _LOG.warning("Whether the job has got further is not known, so Airflow's own rule holds: %s", error)
+        except Exception as error:  # the storage or Airflow's API failed, which is no reason to end the job
+            _LOG.warning("The job's progress is not known, so Airflow's own rule applies: %s", error)
             return RetryDecision.default()
 
     def _decided(self, context: Context) -> RetryDecision:
@@ -62,7 +66,7 @@ class ProgressRetryPolicy(RetryPolicy):
         store, task = values["task_state_store"], values["ti"].task
         pointer = Pointer.from_json(store.get(POINTER_KEY))
         if pointer is None:
-            return RetryDecision.default()  # it failed before it knew its job
+            return RetryDecision.default()  # the task failed before it found its job
         state = CheckpointHook(task.ckpt_conn_id, root=pointer.root).client(pointer.job_id).look()
         failures = Failures.from_json(store.get(KEY)).after(pointer.job_id, JobProgress.of(state))
         store.set(KEY, failures.to_json())
@@ -70,20 +74,25 @@ class ProgressRetryPolicy(RetryPolicy):
         if failures.without_progress > self.patience:
             times = f"{failures.without_progress} failures in a row"
             return RetryDecision.fail(f"job {pointer.job_id} got no further than {where}, {times}")
-        return RetryDecision.retry(reason=f"job {pointer.job_id} goes on from {where}")
+        return RetryDecision.retry(reason=f"job {pointer.job_id} resumes from {where}")
 
 
 @dataclass(frozen=True)
 class Failures:
-    """What the task state store remembers. ``progress``: at the last failure; ``without_progress``: failures in a row
-    at which the job was no further than at the one before, the first of them included."""
+    """Record of failures in the task state store.
+
+    Args:
+        job_id: The job.
+        progress: Its progress at the last failure.
+        without_progress: Failures in a row at which the job was no further than at the failure before.
+    """
 
     job_id: str = ""
     progress: JobProgress = JobProgress(0, 0, 0)  # noqa: RUF009 - a frozen value
     without_progress: int = 0
 
     def after(self, job_id: str, progress: JobProgress) -> Failures:
-        """Behind one more failure. Another job (``on_clear="restart"``) begins with nothing."""
+        """Return the record after one more failure. Another job (``on_clear="restart"``) begins with an empty one."""
         before = self if self.job_id == job_id else Failures(job_id)
         if progress.is_beyond(before.progress):
             return Failures(job_id, progress, 0)
@@ -98,7 +107,7 @@ class Failures:
 
     @classmethod
     def from_json(cls, value: Any) -> Failures:
-        """Without failures if the value is none of ours."""
+        """Return the record, or an empty one if the value is not a record."""
         if not isinstance(value, Mapping):
             return cls()
         progress, count = JobProgress.from_json(value.get("progress")), value.get("without_progress")

@@ -1,5 +1,7 @@
-"""The arguments that go on to spark-submit: a list in the place of a text came to a command line, and failed there, in
-words of Python's own, at each try of the task."""
+"""A check of the arguments that go to spark-submit.
+
+Without it a list in place of a text would reach the command line and fail at each try, with an error of Python's own.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,12 @@ _TEXTS = (
 
 
 def check_spark_arguments(given: Mapping[str, Any]) -> None:
-    """When the Dag is read. What Airflow resolves before the task runs is let through. Raises
-    InvalidTaskArgumentError."""
+    """Refuse, while the Dag is read, arguments that are no text. A value that Airflow resolves before the task runs
+    passes.
+
+    Raises:
+        InvalidTaskArgumentError: an argument is no text.
+    """
     for argument in (*_LISTS, *_TEXTS):
         value = given.get(argument)
         if value is None or isinstance(value, str) or hasattr(value, "resolve"):

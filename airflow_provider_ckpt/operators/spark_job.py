@@ -1,4 +1,4 @@
-"""Run a checkpointed job as one Airflow task, through spark-submit."""
+"""The Airflow operator that runs a checkpointed job as one task, through spark-submit."""
 
 from __future__ import annotations
 
@@ -55,48 +55,48 @@ DRIVER = PACKAGE / "spark" / "main.py"
 _OURS = ("application", "application_args", "java_class")
 _REQUEST_SECONDS = 2.0
 _DIFFERS = re.compile(r"\b(map_index|ti|task|task_instance)\b")
-"""Words of a template that can differ between the instances of a mapped task."""
+"""Words that let a template differ between the instances of a mapped task."""
 
 
 class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
-    """Run a :class:`~airflow_provider_ckpt.Job` on Spark; a retry resumes it from its last checkpoint.
+    """Run a :class:`~airflow_provider_ckpt.Job` on Spark. A retry resumes it from its last checkpoint.
 
-    Every argument of ``SparkSubmitOperator`` works as there (``conn_id``, ``conf``, ``packages``, ``files``,
-    ``py_files``, …), except those that say what is submitted (``application``, ``application_args``,
-    ``java_class``): that is this package's driver, with this package as a zip in front of ``py_files``.
+    Every argument of ``SparkSubmitOperator`` works (``conn_id``, ``conf``, ``packages``, ``files``, ``py_files``, …),
+    except ``application``, ``application_args`` and ``java_class``. The submitted application is this package's driver,
+    with this package as a zip before ``py_files``.
 
-    * **retry**: the same job goes on; finished operators are not run again, ``restore`` is not repeated. A
-      job that FAILED for good is not retried; one that FINISHED is not submitted again.
-    * **clear**: as ``on_clear`` says. The task state store tells a clear from a retry.
-    * **deploy mode**: client is the main path. In cluster mode the job has to be a module shipped with
-      ``py_files``, no status lines are seen (the result is read from the journal), and connections and secret
-      storage options are refused, because they would show in the Spark configuration
-      (``appMasterEnv``/``driverEnv``): docs/airflow.md lists how a cluster gives them to the driver.
-    * **deferrable**: in cluster mode on YARN and Kubernetes the task needs no worker slot while its driver runs, and
-      a retry finds the driver again instead of starting a second one. Refused everywhere else.
+    * **retry**: the same job resumes. Finished operators do not run again, and ``restore`` is not repeated. A job that
+      FAILED for good is not retried. A job that FINISHED is not submitted again.
+    * **clear**: ``on_clear`` decides. The task state store distinguishes a clear from a retry.
+    * **deploy mode**: client mode is the usual one. In cluster mode the job has to be a module shipped with
+      ``py_files``. The task sees no status lines there and reads the result from the journal. Connections and secret
+      storage options are refused, because they would show in the Spark configuration (``appMasterEnv``/``driverEnv``).
+      docs/airflow.md lists how a cluster gives them to the driver.
+    * **deferrable**: in cluster mode on YARN and Kubernetes the task needs no worker slot while its driver runs. A
+      retry finds the driver again instead of starting a second one. Refused everywhere else.
 
     Returns (XCom) ``{job_id, status, epoch, checkpoint, released, finished_operators, late_rows, unfit_rows,
     malformed_rows, changed_files}``.
 
-    Its own arguments are the options of a run, listed below and in docs/airflow.md, and these:
+    The operator's own arguments are the following ones and the options of a run, listed below and in docs/airflow.md:
 
-    :param ckpt_conn_id: connection of type ``ckpt``: root URI and storage options. A ``root`` that is given goes before
-        the connection's. (templated)
-    :param conn_ids: Airflow connections that the job's sinks use (``conn_id=`` of a sink): each driver gets them in its
+    :param ckpt_conn_id: connection of type ``ckpt``: root URI and storage options. The argument ``root`` overrides the
+        connection's root. (templated)
+    :param conn_ids: Airflow connections that the job's sinks use (``conn_id=`` of a sink). Each driver gets them in its
         environment, as ``AIRFLOW_CONN_<ID>``. In client mode only. (templated)
-    :param on_clear: what a cleared task does: ``resume`` its job, or ``restart`` it from nothing under a new
-        job id (``~g1`` behind the old one, whose files stay).
-    :param options: options of a run under the keys that Flink has for them, and written as there
-        (``{"execution.batch.job-recovery.enabled": "false"}``); docs/recovery.md lists them. (templated)
-    :param stop_grace: how long a task that is killed leaves its driver for a savepoint before it ends it. Airflow
-        kills a task that is marked failed, cleared or timed out after five seconds; a worker that is shut down may have
-        more: give less than its own grace period.
+    :param on_clear: what a cleared task does: ``resume`` its job, or ``restart`` it from scratch under a new job id.
+        The new id is the old one with ``~g1`` added. The files of the old job stay.
+    :param options: options of a run under Flink's keys and in Flink's notation
+        (``{"execution.batch.job-recovery.enabled": "false"}``). docs/recovery.md lists them. (templated)
+    :param stop_grace: how long a killed task leaves its driver for a savepoint before it ends the driver. Airflow kills
+        a task that is marked failed, cleared or timed out after five seconds. A worker that is shut down may have more
+        time: give less than its own grace period.
     :param name: name of the Spark application, the job id by default. (templated)
-    :param deferrable: submit the driver, do not wait for its end, and wait in the triggerer instead. Airflow's
-        ``[operators] default_deferrable`` does not switch it on: in client mode it would be refused.
-        ``execution_timeout`` bounds the wait, too; a driver that took too long is asked to leave with a savepoint.
-    :param poll_interval: deferred, from one look at the job's journal to the next. The cluster is asked every
-        ``status_poll_interval`` seconds, 60 at least, while the journal stands still.
+    :param deferrable: submit the driver and wait for its end in the triggerer. Airflow's ``[operators]
+        default_deferrable`` does not switch it on, because it would be refused in client mode. ``execution_timeout``
+        bounds the wait, too. A driver that takes longer is asked to leave with a savepoint.
+    :param poll_interval: time between two polls of the job's journal while the task is deferred. The cluster is polled
+        every ``status_poll_interval`` seconds, 60 at least, while the journal does not grow.
     """
 
     __doc__ = (__doc__ or "").rstrip(" ") + described()
@@ -178,7 +178,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         self._killed = False
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
-        self._hook = None  # a retry inside one process (dag.test) must not reuse the last try's
+        self._hook = None  # dag.test() retries in the same process, and must not use the last try's hook
         self._killed = False
         with airflow_failures():
             self._check_where()
@@ -192,7 +192,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             try:
                 super().execute(context)
             except (AirflowException, RuntimeError) as error:
-                # What the driver said comes first, and without spark-submit's long command; else that is all there is.
+                # The driver's own reason is enough. Only without one the error of spark-submit, with its long command,
+                # is shown.
                 cause = None if run.told_why else error
                 raise run.failure(self._hook, error, killed=self._killed) from cause
             finally:
@@ -204,20 +205,20 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             return self._told(context, run.result())
 
     def _told(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
-        """The events of the task's outlets say what its result says: which job, and how far it is released."""
+        """Add the task's result to the asset events of its outlets, and return it."""
         for outlet in self.outlets:
             if isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra.update(result)
         return result
 
     def on_kill(self) -> None:
-        """Ask the driver to stop, wherever it runs, give it ``stop_grace`` for its savepoint, then end it.
+        """Ask the driver to stop, wherever it runs. Give it ``stop_grace`` for its savepoint, then end it.
 
-        Called in the main thread, in the midst of :meth:`execute`, when the task is marked failed or cleared, when the
-        worker is shut down, and after ``execution_timeout``.
+        Airflow calls this in the main thread, in the midst of :meth:`execute`. It does so when the task is marked
+        failed or cleared, when the worker is shut down, and after ``execution_timeout``.
         """
         if self._killed:
-            return  # every process of a group gets the signal: the supervisor, which passes it on, and this one
+            return  # the signal comes twice: to this process, and to its supervisor, which passes it on
         self._killed = True
         if self._hook is None or self._ckpt_run is None:
             return
@@ -230,7 +231,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super().on_kill()
 
     def _asked_to_stop(self, run: TaskRun) -> bool:
-        """In a thread: a storage that does not answer must not use up the time there is."""
+        """Return whether the driver was asked to stop. Asks in a thread, so that a silent storage does not use up the
+        time."""
         asked: list[bool] = []
         asking = threading.Thread(target=lambda: asked.append(run.ask_to_stop(self.log.warning)), daemon=True)
         asking.start()
@@ -238,7 +240,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return asked == [True]
 
     def _left(self, until: float) -> bool:
-        """Whether the driver has left by itself. In cluster mode the end of spark-submit does not tell."""
+        """Return whether the driver has left by itself. In cluster mode the end of spark-submit does not show it."""
         hook = self._hook
         if not isinstance(hook, CheckpointedSparkSubmitHook):
             return False
@@ -247,7 +249,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     # ---- before the submission
 
     def _check_where(self) -> None:
-        """And which job it is."""
+        """Refuse lost values of the job's id and root, and a bad Spark connection."""
         refuse_lost(self, self._given)
         super()._check_where()
 
@@ -262,7 +264,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             return
         task = self.dag.get_task(self.task_id) if self.has_dag() else self  # type: ignore[no-untyped-call]
         if "job_id" not in getattr(task, "partial_kwargs", {"job_id": written}):
-            return  # expanded over
+            return  # the task is expanded over job_id
         problem = (
             "the task is mapped, and each of its instances would take the job from the others. Let it differ, as in "
             "orders-{{ ti.map_index }}, expand over it, or leave it out"
@@ -270,8 +272,10 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         raise InvalidTaskArgumentError(argument="job_id", value=self.job_id, problem=problem)
 
     def _begin(self, context: Context) -> TaskRun:
-        """Find the job of this task, look back on a retry, leave the pointer. The state store is read and written
-        once."""
+        """Find the job of this task, take over the progress of an earlier try, and write the pointer.
+
+        Reads and writes the state store once.
+        """
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         clear_number = context["dag_run"].clear_number
@@ -296,14 +300,14 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         if self._deferral is not None and not pointer.status.ended_well:
             after = 0 if begun.state is None else begun.state.epoch
             pointer = replace(pointer, submission=self._deferral.cluster.submission(attempt, after))
-        hook.storage()  # opened here: a kill has no time for a connection lookup
+        hook.storage()  # opened here, because a kill leaves no time for a connection lookup
         writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
         writer.write()
         ti.xcom_push(JOB_ID_XCOM, begun.job_id)
         return TaskRun(hook, writer, options, begun.stopped_epoch, LinkPusher(ti.xcom_push, self.log.warning))
 
     def _forget_cluster_job(self, store: Any) -> None:
-        # The Spark operator would find the id of a cluster-mode driver that ended, and not submit again.
+        # Otherwise the Spark operator would find the id of a cluster-mode driver that ended, and not submit again.
         for key in (self.external_id_key, getattr(self, "_K8S_DRIVER_STATUS_KEY", None)):
             if key and store.get(key) is not None:
                 store.delete(key)
@@ -314,9 +318,9 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return RunOptions(**{**given, "root": root, "job_id": job_id, "attempt": attempt})
 
     def _get_hook(self) -> CheckpointedSparkSubmitHook:
-        """Called by SparkSubmitOperator.execute, once; the seam through which our driver is submitted."""
+        """Return the hook that submits this package's driver. SparkSubmitOperator.execute calls this once."""
         if self._ckpt_run is None:
-            raise RuntimeError("The spark-submit hook of this operator exists while it is executed only")
+            raise RuntimeError("The spark-submit hook of this operator exists only while the operator is executed")
         if self._killed:
             raise self._ckpt_run.was_killed()
         run = self._ckpt_run
@@ -325,7 +329,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         conf = (
             {} if self._deferral is None or submission is None else self._deferral.cluster.conf(submission, base._conf)
         )
-        check_root_of_run(run.hook.storage())  # the driver would refuse it, minutes later
+        check_root_of_run(run.hook.storage())  # here, because the driver would refuse it minutes later
         if (base._connection["deploy_mode"] or "client") == "client":
             refuse_unwritable(run.hook.storage())
             options = replace(options, job=resolve_job(options.job, self._job_folders()))
@@ -345,7 +349,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return self.name or options.job_id
 
     def _application_args(self, options: RunOptions) -> list[str]:
-        """What the driver is told."""
+        """Return the arguments of the driver."""
         return ["--options", json.dumps(options.to_json())]
 
     def _job_folders(self) -> list[Path]:

@@ -1,4 +1,4 @@
-"""A task of a group whose worker stands by for those of all others."""
+"""The task of a group whose worker stands by for the workers of all others."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 
 class StandbyTaskOperator(SubtaskTaskOperator):
-    """It has a Spark that is up and warm, and runs what a worker leaves behind within seconds of its loss: a retry has
-    its JVM to start first. It keeps that until it is finished; the retry, when it comes, stands by in its place. What
-    no worker has begun is left to the task that is to begin it. It waits, and ends, as the task of a subtask does:
-    with the last of all."""
+    """Task with a running Spark that takes over the subtasks of a lost worker within seconds.
+
+    A retry would have to start a JVM first. The standby keeps the subtasks until they finish, and the retry, when it
+    comes, stands by in its place. The standby does not take subtasks that no worker has begun, because their own tasks
+    begin them. It is deferred, and ends, like the task of a subtask: with the last of all subtasks.
+    """
 
     part = "standby"
 

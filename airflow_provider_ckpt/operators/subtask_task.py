@@ -1,4 +1,4 @@
-"""A task of a group that runs one subtask of the job, or a vertex with all of its subtasks."""
+"""The task of a group that runs one subtask of the job, or a vertex with all of its subtasks."""
 
 from __future__ import annotations
 
@@ -29,21 +29,26 @@ if TYPE_CHECKING:
 
 _LOOK = 2.0
 _OVER = (Standing.DONE, Standing.STOPPED)
-_GREEN = "This task ends now: should its result be lost while others are to read it, clear the group."
+_GREEN = "This task ends now. If its result is lost before others have read it, clear the group."
 
 
 class SubtaskTaskOperator(WaitingTaskOperator):
-    """One worker. It leaves when its subtask fails, so that a try of this task is a try of that subtask, and of no
-    other: the next one goes on where the one before has come to. It leaves, too, when no JobMaster gives a sign of life
-    (W7): then the task is deferred until there is one, and its try goes on with another worker. So it is when the run
-    has failed as a whole: that costs the task that runs the JobMaster a try, which prepares the job again, and no
-    other. In batch mode it is deferred, too, when its subtask has finished, until the job is over.
+    """Task with one worker.
+
+    The worker leaves when its subtask fails. So a try of this task is a try of that subtask alone, and the next try
+    resumes it.
+
+    The worker also leaves when no JobMaster gives a sign of life. The task is then deferred until there is one, and the
+    same try starts another worker (W7). The task is deferred likewise when the run has failed as a whole. Only the task
+    that runs the JobMaster spends a try then, which prepares the job again.
+
+    In batch mode the task is also deferred after its subtask has finished, until the job is over.
 
     :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
     :param coordinate: id of the task that runs the JobMaster.
-    :param spared: others stand by for its worker (:class:`~.standby_task.StandbyTaskOperator`): a retry, which may
-        find that one of them has the subtask by now, stands by for that in its place.
-    :param deferrable: False: it is never deferred, for an Airflow without a triggerer.
+    :param spared: True if standbys exist (:class:`~.standby_task.StandbyTaskOperator`). A retry may find that a standby
+        has the subtask, and then stands by in its place.
+    :param deferrable: False: never defer the task, for an Airflow without a triggerer.
     """
 
     part = "subtask"
@@ -66,8 +71,11 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         ran_well: bool = False,
         **_: Any,
     ) -> Any:
-        """Called by Airflow when the wait is over. The try goes on as it has begun: what is left to do
-        may be something else by now."""
+        """Continue the try when the wait is over. The state may have changed, so the method looks again at what is left
+        to do.
+
+        Airflow calls this.
+        """
         over = WaitOver("its trigger ended without an event") if event is None else WaitOver.from_json(event)
         self._go_on_after(over, since, ran_well=ran_well)
         return self._go_on(context)
@@ -85,11 +93,11 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             return self._result(self._finished(context, run, state) if may_run_again(state) else self._look(run))
 
     def _subtasks(self, state: JobState) -> tuple[SubtaskId, ...]:
-        """What its worker runs."""
+        """Return the subtasks that the worker runs."""
         return subtasks_of(state, self.subtask)
 
     def _worker(self, context: Context, state: JobState) -> list[str]:
-        """The arguments that say so."""
+        """Return the driver's arguments that select these subtasks."""
         stands_by = ["--standby"] if self.spared and context["ti"].try_number > 1 else []
         return ["--worker", self.subtask, *stands_by]
 
@@ -108,7 +116,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
                 self._await_preparation(context, run)
             raise
         if not run.ended_well:
-            raise AirflowException(f"The worker of {self.subtask} ended without an error, and did not say why")
+            raise AirflowException(f"The worker of {self.subtask} ended without an error and without a reason")
 
     def _timing_flags(self, run: TaskRun) -> list[str]:
         timing = self._timing(run)
@@ -119,15 +127,22 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _go_on_if_its_own(
         self, context: Context, run: TaskRun, before: JobState, error: AirflowFailException
     ) -> NoReturn:
-        """A worker that was overtaken by a deployment of its own Dag run is to join that, in this try; one that was
-        overtaken in its deployment is to take the subtask back: somebody has begun a worker by hand (an earlier try
-        takes nothing from a later one, W14)."""
+        """Decide about a worker that was fenced within its own Dag run.
+
+        A later deployment of this Dag run may have fenced it. The same try then waits for that deployment and joins it.
+        Another worker of the same deployment may have fenced it, which a later try or a user has started. The next try
+        then takes the subtask back. An earlier try takes nothing from a later one (W14).
+
+        Raises:
+            AirflowFailException: ``error``, if the worker was not fenced or another Dag run has the job.
+            AirflowException: the next try must start the worker.
+        """
         state = self._look(run)
         last = run.writer.last
         if last is None or last.kind != LineKind.FENCED or not self._group_run.owns(state):
             raise error
         if state.deployment == before.deployment:
-            raise AirflowException(f"{error} By a later try of this task, or a worker that somebody began.") from error
+            raise AirflowException(f"{error} A later try has the subtask, or a worker that a user began.") from error
         if self._killed:
             raise self._was_killed(run) from error
         if not self.defers:
@@ -138,9 +153,12 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     # ---- before the submission
 
     def _prepared(self, context: Context, run: TaskRun) -> JobState:
-        """Once the job's deployment of this Dag run lives, or nothing is left to do. The task that runs the JobMaster
-        prepares it again after a failure, in a retry of its own: that is waited for in the triggerer, unless it cannot
-        tell, or the journal cannot be read here, which may be over in a moment."""
+        """Return the job's state once the deployment of this Dag run lives or nothing is left to do.
+
+        After a failure of the run, the task of the JobMaster prepares the job again in a retry of its own. This task
+        waits for that in the triggerer. It waits in its slot if the triggerer cannot read the root, or if the journal
+        cannot be read here, which may pass in a moment.
+        """
         silence = self._timing(run).silence
         until = time.monotonic() + silence
         while True:
@@ -161,8 +179,12 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             time.sleep(_LOOK)
 
     def _is_over(self, run: TaskRun, state: JobState) -> bool:
-        """Nothing is left to do. Raises AirflowFailException for a job that is not to go on, or not for this task, and
-        JobDeletedError."""
+        """Return whether nothing is left to do.
+
+        Raises:
+            AirflowFailException: the job must not be resumed, or not by this task.
+            JobDeletedError: the job was deleted.
+        """
         standing = self._standing(state)
         if standing in _OVER:
             return True
@@ -187,31 +209,43 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     def _standing(self, state: JobState) -> Standing:
         if state.has_finished:
-            return Standing.DONE  # also of one that is deleted by now: whoever cleans up need not wait for this task
+            return Standing.DONE  # even if the job is deleted by now, because a clean-up need not wait for this task
         return self._group_run.standing(state, self._subtasks(state))
 
     def _refuse_alone(self, nobody: Sequence[str]) -> None:
-        """Without the JobMaster's task nobody prepares anything, nor commits it. ``nobody``: its states then; one that
-        is successful may have run a job to its end that cannot be looked at now. Raises AirflowFailException."""
+        """Fail for good if the JobMaster's task will not run, because no other task prepares the job or commits.
+
+        ``nobody`` has the states in which that task will not run. They include success only if the journal can be read,
+        because a successful task may have run the job to its end.
+
+        Raises:
+            AirflowFailException: the task is in such a state.
+        """
         if self._killed:
             raise AirflowException(f"The task of {self.subtask} was killed while it waited")
         found = self._siblings.states().get(self.coordinate)
         if found in nobody:
-            raise AirflowFailException(f"Task {self.coordinate!r} is {found}: nobody coordinates {self.subtask}")
+            raise AirflowFailException(f"Task {self.coordinate!r} is {found}: no JobMaster coordinates {self.subtask}")
 
     # ---- the end
 
     def _finished(self, context: Context, run: TaskRun, ran: JobState) -> JobState:
-        """The job's state when nothing is left to do. ``ran``: what the worker ran in, which has ended well: in that
-        deployment it does not run again, whether the journal tells it yet or not."""
+        """Return the job's state if nothing is left to do, else defer the task.
+
+        ``ran`` is the state in which the worker ran. The worker ended well, so its subtasks do not run again in that
+        deployment, even if the journal does not show their end yet.
+        """
         state = self._look_patiently(run)
         if state is None or not self._is_over(run, state):
             self._keep(context, run, state or ran, ran.deployment)
         return state or ran
 
     def _keep(self, context: Context, run: TaskRun, state: JobState, deployment: int) -> None:
-        """Defer until the job is over, or a later deployment than this one wants the result again. Returns if that
-        would hold up others, or no triggerer can tell: then it is for whoever clears the group."""
+        """Defer the task until the job is over, or until a deployment after ``deployment`` needs the result again.
+
+        Returns if the wait would block other tasks, or if the triggerer cannot read the job. If the result is lost
+        then, a user must clear the group.
+        """
         if self._waits_here:
             why = "The triggerer cannot look at the job." if self.defers else "deferrable=False."
             self.log.warning("%s %s", why, _GREEN)
@@ -221,8 +255,10 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             self._await_the_end(run, self._subtasks(state), deployment)
 
     def _lacks_room(self, count: int, map_index: int | None) -> bool:
-        """Airflow runs fewer instances of a mapped task at a time than these, and counts those that are deferred: the
-        last ones would never begin."""
+        """Return whether Airflow runs fewer instances of this mapped task at a time than ``count``.
+
+        Airflow counts deferred instances, too, so the last instances would never begin.
+        """
         bounds = (self.max_active_tis_per_dag, self.max_active_tis_per_dagrun)
         is_mapped = map_index is not None and map_index >= 0
         return is_mapped and any(bound is not None and bound < count for bound in bounds)
@@ -235,12 +271,13 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     def _was_killed(self, run: TaskRun) -> AirflowException:
         return AirflowException(
-            f"Job {run.pointer.job_id}: the task of {self.subtask} was killed, and its worker has left. The others go "
-            "on; a retry goes on with it."
+            f"Job {run.pointer.job_id}: the task of {self.subtask} was killed, and its worker has left. The others "
+            "continue; a retry resumes it."
         )
 
     def on_kill(self) -> None:
-        """Have the worker leave at the end of its micro-batch, within ``stop_grace``, then end it. The job goes on."""
+        """Ask the worker to leave at the end of its micro-batch, within ``stop_grace``, then end it. The job
+        continues."""
         hook = self._hook
         if not self._killed and isinstance(hook, CheckpointedSparkSubmitHook) and hook.ask_to_leave():
             self._killed = True
@@ -250,9 +287,11 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
 
 def _tried(context: Context) -> tuple[str, ...]:
-    """By which a worker of an earlier try that wakes up late is told from this one (W14). A Dag run that was deleted
-    and made again counts its tries anew, so when the Dag run began tells it from the one before: nobody compares these
-    times, they are the same or not."""
+    """Return arguments by which a worker of an earlier try that wakes up late is recognised (W14).
+
+    They hold the time when the Dag run began, because a Dag run that was deleted and created again counts its tries
+    from 1. These times are only compared for equality.
+    """
     ti = context["ti"]
     begun = context["dag_run"].start_date
     of = f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{None if begun is None else begun.isoformat()}"

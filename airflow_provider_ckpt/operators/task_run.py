@@ -1,4 +1,4 @@
-"""One execution of the operator, and what its end means for the task."""
+"""One execution of the operator, and the effect of its end on the task."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _POLL = 0.2
 
 @dataclass(frozen=True)
 class TaskRun:
-    """What ``_get_hook`` and ``on_kill``, which are given no context, have to know."""
+    """State of one execution for the methods that get no context, such as ``_get_hook`` and ``on_kill``."""
 
     hook: CheckpointHook
     writer: PointerWriter
     options: RunOptions
     stopped_epoch: int | None = None
-    """Of a job that was STOPPED already before anything was submitted: that end is not this try's."""
+    """Epoch of a job that was STOPPED before anything was submitted. That end is not the end of this try."""
     links: LinkPusher | None = None
 
     def see(self, line: StatusLine) -> None:
-        """The driver has said it. In the thread that reads its output."""
+        """Take up a status line of the driver. Called in the thread that reads the driver's output."""
         self.writer.see(line)
         if self.links is not None:
             self.links.see(self.pointer)
@@ -56,21 +56,21 @@ class TaskRun:
 
     @property
     def told_why(self) -> bool:
-        """The driver said why it ended."""
+        """True if the driver reported why it failed."""
         return self.writer.last is not None and self.writer.last.went_wrong
 
     @property
     def lacks_master(self) -> bool:
-        """Its worker left because no JobMaster gives a sign of life (W7)."""
+        """True if the worker left because no JobMaster gives a sign of life (W7)."""
         return self.writer.last is not None and self.writer.last.lacks_master
 
     @property
     def run_is_over(self) -> bool:
-        """Its worker left because the run has failed as a whole."""
+        """True if the worker left because the run has failed as a whole."""
         return self.writer.last is not None and self.writer.last.run_is_over
 
     def ask_to_stop(self, warn: Callable[..., None]) -> bool:
-        """Whether there was a driver to ask, and it could be asked."""
+        """Ask the driver to stop. Returns False if there is no driver yet, or if the request failed."""
         pointer = self.pointer
         if pointer.epoch is None:
             return False  # no driver has taken the job over yet
@@ -82,9 +82,10 @@ class TaskRun:
         return True
 
     def note_end(self, timeout: float) -> None:
-        """Wait for the end that the driver of this try journals, and write it into the pointer.
+        """Wait until the driver of this try journals its end, and write that into the pointer.
 
-        A task that is killed may have no time to read the driver's last line. Without an end the pointer stays.
+        A killed task may have no time to read the driver's last line. Without an end within ``timeout`` seconds the
+        pointer stays.
         """
         pointer = self.pointer
         with suppress(CkptError):
@@ -94,21 +95,26 @@ class TaskRun:
                 self.writer.flush()
 
     def was_killed(self) -> AirflowException:
-        """How a task ends that Airflow killed, also when its driver had the time for a savepoint: a worker that is
-        shut down does not end the job, so this is no success, and worth a retry."""
+        """Return the error of a task that Airflow killed, even if its driver had time for a savepoint.
+
+        The end is no success, because the shutdown of a worker does not end the job. A retry resumes it.
+        """
         stopped = (
             "its driver took a savepoint and left"
             if self.pointer.status is JobStatus.STOPPED
             else "its driver was killed"
         )
         last = self.pointer.checkpoint
-        begins = f"goes on from checkpoint {last}" if last else "begins without a checkpoint: none has completed"
+        begins = f"resumes from checkpoint {last}" if last else "begins without a checkpoint: none has completed"
         return AirflowException(f"Job {self.pointer.job_id}: this task was killed, and {stopped}. A retry {begins}.")
 
     def failure(self, submitted: object, error: Exception, *, killed: bool = False) -> AirflowException:
-        """AirflowFailException when another try would end the same way, else one that is retried.
+        """Return AirflowFailException if another try would end the same way, else AirflowException for a retry.
 
-        ``submitted``: the hook that ran spark-submit, if it came that far.
+        Args:
+            submitted: The hook that ran spark-submit, or None if the task failed before.
+            error: The error of spark-submit or of the Spark provider.
+            killed: True if Airflow killed the task.
         """
         hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None
         last, job_id = self.writer.last, self.pointer.job_id
@@ -122,11 +128,15 @@ class TaskRun:
             state = self._journal()
             if state is not None and state.status is JobStatus.FAILED:
                 return AirflowFailException(f"Job {job_id} failed for good: {cause_first(state.cause or 'unknown')}")
-        # The whole command and the end of its output are in the error this one is raised from.
+        # The cause of this error has the whole command and the end of its output.
         return AirflowException(f"Job {job_id}: spark-submit ended with {code}" if code else f"Job {job_id}: {error}")
 
     def result(self) -> dict[str, Any]:
-        """Success is a job that ended FINISHED or STOPPED, not an exit code. Raises AirflowException."""
+        """Return the task's result. A job succeeds if it ended FINISHED or STOPPED, whatever the exit code.
+
+        Raises:
+            AirflowException: the journal shows no such end.
+        """
         if not self.ended_well:
             state = self._journal()
             status = state.status if state is not None else None

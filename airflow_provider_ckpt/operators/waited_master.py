@@ -1,4 +1,4 @@
-"""A JobMaster that the main thread of an Airflow task waits for."""
+"""The JobMaster for which the main thread of an Airflow task waits."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ if TYPE_CHECKING:
 
 
 class WaitedMaster:
-    """The main thread only waits, so that a signal is heard at once. ``run``: see :class:`MasterHost`."""
+    """JobMaster in another thread. The main thread only waits, so that it handles a signal at once.
+
+    ``run`` runs the JobMaster, see :class:`MasterHost`.
+    """
 
     def __init__(self, run: Callable[[OnMaster], ExitCode]) -> None:
-        self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # its put may interrupt anything
+        self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # reentrant: a signal handler may put
         self.host = MasterHost(run, self._news.put)
 
     def wait(self, seconds: float) -> ExitCode | None:
-        """How the run has ended; None if it has not within ``seconds``, or somebody has called :meth:`wake`."""
+        """Return how the run ended. None if it did not end within ``seconds``, or if :meth:`wake` was called."""
         try:
             return self._news.get(timeout=seconds)
         except queue.Empty:
             return None
 
     def wake(self) -> None:
-        """May be called by a signal's handler, in the thread that waits."""
+        """End a :meth:`wait`. A signal handler may call this in the waiting thread."""
         self._news.put(None)

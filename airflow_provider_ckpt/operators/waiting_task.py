@@ -1,4 +1,4 @@
-"""How a task of a group waits for what another one is to do: deferred, in the same try."""
+"""The wait of a group's task for another task, deferred and within the same try."""
 
 from __future__ import annotations
 
@@ -21,35 +21,45 @@ _FREE = "that costs no try and holds no worker slot"
 
 
 class WaitingTaskOperator(GroupTaskOperator):
-    """``coordinate``: id of the task that runs the JobMaster. ``deferrable``: False of an Airflow without a triggerer,
-    where nobody would ever come back from a wait."""
+    """Task of a group that can wait for another one.
+
+    Args:
+        coordinate: Id of the task that runs the JobMaster.
+        deferrable: False for an Airflow without a triggerer, where a deferred task would never resume.
+    """
 
     def __init__(self, *, coordinate: str, deferrable: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.coordinate = coordinate
         self.defers = deferrable
         self._nobody: Sequence[str] = GIVEN_UP
-        """States of ``coordinate`` in which nobody is going to run a JobMaster."""
+        """States of ``coordinate`` in which no JobMaster will come."""
         self._waits_here = False
         self._since: datetime | None = None
-        """From when on ``execution_timeout`` counts; None: since the try has begun."""
+        """Begin of ``execution_timeout``. None: the begin of the try."""
 
     def _begin_try(self) -> None:
         self._nobody, self._waits_here, self._since = GIVEN_UP, not self.defers, None
 
     def _go_on_after(self, over: WaitOver, since: str | None, *, ran_well: bool) -> None:
-        """The try, in another process. ``since``, ``ran_well``: what it was deferred with."""
+        """Take up the result of a wait, to continue the try in another process.
+
+        Args:
+            over: Why the wait is over.
+            since: Begin of ``execution_timeout`` when the task was deferred.
+            ran_well: True if the worker had ended well before the wait.
+        """
         self.log.info("The wait is over: %s", over.reason)
         self._waits_here = over.is_blind
         self._nobody = (*GIVEN_UP, "success") if over.is_alone else GIVEN_UP
         self._since = None if since is None else datetime.fromisoformat(since)
-        if ran_well:  # what it was given for its work was enough for that; if it runs again, that is new work
+        if ran_well:  # the work was done within its timeout, and another run is new work
             self._since = datetime.now(timezone.utc)
 
-    # ---- what is waited for
+    # ---- the waits
 
     def _await_master(self, context: Context, run: TaskRun, deployment: int) -> NoReturn:
-        """A try that began its worker now would be in vain, and a few of them would fail the group (W7)."""
+        """Defer the task until a JobMaster has the job. Without one each try would fail, and soon the group (W7)."""
         pointer = run.pointer
         self.log.info(
             "No JobMaster has job %s: deferred until %r runs one again; %s", pointer.job_id, self.coordinate, _FREE
@@ -58,9 +68,10 @@ class WaitingTaskOperator(GroupTaskOperator):
         self._defer(context, AwaitedMasterTrigger(**self._common(run), deployment=deployment, epoch=epoch))
 
     def _await_preparation(self, context: Context, run: TaskRun) -> NoReturn:
-        """Whoever waited in his slot might keep it from the very task that is to prepare the job."""
+        """Defer the task until the job is prepared again. A wait in its slot could keep the slot from the preparing
+        task."""
         self.log.info(
-            "Job %s is to be prepared again: deferred until %r has done it; %s",
+            "Job %s must be prepared again: deferred until %r has done it; %s",
             run.pointer.job_id,
             self.coordinate,
             _FREE,
@@ -69,10 +80,15 @@ class WaitingTaskOperator(GroupTaskOperator):
         self._defer(context, trigger)
 
     def _await_the_end(self, run: TaskRun, subtasks: Sequence[str], deployment: int) -> NoReturn:
-        """``subtasks``: which came to their ends in ``deployment``. However long the others take: its work is done, and
-        no timeout is for it."""
+        """Defer the task, without a timeout, until the job is over or needs the results again.
+
+        Args:
+            run: This execution.
+            subtasks: Subtasks that finished in ``deployment``.
+            deployment: Epoch of the deployment.
+        """
         self.log.info(
-            "%s has finished. Until job %s is over its result may be lost, and have to be produced again: deferred; %s",
+            "%s has finished. Until job %s is over, its result may be lost and needed again: deferred; %s",
             ", ".join(subtasks),
             run.pointer.job_id,
             _FREE,
@@ -84,7 +100,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         raise AssertionError("defer() raises")
 
     def _common(self, run: TaskRun) -> Mapping[str, Any]:
-        """What all triggers are given."""
+        """Return the arguments that all triggers take."""
         return {
             "job_id": run.pointer.job_id,
             "coordinate": self.coordinate,
@@ -100,7 +116,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         raise AssertionError("defer() raises")
 
     def _time_left(self, context: Context) -> timedelta | None:
-        """Of ``execution_timeout``: Airflow counts it anew in each process of a try."""
+        """Return the rest of ``execution_timeout``, because Airflow counts it from zero in each process of a try."""
         if self.execution_timeout is None:
             return None
         spent = datetime.now(timezone.utc) - (self._since or context["ti"].start_date)

@@ -1,4 +1,4 @@
-"""Wait for a job: a checkpoint, its end, or the end of one of its operators."""
+"""The sensor that waits for a checkpoint, for the end of a job, or for the end of an operator."""
 
 from __future__ import annotations
 
@@ -28,43 +28,49 @@ if TYPE_CHECKING:
 
 
 class CheckpointSensor(BaseSensorOperator):
-    """Wait until a job has got somewhere, and its sinks have released that.
+    """Wait until a job has reached a condition and its sinks have released that.
 
-    What is waited for: ``checkpoint``, ``since``, ``finished``, ``watermark``, or several of them at once; without any,
-    the end of the job (``checkpoint="final"``). Which job: ``job_id``, or ``job_task_id`` for that of a task of this
-    Dag run.
+    The condition is ``checkpoint``, ``since``, ``finished``, ``watermark``, or several of them together. Without any,
+    the sensor waits for the end of the job (``checkpoint="final"``). The job is ``job_id``, or with ``job_task_id``
+    that of a task of this Dag run.
 
-    Waits also for a job that has not started yet, and while the storage cannot be reached. Fails at once, without
-    retries, when the job ended (FAILED for good, FINISHED) and what is waited for is not going to come, when the task
-    of ``job_task_id`` failed or left it STOPPED, and when nobody runs it any more, as after a stop (``stalled_after``);
-    ``wait_for_restart`` keeps it waiting, for a job that later Dag runs continue.
+    The sensor also waits for a job that has not started, and while the storage does not answer. It fails at once,
+    without retries, in these cases:
+
+    * the job FAILED for good, or FINISHED without reaching the condition;
+    * the task of ``job_task_id`` failed, or succeeded and left the job STOPPED;
+    * no driver runs the job any longer, as after a stop (``stalled_after``).
+
+    ``wait_for_restart`` keeps it waiting in these cases, for a job that later Dag runs continue.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
-    :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}`` behind its task, or the id given to it.
+    :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}`` after its task, or the id given to it.
         (templated)
-    :param job_task_id: id of the task of this Dag that runs the job, for a sensor beside it. Not for a mapped task.
-    :param checkpoint: a number (that checkpoint or a later one), ``final`` (the job is FINISHED), or ``next``: one
-        that is triggered after this sensor first looked. (templated)
+    :param job_task_id: id of the task of this Dag that runs the job, for a sensor that runs at the same time. Not for a
+        mapped task.
+    :param checkpoint: a number (that checkpoint or a later one), ``final`` (the job is FINISHED), or ``next``: a
+        checkpoint that is triggered after this sensor's first poll. (templated)
     :param since: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: a checkpoint that was triggered
         then or later, by the clock of the driver's host, which must agree with yours. (templated)
-    :param finished: uid of an operator of the job, such as a bounded source: it has finished. (templated)
-    :param watermark: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: event time has come so far,
-        by the watermarks of the job's queries: all windows that end then or earlier are closed, and later rows of them
-        are dropped. Fails at once for a job in which nothing has a watermark. (templated)
-    :param released: False: do not wait for the sinks to release it.
-    :param wait_for_restart: keep waiting when the job ended too early, or when nobody runs it.
-    :param stalled_after: fail when nothing was journaled for that long, unless the driver is seen alive on this host or
-        Airflow runs the task of ``job_task_id``. The default is 15 minutes, or more if the job's checkpoints are far
-        apart; of a job in batch mode, which need not journal anything for hours, only if its driver is seen to be gone.
-        Give more than the ``retry_delay`` of the job's task, and more for a job whose interval is longer than in its
-        first run.
-    :param max_checkpoint_age: fail when no new checkpoint was released (completed, with ``released=False``) for that
-        long, whoever runs the job and whatever else it journals: the health of an endless job, watched by a sensor that
-        waits for its end. Counted from the first look, in looks. Give more than the interval, the checkpoint timeout
-        and the ``retry_delay`` of the job's task together. Not for a job in batch mode, which fails it.
+    :param finished: uid of an operator of the job, such as a bounded source: the operator has finished. (templated)
+    :param watermark: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: event time has reached it,
+        by the watermarks of the job's queries. All windows that end then or earlier are closed, and later rows of them
+        are dropped. Fails at once for a job without any watermark. (templated)
+    :param released: False: a completed checkpoint is enough.
+    :param wait_for_restart: keep waiting if the job ended too early, or if no driver runs it.
+    :param stalled_after: fail if the journal did not grow for that long, unless the driver is seen alive on this host
+        or Airflow runs the task of ``job_task_id``. The default is 15 minutes, or more if the job's checkpoints are far
+        apart. A job in batch mode need not journal anything for hours, so by default the sensor fails only if its
+        driver is seen to be gone. Give more than the ``retry_delay`` of the job's task, and more for a job whose
+        interval is longer than in its first run.
+    :param max_checkpoint_age: fail if no new checkpoint was released (completed, with ``released=False``) for that
+        long, even if a driver runs the job and journals other entries. With it a sensor that waits for the end of an
+        endless job watches the job's health. The time is counted in polls, from the first one. Give more than the
+        interval, the checkpoint timeout and the ``retry_delay`` of the job's task together. Not for a job in batch
+        mode, which fails the sensor.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
-    :param root: root URI, goes before the connection's. (templated)
+    :param root: root URI, overrides the connection's. (templated)
     :param deferrable: wait in the triggerer instead of in a worker slot.
     """
 
@@ -91,7 +97,7 @@ class CheckpointSensor(BaseSensorOperator):
     ) -> None:
         super().__init__(**kwargs)
         if (job_id is None) == (job_task_id is None):
-            problem = "say which job: one of job_id and job_task_id"
+            problem = "give one of job_id and job_task_id"
             raise InvalidTaskArgumentError(argument="job_id", value=job_id, problem=problem)
         flags = {"released": released, "wait_for_restart": wait_for_restart, "deferrable": deferrable}
         for name, value in flags.items():
@@ -117,8 +123,12 @@ class CheckpointSensor(BaseSensorOperator):
         self._memory: SensorMemory | None = None
 
     def _refuse_early(self) -> None:
-        """What no look could take, while the Dag is read; what a template makes is left to the task. Raises
-        InvalidTaskArgumentError, InvalidJobIdError."""
+        """Refuse, while the Dag is read, values that no poll could use. Templates are checked when the task runs.
+
+        Raises:
+            InvalidTaskArgumentError: a value cannot be used.
+            InvalidJobIdError: ``job_id`` cannot name a job.
+        """
         if self.max_checkpoint_age == 0:
             raise InvalidTaskArgumentError(argument="max_checkpoint_age", value=0, problem="give more than 0")
         check_given_job_id(self.job_id)
@@ -144,7 +154,8 @@ class CheckpointSensor(BaseSensorOperator):
 
     @contextmanager
     def _allowed_to_fail(self) -> Iterator[None]:
-        """Airflow asks for poked sensors, and behind a deferral: not for the first look of a deferrable one."""
+        """Honour ``soft_fail`` and ``never_fail`` at the first poll of a deferrable sensor. Airflow honours them only
+        later."""
         try:
             yield
         except AirflowFailException as error:
@@ -203,7 +214,11 @@ class CheckpointSensor(BaseSensorOperator):
         )
 
     def _condition(self) -> CheckpointCondition:
-        """Raises InvalidTaskArgumentError for what a template rendered wrongly."""
+        """Return the condition.
+
+        Raises:
+            InvalidTaskArgumentError: a template was rendered wrongly.
+        """
         return CheckpointCondition(
             job_id=self.job_id or "",
             checkpoint=self._wanted(),
@@ -235,7 +250,7 @@ class CheckpointSensor(BaseSensorOperator):
 
 
 def _instant(value: datetime | str | None, argument: str) -> float | None:
-    """Epoch seconds. A time without a zone is refused rather than guessed."""
+    """Return an instant in epoch seconds. A time without a zone is refused, because its zone could only be guessed."""
     if value is None:
         return None
     time = value

@@ -1,4 +1,4 @@
-"""What a sensor has to remember from one poke to the next, and from one try to the next: in the task state store.
+"""The memory of a sensor from one poke to the next and from one try to the next, in the task state store.
 
 In ``mode="reschedule"`` every poke is another process, perhaps on another host.
 """
@@ -19,15 +19,22 @@ KEY = "ckpt_sensor"
 
 @dataclass
 class SensorMemory:
-    """``store``: the task state store, None where there is none; ``max_tries``: another one means that the sensor was
-    cleared, and begins anew."""
+    """Memory of a sensor.
+
+    Args:
+        store: The task state store. None if there is none.
+        max_tries: ``max_tries`` of the task instance. Another number in the store means that a user cleared the sensor,
+            which then starts from scratch.
+        keeps_looks: True to keep the findings of the polls, too.
+        seen: Findings of the polls so far.
+        next_of: The job, and the number that ``checkpoint="next"`` means for it.
+    """
 
     store: Any
     max_tries: int | None
     keeps_looks: bool
     seen: Seen = field(default_factory=Seen)
     next_of: tuple[str, int] | None = None
-    """The job, and the number that ``checkpoint="next"`` means for it."""
 
     @classmethod
     def of(cls, context: Mapping[str, Any], *, keeps_looks: bool) -> SensorMemory:
@@ -35,7 +42,7 @@ class SensorMemory:
         max_tries = context["ti"].max_tries if "ti" in context else None
         memory = cls(store, max_tries, keeps_looks)
         found = store.get(KEY) if store is not None else None
-        if isinstance(found, Mapping) and found.get("max_tries") == max_tries:  # anybody can edit it in the UI
+        if isinstance(found, Mapping) and found.get("max_tries") == max_tries:  # a user can edit it in the UI
             memory._read(found)
         return memory
 
@@ -47,7 +54,7 @@ class SensorMemory:
             self.seen = Seen(_stillness(found), _stillness(found, "checkpoint_"))
 
     def keep(self, look: Look) -> None:
-        """After a look that goes on waiting. Writes what has changed, and has to be known to a later process."""
+        """Write the changes that a later process has to know. Called after a poll that does not end the wait."""
         seen = look.seen if self.keeps_looks else self.seen
         if self.store is None or (seen, look.next_of) == (self.seen, self.next_of):
             return

@@ -1,4 +1,4 @@
-"""Wait for a JobMaster without a worker slot, and without a try: it needs a triggerer, and so does this wait (W7)."""
+"""The wait for a JobMaster, without a worker slot and without spending a try. It needs a triggerer (W7)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from airflow_provider_ckpt.triggers.threads import in_thread
 
 
 class AwaitedMasterTrigger(GroupWaitTrigger):
-    """Fires when a JobMaster has the job again, or none is to come; or, of a job whose run has failed, when it is
-    prepared again, or is not to be.
+    """Trigger that fires when a JobMaster has the job again, or when none will come.
 
-    ``deployment``: what the worker ran in; ``epoch``: of the last JobMaster that it knew of, or of the deployment.
-    ``attempt``: how the journal names the task that waits, if it is for the next deployment; then the first two do not
-    count.
+    With ``attempt`` it waits for a job whose run has failed. It then fires when the job is prepared again, or when it
+    will not be. ``deployment`` and ``epoch`` do not count then.
+
+    Args:
+        deployment: Deployment in which the worker ran.
+        epoch: Epoch of the last JobMaster that the worker knew, or of the deployment.
+        attempt: Name of the waiting task in the journal, if it waits for the next deployment.
+        common: See :class:`GroupWaitTrigger`.
     """
 
     names = (*GroupWaitTrigger.names, "deployment", "epoch", "attempt")

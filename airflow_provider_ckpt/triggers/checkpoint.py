@@ -1,4 +1,4 @@
-"""Wait for a job without a worker slot."""
+"""The wait for a job's checkpoint, without a worker slot."""
 
 from __future__ import annotations
 
@@ -20,13 +20,19 @@ _NAMES = ("condition", "stalled_after", "max_checkpoint_age", "job_task", "ckpt_
 
 
 class CheckpointTrigger(BaseTrigger):
-    """Fires once, with a :class:`Verdict` as JSON, when the wait is over.
+    """Trigger that fires once, with a :class:`Verdict` as JSON, when the wait is over.
 
-    Serialized without secrets: the connection is looked up where it runs. It writes nothing, so running
-    twice (another triggerer took over) does no harm. A storage that cannot be reached is asked again.
+    It is serialized without secrets, because it reads the connection where it runs. It writes nothing, so two instances
+    do no harm (after another triggerer took over). It polls a storage that does not answer again.
 
-    ``condition``: the fields of a :class:`CheckpointCondition`. ``job_task``: ``{dag_id, run_id, task_id}`` of the task
-    whose job it is, instead of the condition's ``job_id``. The rest as in :class:`Look`, times in seconds.
+    Args:
+        condition: Fields of a :class:`CheckpointCondition`.
+        stalled_after: See :class:`Look`. In seconds.
+        max_checkpoint_age: See :class:`Look`. In seconds.
+        job_task: ``{dag_id, run_id, task_id}`` of the task whose job it is, instead of the condition's ``job_id``.
+        ckpt_conn_id: Id of the connection of the root.
+        root: URI of the root, overrides the connection's.
+        poll_interval: Seconds between two polls.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Whether a JobMaster is back, for a worker that left because there was none (W7). Pure."""
+"""The check whether a JobMaster is back, for a worker that left because there was none (W7). Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WaitOver:
-    """``is_alone``: no JobMaster is to come any more: Airflow runs the task that would run it no more. ``is_blind``: a
-    triggerer cannot tell; it may not read the job, say."""
+    """End of a wait.
+
+    Args:
+        reason: Why the wait is over.
+        is_alone: True if no JobMaster will come, because Airflow no longer runs its task.
+        is_blind: True if the triggerer cannot decide, for example because it may not read the job.
+    """
 
     reason: str
     is_alone: bool = False
@@ -31,19 +36,31 @@ class WaitOver:
 
 
 class Comeback:
-    """Of a JobMaster to ``deployment``. ``epoch``: the newest that was known there when the last one was given up.
+    """Wait for a JobMaster of a deployment.
 
-    One that was only out of reach, or stood still, goes on under its epoch: its beat grows then. What the first look
-    finds tells nothing: it may have been written before the wait.
+    A JobMaster that was only unreachable, or paused, continues under its epoch. Its beat grows then. The first beat
+    shows nothing, because it may have been written before the wait.
     """
 
     def __init__(self, deployment: int, epoch: int) -> None:
+        """Begin a wait.
+
+        Args:
+            deployment: Deployment in which the worker ran.
+            epoch: Epoch of the newest JobMaster that the worker knew when it left.
+        """
         self._deployment, self._epoch = deployment, epoch
         self._beat: int | None = None
 
     def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitOver | None:
-        """None: wait on. ``outbox``: of the JobMaster of ``state``; ``coordinate``: Airflow's state of its task, None
-        if that is not known, asked before the others were read: a job that has ended in between is over, not alone."""
+        """Return why the wait is over, or None to wait on.
+
+        Args:
+            state: The job in its journal.
+            outbox: Messages of the JobMaster of ``state``.
+            coordinate: Airflow's state of the JobMaster's task, None if it is not known. The caller must ask for it
+                before it reads the others. A job that ends in between is then over, not alone.
+        """
         if state.deployment != self._deployment:
             return WaitOver(f"the deployment of epoch {self._deployment} is over, the job is {state.status}")
         if state.epoch != self._epoch:
@@ -51,7 +68,7 @@ class Comeback:
         if outbox is not None and outbox.left is None and self._has_grown(outbox.beat):
             return WaitOver(f"the JobMaster of epoch {state.epoch} gives signs of life again")
         if coordinate in (*GIVEN_UP, "success"):
-            return WaitOver(f"the task that is to run the JobMaster is {coordinate}", is_alone=True)
+            return WaitOver(f"the task that runs the JobMaster is {coordinate}", is_alone=True)
         return None
 
     def _has_grown(self, beat: int) -> bool:

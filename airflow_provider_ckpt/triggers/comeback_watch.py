@@ -1,4 +1,5 @@
-"""One look for a JobMaster that may be back: at the journal, at its own object, and now and then at Airflow."""
+"""One poll for a JobMaster that may be back. It reads the journal, the JobMaster's messages and, now and then,
+Airflow."""
 
 from __future__ import annotations
 
@@ -13,8 +14,15 @@ if TYPE_CHECKING:
 
 
 class ComebackWatch:
-    """``comeback``: what is waited for. ``coordinate``: asks Airflow for the state of the task that runs the JobMaster,
-    with each ``every``-th look: all subtasks of all groups may wait at once."""
+    """Repeated poll for a JobMaster.
+
+    Args:
+        hook: Hook of the root.
+        job_id: The job.
+        comeback: Decides whether the wait is over.
+        coordinate: Asks Airflow for the state of the JobMaster's task.
+        every: Only each such poll asks Airflow, because the subtasks of all groups may wait at once.
+    """
 
     def __init__(
         self,
@@ -30,7 +38,8 @@ class ComebackWatch:
         self._looks = 0
 
     def look(self) -> WaitOver | None:
-        """None: wait on. Blocking; raises the storage's errors, and what the journal is damaged with."""
+        """Return why the wait is over, or None to wait on. Blocks. Raises the errors of the storage and of a damaged
+        journal."""
         from airflow_provider_ckpt.remote.master_watch import read_master
 
         coordinate = self._coordinate() if self._looks % self._every == 0 else None

@@ -1,4 +1,4 @@
-"""When a wait for a job is over. Pure; the sensor and its trigger ask the same question."""
+"""The condition for which a sensor or its trigger waits for a job. Pure."""
 
 from __future__ import annotations
 
@@ -19,22 +19,28 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 _TIMELESS = (
-    "Its watermarks do not tell up to when its results are complete: no source has one (@job.source), or a query joins "
-    "streams, whose rows come out when their partners have come"
+    "Its watermarks do not show up to when its results are complete: no source has one (@job.source), or a query joins "
+    "streams, which emit a row only when its partner has come"
 )
 Outcome = Literal["wait", "reached", "failed"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """``message`` says what was found; ``result`` is what the sensor returns (XCom)."""
+    """Outcome of one poll.
+
+    Args:
+        outcome: Whether to wait on.
+        message: What the poll found, in one line.
+        result: Result of the sensor (XCom).
+    """
 
     outcome: Outcome
     message: str
     result: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", one_line(self.message))  # it quotes the journal
+        object.__setattr__(self, "message", one_line(self.message))  # because it quotes the journal
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -42,17 +48,19 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CheckpointCondition:
-    """What is waited for; everything that is given has to hold. Completed is not enough unless ``released`` is False.
+    """Condition of a wait. All given parts have to hold together. A checkpoint must be released, unless ``released`` is
+    False.
 
-    * ``checkpoint``: that checkpoint or a later one; "final": the job is FINISHED. "next" is made a number (``Look``).
+    * ``checkpoint``: that checkpoint or a later one. "final": the job is FINISHED. ``Look`` replaces "next" by a
+      number.
     * ``since`` (epoch seconds): a checkpoint that was triggered then or later, by the clock of the driver's host.
-    * ``finished``: an operator's uid: a checkpoint in which it is finished; nothing of it runs again.
+    * ``finished``: uid of an operator: a checkpoint in which it has finished, so that no part of it runs again.
     * ``watermark`` (epoch seconds): a checkpoint that covers all windows that end then or earlier.
 
-    A job that FAILED for good, or FINISHED without it, will not get there by itself: that fails the wait, unless
-    ``wait_for_restart`` says that somebody will run the job again. Of one that was deleted it is known how far it had
-    come, and nobody runs it again. One that STOPPED may be gone on with in a moment: so
-    a job ends whose worker goes, and Airflow retries its task. It is waited for as one whose driver is gone.
+    A job that FAILED for good, or FINISHED without reaching the condition, fails the wait. With ``wait_for_restart``
+    the wait continues, because a user will run the job again. A deleted job keeps its progress in the journal but never
+    runs again. A STOPPED job may resume in a moment: a job ends so if its worker is shut down, and Airflow retries its
+    task. The wait treats it like a job whose driver is gone.
     """
 
     job_id: str
@@ -64,7 +72,8 @@ class CheckpointCondition:
     watermark: float | None = None
 
     def judge(self, state: JobState | None) -> Verdict:
-        """``state`` is None while nothing is journaled for the job: it may still be going to start."""
+        """Return whether the condition holds. ``state`` is None while the job has no journal, because it may still
+        start."""
         if state is not None and state.damage:
             return Verdict("failed", f"The journal of job {self.job_id} is damaged: {'; '.join(state.damage)}")
         if state is None or (state.status is None and not state.epoch):
@@ -78,7 +87,7 @@ class CheckpointCondition:
         if self._is_timeless(state):
             return Verdict("failed", f"{shown}. {_TIMELESS}")
         if self._hopeless(state):
-            return Verdict("failed", f"{shown}. It is not going to reach {self.wanted()}")
+            return Verdict("failed", f"{shown}. It will not reach {self.wanted()}")
         return Verdict("wait", f"{shown}. Waiting for {self.wanted()}")
 
     def wanted(self) -> str:
@@ -122,11 +131,12 @@ class CheckpointCondition:
         return state.last_released if self.released else state.last_completed
 
     def _done(self, state: JobState) -> Iterator[CheckpointCompleted]:
-        """The remembered checkpoints that count."""
+        """Return the remembered checkpoints that count."""
         return (done for number, done in state.checkpoints.items() if number <= self._newest(state))
 
     def _has_finished(self, state: JobState, uid: str) -> bool:
-        """Of a job that FINISHED everything has; else as a checkpoint says, of those after the last restore."""
+        """Return whether an operator has finished. All operators of a FINISHED job have. Otherwise a checkpoint after
+        the last restore must show it."""
         if uid not in state.finished_operators():
             return False
         if not self.released or (state.status is JobStatus.FINISHED and not state.has_unreleased):
@@ -135,32 +145,35 @@ class CheckpointCondition:
         return any(done.operators.get(uid) == "finished" for done in later)
 
     def _has_passed(self, state: JobState, instant: float) -> bool:
-        """Of a job that FINISHED every window is closed."""
+        """Return whether event time has reached ``instant``. All windows of a FINISHED job are closed."""
         if state.has_finished and not (self.released and state.has_unreleased):
             return True
         come = self._watermark(state)
         return come is not None and come >= instant * 1000
 
     def _watermark(self, state: JobState) -> int | None:
-        """Of the newest checkpoint that counts. One of before a restore does not: what it covers is taken back."""
+        """Return the watermark of the newest checkpoint that counts. A restore takes back the ones before it."""
         later = [done.checkpoint for done in self._done(state) if done.checkpoint >= state.restored]
         return state.watermark(max(later)) if later else None
 
     def _is_timeless(self, state: JobState) -> bool:
-        """A watermark will never be seen. A restart may bring one."""
+        """Return whether the job will never show a watermark. A restart may bring one."""
         return self.watermark is not None and not (self.wait_for_restart or state.plan is None or state.has_event_time)
 
     def _unknown_operator(self, state: JobState) -> list[str] | None:
-        """The operators the job has, if it has some, and not the one waited for. A restart may bring it."""
+        """Return the job's operators if the awaited one is none of them, else None. A restart may add it."""
         if self.finished is None or self.wait_for_restart:
             return None
         known = sorted(set(state.graph().operators))
         return known if known and self.finished not in known else None
 
     def _hopeless(self, state: JobState) -> bool:
-        """FINISHED has released everything, unless a driver is about to: then only what is not even completed is
-        hopeless. Behind a job that FAILED nobody comes by himself to release what it completed."""
-        if state.deletion is not None:  # nobody runs it again
+        """Return whether the job will not reach the condition by itself.
+
+        A FINISHED job has released everything, or a driver is about to. In the second case completed checkpoints count,
+        too. A job that FAILED has no driver that would release its completed checkpoints.
+        """
+        if state.deletion is not None:  # a deleted job never runs again
             return True
         if self.wait_for_restart or not has_ended(state) or state.status is JobStatus.STOPPED:
             return False

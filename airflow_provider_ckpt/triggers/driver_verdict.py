@@ -1,4 +1,4 @@
-"""What has become of a driver that runs in a cluster, for the task that waits for it. Pure."""
+"""The judgement about a driver in a cluster, for the task that waits for it. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,14 @@ Outcome = Literal["wait", "succeeded", "failed", "retry", "left"]
 
 @dataclass(frozen=True)
 class DriverVerdict:
-    """``failed``: for good; ``retry``: another try may help; ``left``: it was asked to make room, and did: its job is
-    submitted again. ``result``: where the job stands, None if that is not known."""
+    """Judgement about a driver.
+
+    Args:
+        outcome: ``failed`` means for good. ``retry`` means that another try may help. ``left`` means that the driver
+            made room as requested, so its job is submitted again.
+        message: The finding, for the task's log.
+        result: Where the job stands. None if that is not known.
+    """
 
     outcome: Outcome
     message: str
@@ -37,11 +43,16 @@ def judge(
     *,
     was_asked_to_leave: bool = False,
 ) -> DriverVerdict:
-    """By the journal, the one authority for how a job ended; by the cluster only when the journal tells no end.
+    """Judge a driver by the journal, the only authority for how a job ended. The cluster counts if the journal has no
+    end.
 
-    ``report``: what the cluster said *before* ``state`` was read (else an end that was journaled in between would be
-    missed), None if it was not asked. ``was_asked_to_leave``: a stop that the journal tells was asked for by whoever
-    killed the task, or made room for another driver.
+    Args:
+        state: The job in its journal.
+        submission: How the driver was submitted.
+        report: The cluster's answer, None if it was not asked. It must be older than ``state``, because an end that was
+            journaled in between would be missed otherwise.
+        was_asked_to_leave: True if the driver was asked to stop by a kill of its task, or to make room for another
+            driver.
     """
     shown = f"Job {state.job_id} is {state.status or 'not begun yet'}"
     if state.damage:
@@ -54,18 +65,18 @@ def judge(
         return DriverVerdict("wait", f"{shown}{where}", told)
     if is_overtaken(state, submission):
         return _overtaken(state, report, was_asked_to_leave)
-    left = "and no driver took the job" if state.epoch <= submission.after_epoch else "and the journal tells no end"
+    left = "and no driver took the job" if state.epoch <= submission.after_epoch else "and the journal has no end"
     why = f"{shown}, but its driver is gone, {left}. {report.message}"
     return DriverVerdict("left" if was_asked_to_leave else "retry", why, told)
 
 
 def is_own(state: JobState, submission: Submission) -> bool:
-    """Whether the driver has the job, or was the last to have it."""
+    """Return whether the driver has the job, or was the last to have it."""
     return state.epoch > submission.after_epoch and state.attempt == submission.attempt
 
 
 def is_over(state: JobState, submission: Submission) -> bool:
-    """The driver has journaled how it ended."""
+    """Return whether the driver has journaled how it ended."""
     return is_own(state, submission) and state.status is not None and not state.status.is_alive
 
 
@@ -74,7 +85,10 @@ def is_overtaken(state: JobState, submission: Submission) -> bool:
 
 
 def is_unsure(state: JobState, submission: Submission) -> bool:
-    """The cluster has to be asked at once: the driver is about to go, and perhaps the cluster starts it once more."""
+    """Return whether the cluster has to be polled at once.
+
+    The driver is about to leave in these cases, and the cluster may start it once more.
+    """
     return is_overtaken(state, submission) or (is_over(state, submission) and state.status is JobStatus.RESTARTING)
 
 
@@ -98,12 +112,16 @@ def _ended(
         return DriverVerdict("failed", why, told)
     if status.ended_well:
         return DriverVerdict("succeeded", shown, told)
-    why = f"Job {state.job_id}: {cause_first(state.cause or 'its run failed')}. A retry goes on"
+    why = f"Job {state.job_id}: {cause_first(state.cause or 'its run failed')}. A retry resumes it"
     return DriverVerdict("retry", why, told)
 
 
 def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: bool) -> DriverVerdict:
-    """A retry would take the job back from a driver that runs it. One that only released (`ckpt release`) does not."""
+    """Judge a driver that lost its job to another one.
+
+    A retry would take the job back from a driver that runs it. A driver that only released (`ckpt release`) does not
+    run it.
+    """
     told, by = _told(state), f"epoch {state.epoch}, attempt {state.attempt}"
     if was_asked_to_leave:
         return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({by})", told)
@@ -115,7 +133,7 @@ def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: b
 
 
 def _told(state: JobState) -> dict[str, Any]:
-    """As much of it as a task returns."""
+    """Return the job's state in the form of a task's result."""
     return {
         "job_id": state.job_id,
         "status": None if state.status is None else str(state.status),

@@ -1,4 +1,4 @@
-"""Look at a driver in a cluster again and again: in the journal, and now and then at what the cluster says."""
+"""The repeated check of a driver in a cluster, in the journal and, now and then, with the cluster."""
 
 from __future__ import annotations
 
@@ -18,10 +18,18 @@ if TYPE_CHECKING:
 
 
 class DriverWatch:
-    """Blocking; one thread at a time. Writes nothing, but for :meth:`ask_to_leave`.
+    """Watch over a driver in a cluster.
 
-    ``every``: looks in a row without a change of the journal after which the cluster is asked. ``leaving``: the driver
-    has to make room: it is asked to, once it can be, and any end is ``left``.
+    It blocks and is for one thread at a time. It writes nothing, except in :meth:`ask_to_leave`.
+
+    Args:
+        hook: Hook of the root.
+        job_id: The job.
+        submission: How the driver was submitted.
+        status: Asks the cluster.
+        every: Polls in a row without a new journal entry after which the cluster is asked.
+        leaving: True if the driver must make room. It is asked to leave as soon as it has the job, and any end is
+            ``left``.
     """
 
     def __init__(
@@ -43,12 +51,13 @@ class DriverWatch:
         self._asked: int | None = None
 
     def look(self, *, asks: bool = False) -> DriverVerdict:
-        """``asks``: ask the cluster now. Raises what is wrong with the root or with the journal's format."""
+        """Poll once and judge the driver. ``asks`` polls the cluster, too. Raises the errors of the root and the
+        journal's format."""
         try:
             state = self.state()
             report = self._report() if asks or self._is_due(state) or is_unsure(state, self.submission) else None
             if report is not None:
-                state = self.state()  # what was journaled before the end that the cluster tells
+                state = self.state()  # read again, to see entries from before the end that the cluster reports
             if self._leaving and self._asked != state.epoch and self.ask_to_leave(state):
                 self._asked = state.epoch
             verdict = judge(state, self.submission, report, was_asked_to_leave=self._was_asked_to_leave(state))
@@ -62,14 +71,15 @@ class DriverWatch:
         return self._client.look()
 
     def ask_to_leave(self, state: JobState) -> bool:
-        """Whether the driver has the job, so that it could be asked. Raises the storage's errors."""
+        """Ask the driver to leave if it has the job, and return whether it has. Raises the storage's errors."""
         if not is_own(state, self.submission) or not state.is_held:
             return False
         self._hook.client(self._job_id).stop(epoch=state.epoch, leaves=True)
         return True
 
     def _is_due(self, state: JobState) -> bool:
-        """A journal that grows tells that the driver lives."""
+        """Return whether the cluster must be polled. It need not while the journal grows, because the driver lives
+        then."""
         mark = (state.epoch, state.position)
         self._still = self._still + 1 if mark == self._mark else 0
         self._mark = mark
@@ -86,7 +96,7 @@ class DriverWatch:
         return report
 
     def _was_asked_to_leave(self, state: JobState) -> bool:
-        """The request stays with the job until its next driver comes."""
+        """Return whether the driver was asked to leave. The request stays until the job's next driver comes."""
         if self._leaving:
             return True
         if not is_own(state, self.submission) or state.status not in (JobStatus.STOPPED, JobStatus.RESTARTING):

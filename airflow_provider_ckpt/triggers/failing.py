@@ -1,5 +1,8 @@
-"""How long a JobMaster that fails by itself, and not with its job, is begun again in its triggerer: each try of its
-task would look at the same storage, and after a few of them the job would have nobody any more."""
+"""The limit for restarts of a JobMaster that fails by itself, while its job is fine.
+
+The triggerer restarts such a JobMaster. Each try of its task would meet the same storage. After a few tries the job
+would have no JobMaster at all.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,11 @@ if TYPE_CHECKING:
 
 
 class Failing:
-    """``limit``: seconds without another completed checkpoint: as long as the workers go on without a JobMaster."""
+    """Time limit for restarts of a failing JobMaster.
+
+    ``limit`` is the number of seconds without another completed checkpoint after which it is no longer restarted.
+    Workers continue without a JobMaster for as long.
+    """
 
     def __init__(self, limit: float = SILENCE, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit, self._clock = limit, clock
@@ -24,7 +31,10 @@ class Failing:
         self._completed = -1
 
     def may_go_on(self, verdict: MasterVerdict, state: JobState | None) -> bool:
-        """``state``: of the job; None if that cannot be read. Nobody goes on with a run that ended, or was given up."""
+        """Return whether to restart the JobMaster. A run that has ended, or was given up, is not restarted.
+
+        ``state`` is the job's, None if it cannot be read.
+        """
         if verdict.exit_code is not ExitCode.FAILED or verdict.given_up is not None:
             return False
         if state is not None and not state.deployment:

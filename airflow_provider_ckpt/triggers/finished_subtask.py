@@ -1,5 +1,8 @@
-"""Wait, without a worker slot and without a try, until a subtask that has finished in batch mode is needed no more, or
-has to run again: a result that is lost is produced again, and nobody runs a task again that has turned green."""
+"""The wait of a finished subtask in batch mode, without a worker slot and without spending a try.
+
+The wait ends when the subtask's result is no longer needed, or when the subtask has to run again. A lost result is
+produced again, but Airflow does not run a task again that has succeeded.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,12 @@ from airflow_provider_ckpt.triggers.spark_application import SETTLING
 from airflow_provider_ckpt.triggers.threads import in_thread
 
 _SHARED: WeakValueDictionary[tuple[str | None, ...], GroupLooks] = WeakValueDictionary()
-"""By whose they are; as long as any trigger in this process has them."""
+"""The shared polls of each group, as long as a trigger in this process uses them."""
 
 
 class FinishedSubtaskTrigger(GroupWaitTrigger):
-    """See :class:`KeptResult`, which has the arguments. All of a group share their looks."""
+    """Trigger that waits with a :class:`KeptResult`, which has the arguments. The triggers of a group share their
+    polls."""
 
     names = (*GroupWaitTrigger.names, "attempt", "subtasks", "deployment")
     _clock = staticmethod(time.monotonic)
@@ -54,6 +58,9 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
 
 
 def shared_age(poll_interval: float) -> float:
-    """Seconds since a look was begun that somebody else has taken, at most: so that each sees something new when it
-    comes, and nothing from before its wait, which had begun SETTLING before its first look."""
+    """Return how many seconds old a poll of another trigger may be to be used.
+
+    With this age each trigger sees something new at each poll. It sees nothing from before its own wait, because the
+    wait began SETTLING seconds before its first poll.
+    """
     return min(poll_interval, SETTLING) / 2

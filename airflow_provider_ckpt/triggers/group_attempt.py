@@ -1,4 +1,4 @@
-"""How the tasks of a group are named in the journal: ``<Dag run>~t<try>.<task>``."""
+"""The names of a group's tasks in the journal: ``<Dag run>~t<try>.<task>``."""
 
 from __future__ import annotations
 
@@ -13,22 +13,27 @@ _NAME = re.compile(r"(?P<group>.*)~t(?P<number>\d+)\.(?P<part>[^~]*)", re.DOTALL
 
 
 def is_of_group(mine: str, attempt: str) -> bool:
-    """Whether ``attempt`` is of a task of the group, in the Dag run, of ``mine``."""
+    """Return whether ``attempt`` names a task of the same group and Dag run as ``mine``."""
     own, theirs = _NAME.fullmatch(mine), _NAME.fullmatch(attempt)
     return attempt == mine or (theirs is not None and own is not None and theirs["group"] == own["group"])
 
 
 def is_held_by_group(mine: str, state: JobState) -> bool:
-    """Whether the job's deployment of now, or the one before, which nobody has followed, was prepared by a task of the
-    group, in the Dag run, of ``mine``; or is being prepared by one. See ``GroupRun.owns``: a release by hand, which has
-    the name of the last claim and something behind it, takes nothing over."""
+    """Return whether a task of the same group and Dag run as ``mine`` prepared the job's current deployment, or
+    prepares it.
+
+    Also true if the last deployment was the group's and no other has followed. See ``GroupRun.owns``. A manual release
+    takes nothing over: its name is that of the last claim with a suffix.
+    """
     own = _NAME.fullmatch(mine)
     return own is not None and (state.prepared_by or state.attempt or "").startswith(f"{own['group']}~t")
 
 
 def is_twin_of(mine: str, attempt: str) -> bool:
-    """Whether ``attempt`` is of the task of ``mine``, and of its try or of an earlier one: nobody goes on with that any
-    more, though it may have been the later one to claim."""
+    """Return whether ``attempt`` is of the same task as ``mine``, in the same or an earlier try.
+
+    An earlier try is over, even if it claimed the job later.
+    """
     own, theirs = _NAME.fullmatch(mine), _NAME.fullmatch(attempt)
     if theirs is None or own is None:
         return attempt == mine
@@ -37,8 +42,10 @@ def is_twin_of(mine: str, attempt: str) -> bool:
 
 
 def asked_to_stop(client: JobClient, mine: str) -> bool:
-    """Ask the job to stop; False if it has no JobMaster of ``mine`` yet, and may get one. One that is over, or that
-    somebody else has, is not asked. Blocking; raises the storage's errors."""
+    """Ask the job to stop, and return False if its JobMaster of ``mine`` may still come.
+
+    A job that is over or that another Dag run has is not asked. Blocks. Raises the storage's errors.
+    """
     state = client.look()
     if not state.is_held or not is_of_group(mine, str(state.attempt)):
         return True

@@ -1,5 +1,7 @@
-"""Looks at a job that all tasks of its group share which wait in this triggerer: hundreds of subtasks may have finished
-while one goes on, and each look reads all that was journaled since."""
+"""Polls of a job that all waiting tasks of its group share in this triggerer.
+
+Hundreds of subtasks may have finished while one continues, and each poll reads all new entries of the journal.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """``state``: of the job; nobody may change it. ``coordinate``: what Airflow has said last of the JobMaster's task,
-    before the job was looked at: one that has ended in between is over, not alone. None: it has said nothing, or was
-    not asked yet. ``answer``: the number of that answer."""
+    """Result of one poll.
+
+    Args:
+        state: The job in its journal. It must not be changed.
+        coordinate: Airflow's last answer about the JobMaster's task, from before ``state`` was read. A job that ended
+            in between is over, not alone. None: no answer so far.
+        answer: Number of that answer.
+    """
 
     state: JobState
     coordinate: str | None = None
@@ -28,8 +35,14 @@ class Reading:
 
 
 class GroupLooks:
-    """``look``: at the journal; ``coordinate``: asks Airflow for the state of the JobMaster's task. Both block, and are
-    called in one thread at a time, of those of ``root``. ``clock``: seconds that never go back. For one event loop."""
+    """Shared polls of one job, for one event loop.
+
+    Args:
+        look: Reads the journal. Blocks. Called in one thread at a time, of the threads of ``root``.
+        coordinate: Asks Airflow for the state of the JobMaster's task. Called like ``look``.
+        root: URI of the root.
+        clock: Seconds of a clock that never goes back.
+    """
 
     def __init__(
         self,
@@ -47,13 +60,15 @@ class GroupLooks:
         self._answers = 0
 
     async def reading(self, age: float) -> Reading:
-        """One that was begun no longer than ``age`` seconds ago, or is being made. Raises what a look fails with; what
-        has failed is not tried more often, either."""
+        """Return a reading that began at most ``age`` seconds ago or is under way.
+
+        Raises the error of the poll. A failed poll is not repeated sooner, either.
+        """
         if self._made is None or (self._made.done() and self._clock() - self._begun_at >= age):
             self._begun_at = self._clock()
             self._made = asyncio.ensure_future(in_thread(self._read, root=self._root))
             self._made.add_done_callback(_seen)
-        return await asyncio.shield(self._made)  # a trigger that is ended meanwhile ends it for no other
+        return await asyncio.shield(self._made)  # so that the end of one trigger does not end the poll for others
 
     def _read(self) -> Reading:
         now = self._clock()
@@ -65,6 +80,6 @@ class GroupLooks:
 
 
 def _seen(made: asyncio.Future[Reading]) -> None:
-    """Whoever has asked for it may be gone: then nobody is told what it has failed with."""
+    """Take note of the error of a poll whose trigger may be gone, so that asyncio does not log it."""
     if not made.cancelled():
         made.exception()

@@ -1,4 +1,4 @@
-"""A wait of a subtask's task for something of its group, without a worker slot and without a try."""
+"""The base of a subtask's wait for its group, without a worker slot and without spending a try."""
 
 from __future__ import annotations
 
@@ -18,17 +18,22 @@ from airflow_provider_ckpt.triggers.spark_application import SETTLING
 
 
 class GroupWaitTrigger(BaseTrigger):
-    """Fires once, with a :class:`WaitOver` as JSON.
+    """Trigger that fires once, with a :class:`WaitOver` as JSON.
 
-    Serialized without secrets. It writes nothing, so running twice (another triggerer took over) does no harm, and
-    whoever ends the task's wait ends nothing else. What goes wrong is logged, and tried again: an exception would cost
-    the task a try.
+    It is serialized without secrets. It writes nothing, so two instances do no harm (after another triggerer took
+    over), and the end of its task's wait ends nothing else. It logs errors and polls again, because an exception would
+    cost the task a try.
 
-    ``coordinate``: id of the task that runs the JobMaster. ``root``: URI. ``poll_interval``: seconds between two looks.
+    Args:
+        job_id: The job.
+        coordinate: Id of the task that runs the JobMaster.
+        ckpt_conn_id: Id of the connection of the root.
+        root: URI of the root.
+        poll_interval: Seconds between two polls.
     """
 
     names: Sequence[str] = ("job_id", "coordinate", "ckpt_conn_id", "root", "poll_interval")
-    """Of what is kept of it."""
+    """Names of the serialized arguments."""
     _sleep = staticmethod(asyncio.sleep)
 
     def __init__(
@@ -57,23 +62,26 @@ class GroupWaitTrigger(BaseTrigger):
                 if over is not None:
                     return over
             except (TerminalError, AirflowNotFoundException) as error:
-                return WaitOver(str(error), is_blind=True)  # a worker may have what the triggerer lacks, and decides
-            except Exception as error:  # of Airflow's API, of a file system's driver
-                self._say(f"Job {self.job_id} cannot be looked at ({type(error).__name__}): {error}")
+                return WaitOver(str(error), is_blind=True)  # the worker decides, because it may have better access
+            except Exception as error:  # from Airflow's API or from a file system
+                self._say(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
             await self._sleep(self.poll_interval)
 
     @abstractmethod
     async def _look(self) -> WaitOver | None:
-        """None: wait on. Raises the storage's errors, and what a connection lacks."""
+        """Return why the wait is over, or None to wait on. Raises the errors of the storage and of a bad connection."""
 
     async def _hook(self) -> CheckpointHook:
-        """That may be used in a thread."""
+        """Return a hook that may be used in a thread."""
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         await hook.asettings()
         return hook
 
     def _asks(self) -> Callable[[], str | None]:
-        """For the state of the task that runs the JobMaster; ``dag.test()`` does not say whose trigger this is."""
+        """Return a function that asks Airflow for the state of the JobMaster's task.
+
+        It answers None under ``dag.test()``, which does not give the trigger its task instance.
+        """
         ti, coordinate = self.task_instance, self.coordinate
         if ti is None:
             return lambda: None
@@ -81,7 +89,7 @@ class GroupWaitTrigger(BaseTrigger):
         return lambda: siblings.state(coordinate)
 
     def _say(self, message: str) -> None:
-        """Once, until it is another one."""
+        """Log a message once, until another one comes."""
         if message != self._shown:
             self._shown = message
             self.log.info("%s", message)

@@ -1,4 +1,4 @@
-"""The JobMaster of a job whose subtasks are tasks of a group, in the triggerer: it holds no worker slot."""
+"""The JobMaster of a group's job in the triggerer, where it holds no worker slot."""
 
 from __future__ import annotations
 
@@ -40,31 +40,38 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _NAMES = ("job_id", "options", "ckpt_conn_id", "root", "group_id", "tasks", "timing")
 WATCH = 15.0
-"""Seconds between two looks at Airflow's states of the subtasks' tasks, while some subtask has no worker."""
+"""Seconds between two polls of Airflow for the states of the subtasks' tasks, while a subtask has no worker."""
 STAND_BY = 5.0
-"""Seconds between two looks at the JobMaster that has overtaken this one."""
+"""Seconds between two polls of the JobMaster that has fenced this one."""
 RETRY = 10.0
 REST = 1.0
-"""See :class:`Timing`."""
+"""``rest`` of :class:`Timing`."""
 _KILL_PAUSE = 1.0
 _LOCAL, _REMOTE = Turns(4), Turns(32)
-"""So many JobMasters work at once: each that does keeps the event loop from the interpreter for up to 5 ms (Python's
-switch interval), but for those that wait for an object store."""
+"""Limits for the JobMasters that work at once. Each one may block the event loop for up to 5 ms at a time (Python's
+switch interval), unless it waits for an object store."""
 _GRACE = 25.0
-"""Seconds for a savepoint. Airflow gives ``on_kill`` 30 (``[triggerer] on_kill_timeout``)."""
+"""Seconds for a savepoint. Airflow gives ``on_kill`` 30 seconds (``[triggerer] on_kill_timeout``)."""
 
 
 class JobMasterTrigger(BaseTrigger):
-    """Runs the JobMaster, and fires once, with a :class:`MasterVerdict` as JSON, when that has ended.
+    """Trigger that runs the JobMaster and fires once, with a :class:`MasterVerdict` as JSON, when that has ended.
 
-    Nothing of the job's own code runs here: its sinks are those that the journal tells of. Serialized without secrets.
-    Of two that run at once, as Airflow may have it when another triggerer takes over, the later one has the job; the
-    other stands by, and takes over again if that one gives no sign of life any more: Airflow does not begin a trigger
-    anew in a triggerer that still has it.
+    The job's own code does not run here. The sinks are made from the journal. The trigger is serialized without
+    secrets.
 
-    ``options``: :class:`RunOptions` as JSON. ``root``: URI. ``group_id``: of the Airflow tasks; ``tasks``: their keys
-    in :meth:`Siblings.states` -> what each runs. ``timing``: a :class:`Timing` as JSON; None: that of the root, as for
-    one that was deferred by an earlier release.
+    Airflow may run two instances at once, when another triggerer takes over. The later JobMaster has the job then, and
+    the other one stands by. It takes over again if the later one gives no sign of life, because Airflow does not start
+    a trigger again in a triggerer that still has it.
+
+    Args:
+        job_id: The job.
+        options: :class:`RunOptions` as JSON.
+        ckpt_conn_id: Id of the connection of the root.
+        root: URI of the root.
+        group_id: Airflow's id of the group.
+        tasks: Subtask or vertex of each task, by its key in :meth:`Siblings.states`.
+        timing: A :class:`Timing` as JSON. None: the defaults for the root, for a task that an earlier release deferred.
     """
 
     _sleep = staticmethod(asyncio.sleep)
@@ -109,12 +116,12 @@ class JobMasterTrigger(BaseTrigger):
                 hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
                 redact = (await hook.asettings()).redact
                 verdict = await self._in_turn(partial(self._over, hook)) or await self._coordinate(hook)
-                if verdict.exit_code is ExitCode.REFUSED:  # the end may have been written meanwhile
+                if verdict.exit_code is ExitCode.REFUSED:  # the job's end may have been journaled meanwhile
                     over = await self._in_turn(partial(self._over, hook))
                     verdict = over or verdict
             except (TerminalError, AirflowNotFoundException) as error:
                 return MasterVerdict.of_error(error)
-            except Exception as error:  # of Airflow's API, of a file system's driver: raised, it would cost a try
+            except Exception as error:  # from Airflow's API or a file system: raising it would cost the task a try
                 self.log.warning("Job %s: %s: %s", self.job_id, type(error).__name__, error)
                 await self._sleep(RETRY)
                 continue
@@ -123,18 +130,18 @@ class JobMasterTrigger(BaseTrigger):
                 continue
             if not failing.may_go_on(final, await self._in_turn(partial(self._state, hook))):
                 return final.redacted(redact)
-            self.log.warning("Job %s: the JobMaster begins again: %s", self.job_id, redact(final.message))
+            self.log.warning("Job %s: the JobMaster restarts: %s", self.job_id, redact(final.message))
             await self._sleep(RETRY)
 
     def _state(self, hook: CheckpointHook) -> JobState | None:
-        """None if it cannot be read now."""
+        """Return the job's state, or None if it cannot be read now."""
         try:
             return hook.client(self.job_id).look()
         except CkptError:
             return None
 
     def _over(self, hook: CheckpointHook) -> MasterVerdict | None:
-        """The end of the job, if it was written before this one, or another one of this task, came to tell."""
+        """Return the end of the job if the journal has it, but no JobMaster of this task could report it."""
         state = hook.client(self.job_id).look()
         is_over = state.status is not None and not state.deployment
         if is_over and (state.status is JobStatus.FINISHED or is_of_group(self._attempt, str(state.attempt))):
@@ -150,7 +157,8 @@ class JobMasterTrigger(BaseTrigger):
         return _LOCAL if Timing.of(self.root).poll == LOCAL_POLL else _REMOTE
 
     async def _in_turn(self, function: Callable[[], _Result]) -> _Result:
-        """In a thread, when it is this one's turn: a triggerer that begins has hundreds of them at once."""
+        """Run a function in a thread when it is this trigger's turn. A triggerer that starts has hundreds of triggers
+        at once."""
 
         def work() -> _Result:
             with self._turns:
@@ -165,11 +173,12 @@ class JobMasterTrigger(BaseTrigger):
     # ---- the JobMaster
 
     async def _coordinate(self, hook: CheckpointHook) -> MasterVerdict:
-        """Raises what Airflow's API or the opening of the storage fails with; before the JobMaster begins."""
+        """Run the JobMaster to its end. Raises errors of Airflow's API and of opening the storage before the JobMaster
+        begins."""
         loop, self._ended = asyncio.get_running_loop(), (ended := asyncio.Event())
         codes: list[ExitCode] = []
 
-        def on_end(code: ExitCode) -> None:  # in the JobMaster's thread, maybe behind the end of this one
+        def on_end(code: ExitCode) -> None:  # in the JobMaster's thread, maybe after the end of this trigger
             codes.append(code)
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(ended.set)
@@ -179,7 +188,7 @@ class JobMasterTrigger(BaseTrigger):
         watch = UnrunWatch(self.tasks, self._siblings().states, client.look)
         self._host = host = MasterHost(self._runs(hook.settings(), options), on_end)
         try:
-            await in_thread(host.start, root=self.root)  # which waits for the thread to have begun
+            await in_thread(host.start, root=self.root)  # in a thread, because it waits until the new thread has begun
             while not await _within(ended, WATCH):
                 hopeless = await in_thread(watch.look, root=self.root) if host.has_vacancies else None
                 if hopeless is not None:
@@ -197,7 +206,7 @@ class JobMasterTrigger(BaseTrigger):
         def run(on_master: OnMaster) -> ExitCode:
             from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 
-            timing = replace(self._timing, rest=REST)  # of hundreds, each idles most of the time
+            timing = replace(self._timing, rest=REST)  # because most of hundreds of JobMasters idle
             remote = RemoteJob(None, options, location, timing, self._turns)
             return run_master(remote, see, on_master)
 
@@ -206,15 +215,15 @@ class JobMasterTrigger(BaseTrigger):
     def _siblings(self) -> Siblings:
         return Siblings.of(self.task_instance, self.group_id)
 
-    # ---- one that was overtaken
+    # ---- a fenced JobMaster
 
     async def _stand_by(self, hook: CheckpointHook, fenced: MasterVerdict) -> MasterVerdict | None:
-        """While a JobMaster of this task's very try has the job, and lives. None: nobody coordinates it any more."""
+        """Wait while another JobMaster of this task's try has the job and lives. Return None to take over from it."""
         from airflow_provider_ckpt.remote.master_watch import MasterWatch, Owner
 
         is_twin = partial(is_twin_of, self._attempt)
         watch = MasterWatch(hook.storage(), self.job_id, is_twin, self._timing.lost_after, STAND_BY)
-        self.log.info("Job %s has another JobMaster: is it that of another triggerer, this one stands by", self.job_id)
+        self.log.info("Job %s has another JobMaster. If it is in another triggerer, this one stands by", self.job_id)
         while True:
             try:
                 owner, state = await in_thread(watch.look, root=self.root)
@@ -226,20 +235,23 @@ class JobMasterTrigger(BaseTrigger):
                     self.log.info("The JobMaster of epoch %d gives no sign of life: this one takes over", state.epoch)
                     return None
             except Exception as error:
-                self.log.warning("Job %s cannot be looked at (%s): %s", self.job_id, type(error).__name__, error)
+                self.log.warning("Job %s cannot be read (%s): %s", self.job_id, type(error).__name__, error)
             await self._sleep(STAND_BY)
 
-    # ---- its end from outside
+    # ---- an end from outside
 
     async def on_kill(self) -> None:
-        """Somebody who marks the task means the job: it is asked to stop, and stops with a savepoint. For one that is
-        cleared, or taken over, the next JobMaster coordinates the workers that are there."""
+        """Ask the job to stop with a savepoint, if a user marked the task.
+
+        After a clear, or if another triggerer takes over, the job is not asked, because the next JobMaster coordinates
+        the same workers.
+        """
         until = time.monotonic() + _GRACE
         while True:
             try:
                 state = await in_thread(lambda: state_of_task(self.task_instance))
                 if state not in OVER:
-                    self.log.info("The task is %s: its job goes on", state)
+                    self.log.info("The task is %s: its job continues", state)
                     return
                 if await self._is_asked_to_stop():
                     break
@@ -250,7 +262,7 @@ class JobMasterTrigger(BaseTrigger):
             await self._sleep(_KILL_PAUSE)
         self._stops = True
         self.log.info("The task is %s: its job is asked to stop", state)
-        left = "has stopped" if await _within(self._ended, until - time.monotonic()) else "is still about to stop"
+        left = "has stopped" if await _within(self._ended, until - time.monotonic()) else "is still stopping"
         self.log.info("The job %s", left)
 
     async def _is_asked_to_stop(self) -> bool:
@@ -259,15 +271,17 @@ class JobMasterTrigger(BaseTrigger):
         return await in_thread(lambda: asked_to_stop(hook.client(self.job_id), self._attempt), root=self.root)
 
     async def cleanup(self) -> None:
-        """Called whenever :meth:`run` is over, also when this triggerer is told to end: whoever runs it next claims the
-        job, and this one leaves as if it were killed. One that is about to stop its job is let do that, which takes no
-        longer than a checkpoint may."""
+        """Abandon the JobMaster, unless it is stopping its job. Airflow calls this after the end of :meth:`run`.
+
+        This includes the shutdown of the triggerer. The next triggerer then claims the job, as after a kill of this
+        one. A stop takes no longer than a checkpoint may.
+        """
         if self._host is not None and not self._stops:
             self._host.abandon()
 
 
 async def _within(event: asyncio.Event, seconds: float) -> bool:
-    """Whether it was set within so many seconds."""
+    """Return whether the event was set within ``seconds``."""
     with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()

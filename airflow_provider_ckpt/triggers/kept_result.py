@@ -1,4 +1,4 @@
-"""How long a subtask that has finished may have to run again, in batch mode: until the job is over. Pure."""
+"""The time for which a finished subtask in batch mode may have to run again, until the job is over. Pure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,22 @@ if TYPE_CHECKING:
 
 
 class KeptResult:
-    """Of ``subtasks``, which came to their ends in ``deployment``; 0: that is not there any more. ``attempt``: how the
-    journal names the task that waits."""
+    """Wait of a task whose subtasks have finished and may have to run again."""
 
     def __init__(self, attempt: str, subtasks: Sequence[str], deployment: int) -> None:
+        """Begin a wait.
+
+        Args:
+            attempt: Name of the waiting task in the journal.
+            subtasks: The subtasks.
+            deployment: Deployment in which they finished. 0 if it is over.
+        """
         self._attempt, self._subtasks, self._deployment = attempt, frozenset(subtasks), deployment
         self._given_up: int | None = None
 
     def judge(self, reading: Reading) -> WaitOver | None:
-        """None: wait on. While the job is prepared, and of a journal that cannot be read, nothing is known."""
+        """Return why the wait is over, or None to wait on. A job that is being prepared, or a damaged journal, shows
+        nothing."""
         state = reading.state
         if is_whole(state):
             if state.has_finished:
@@ -33,17 +40,20 @@ class KeptResult:
                 return WaitOver(f"{state.attempt} has the job")
             if state.status is not None and not state.status.is_alive and state.status is not JobStatus.RESTARTING:
                 return WaitOver(f"the job is {state.status}")
-            # one that is older was read before this wait; what they have done there the journal may have yet to tell
+            # An older state was read before this wait. The journal may still lack the ends of the subtasks in theirs.
             if state.deployment > self._deployment and not self._subtasks <= state.finished:
                 again = ", ".join(sorted(self._subtasks - state.finished))
                 return WaitOver(f"{again} has to run again, in the deployment of epoch {state.deployment}")
         if self._is_given_up(reading):
-            return WaitOver(f"the task that is to run the JobMaster is {reading.coordinate}", is_alone=True)
+            return WaitOver(f"the task that runs the JobMaster is {reading.coordinate}", is_alone=True)
         return None
 
     def _is_given_up(self, reading: Reading) -> bool:
-        """Two answers of Airflow in a row: a task that was marked a moment ago may be about to stop the job, and a job
-        that was STOPPED leaves its subtasks' tasks green."""
+        """Return whether two answers of Airflow in a row say that the JobMaster's task has ended.
+
+        One is not enough. A task that a user marked a moment ago may be about to stop the job, and the tasks of a
+        STOPPED job succeed.
+        """
         if reading.coordinate not in (*GIVEN_UP, "success"):
             self._given_up = None
         elif self._given_up is None:

@@ -1,4 +1,5 @@
-"""One look at what is waited for: which job it is, what its journal says, whether anybody runs it."""
+"""One poll of a job for which a sensor waits. It finds the job, reads its journal and checks whether a driver runs
+it."""
 
 from __future__ import annotations
 
@@ -19,13 +20,20 @@ if TYPE_CHECKING:
 
 
 class Look:
-    """Called again and again, at least ``interval`` seconds apart; a storage that does not answer is waited for.
+    """Repeated poll of a job. The calls must be at least ``interval`` seconds apart. A silent storage ends no wait.
 
-    ``task``: whose job it is, instead of ``condition.job_id``. ``stalled_after``: seconds without a change in the
-    journal after which a job that nobody is seen to run is given up; None: worked out (:func:`patience`).
-    ``max_checkpoint_age``: seconds without a new checkpoint after which the wait fails, whoever runs the job; None: it
-    does not. ``seen``, ``next_of``: what an earlier process saw. ``next_of`` is a job, and the number that
-    ``checkpoint="next"`` means for it: the one after those triggered before the first look (no clock is asked).
+    Args:
+        hook: Hook of the root.
+        condition: The condition for which the caller waits.
+        interval: Seconds between two polls.
+        task: The task whose job it is, instead of ``condition.job_id``.
+        stalled_after: Seconds without a new journal entry after which the wait for a job without a visible driver
+            fails. None: :func:`patience` decides.
+        max_checkpoint_age: Seconds without a new checkpoint after which the wait fails, even if a driver runs the job.
+            None: no limit.
+        seen: What an earlier process saw.
+        next_of: A job, and the number that ``checkpoint="next"`` means for it, from an earlier process. The number is
+            that of the first checkpoint triggered after the first poll, so no clocks are compared.
     """
 
     def __init__(
@@ -48,7 +56,12 @@ class Look:
         self.next_of = next_of
 
     def __call__(self) -> Verdict:
-        """Raises what is wrong with the connection, the root or the journal's format; InvalidTaskArgumentError."""
+        """Poll once.
+
+        Raises:
+            InvalidTaskArgumentError: the arguments name no job.
+            TerminalError: the root or the journal's format cannot be used. Errors of the connection are raised, too.
+        """
         found = None if self._task is None else self._task.find()
         if found is not None and found.job_id is None:
             return self._of_task(Verdict("wait", f"Task {self._task_id} has not begun"), found)
@@ -69,7 +82,7 @@ class Look:
         return self._given_up(state) if self._is_stalled(state, found) else verdict
 
     def _state(self) -> JobState:
-        """What the journal says now. Raises the storage's errors."""
+        """Return the job's state from the journal. Raises the storage's errors."""
         if self._client is None:
             self._client = self._hook.client(self.condition.job_id)
         state = self._client.look()
@@ -85,22 +98,25 @@ class Look:
         return "" if self._task is None else self._task.task_id
 
     def _follow(self, job_id: str) -> None:
-        """A task that was cleared may run another job than before."""
+        """Follow the task to its job. After a clear it may run another job than before."""
         if job_id != self.condition.job_id:
             self.condition = replace(self._asked, job_id=job_id)
             self._client, self.seen = None, self.seen if self._client is None else Seen()
 
     def _of_task(self, verdict: Verdict, found: FoundJob, *, has_stopped: bool = False) -> Verdict:
-        """Of a job that has STOPPED a task that Airflow tries again goes on with it, and one that succeeded does not:
-        the next Dag run may be waiting for this sensor."""
+        """Return the verdict with regard to the task that runs the job.
+
+        If the job has STOPPED, a task that Airflow retries will resume it. A task that succeeded will not. The next Dag
+        run may even wait for this sensor.
+        """
         if self.condition.wait_for_restart:
             return verdict
         if found.is_over:
             return Verdict("failed", f"Task {self._task_id} is {found.state}. {verdict.message}")
         if found.job_id is None and found.state == "success":
-            return Verdict("failed", f"Task {self._task_id} succeeded and told no job id: it runs no job")
+            return Verdict("failed", f"Task {self._task_id} succeeded without a job id, so it runs no job")
         if has_stopped and found.state == "success":
-            return Verdict("failed", f"Task {self._task_id} succeeded, and goes on with nothing. {verdict.message}")
+            return Verdict("failed", f"Task {self._task_id} succeeded, so it resumes nothing. {verdict.message}")
         return verdict
 
     def _is_stalled(self, state: JobState, found: FoundJob | None) -> bool:
@@ -114,9 +130,12 @@ class Look:
         return still.looks * self._interval
 
     def _overdue(self, state: JobState, max_age: float) -> Verdict | None:
-        """By the looks at it, and by no clock: the journal's times are those of the driver's host."""
+        """Return the failure if no checkpoint came for ``max_age`` seconds, else None.
+
+        Time is counted in polls, because the journal's times are those of the driver's host.
+        """
         if state.created is not None and state.created.mode == "batch":
-            problem = "its only checkpoint is the one at its end: leave max_checkpoint_age out"
+            problem = "its only checkpoint comes at its end: leave max_checkpoint_age out"
             return Verdict("failed", f"Job {self.condition.job_id} runs in batch mode, and {problem}")
         seconds = self._seconds(self.seen.checkpoint)
         if seconds < max_age:
@@ -131,5 +150,5 @@ class Look:
         return Verdict(
             "failed",
             f"Job {self.condition.job_id} is {status}, but nothing was journaled for {seconds} s "
-            f"(driver {driver}): nobody runs it. It is not going to reach {self.condition.wanted()}",
+            f"(driver {driver}): no driver runs it. It will not reach {self.condition.wanted()}",
         )

@@ -1,4 +1,4 @@
-"""How a JobMaster in a triggerer has ended, for the task that waits for it."""
+"""The end of a JobMaster in a triggerer, for the task that waits for it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MasterVerdict:
-    """``code``: name of an :class:`ExitCode`. ``kind``, ``message``: of the last status line. ``given_up``: why it was
-    told to give the run up; None if it was not."""
+    """End of a JobMaster.
+
+    Args:
+        code: Name of an :class:`ExitCode`.
+        kind: Kind of the last status line.
+        message: Message of the last status line.
+        given_up: Why the JobMaster had to give up the run. None if it did not.
+    """
 
     code: str
     kind: str
@@ -27,7 +33,7 @@ class MasterVerdict:
 
     @classmethod
     def of(cls, code: ExitCode, last: StatusLine | None, given_up: str | None) -> MasterVerdict:
-        told = last or StatusLine(code.told_as, f"the JobMaster has ended without a word ({code.name})")
+        told = last or StatusLine(code.told_as, f"the JobMaster has ended without a status line ({code.name})")
         return cls(code.name, str(told.kind), told.message, given_up)
 
     @classmethod
@@ -37,7 +43,7 @@ class MasterVerdict:
 
     @classmethod
     def of_state(cls, state: JobState) -> MasterVerdict:
-        """Of a deployment that is over."""
+        """Return the verdict about a deployment that is over."""
         status = state.status or JobStatus.RESTARTING
         code = ExitCode.of_run(status)
         kind = LineKind.FINISHED if code is ExitCode.FINISHED else LineKind.FAILED

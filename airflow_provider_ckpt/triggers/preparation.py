@@ -1,4 +1,4 @@
-"""Whether a job is prepared again, for a subtask whose run has failed. Pure."""
+"""The check whether a job is prepared again, for a subtask whose run has failed. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 
 class Preparation:
-    """By the group, and in the Dag run, of ``attempt``, as the journal names one of its tasks."""
+    """Wait for a deployment of the group and Dag run to which ``attempt`` belongs. ``attempt`` names one of its
+    tasks."""
 
     def __init__(self, attempt: str) -> None:
         self._attempt = attempt
 
     def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitOver | None:
-        """See :meth:`Comeback.judge`. A task that has run its JobMaster to a good end has nothing to prepare."""
+        """Return why the wait is over, or None to wait on. See :meth:`Comeback.judge`.
+
+        If the JobMaster's task has succeeded, it will not prepare the job again.
+        """
         if state.deployment:
             return WaitOver(f"the job is prepared, in the deployment of epoch {state.deployment}")
         if not is_held_by_group(self._attempt, state):
@@ -29,5 +33,5 @@ class Preparation:
         if state.status is not None and not state.status.is_alive and state.status is not JobStatus.RESTARTING:
             return WaitOver(f"the job is {state.status}")
         if coordinate in (*GIVEN_UP, "success"):
-            return WaitOver(f"the task that is to prepare the job is {coordinate}", is_alone=True)
+            return WaitOver(f"the task that prepares the job is {coordinate}", is_alone=True)
         return None

@@ -1,4 +1,4 @@
-"""Tell Airflow of every release, so that Dags run on released data while the job goes on."""
+"""The trigger that reports every release to Airflow, so that Dags run on released data while the job continues."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ _NAMES = ("job_id", "sink", "ckpt_conn_id", "root", "poll_interval")
 
 
 class CheckpointReleaseTrigger(BaseEventTrigger):
-    """For an ``AssetWatcher``: an asset event for each checkpoint with which a job released rows.
+    """Trigger for an ``AssetWatcher``. It sends an asset event for each checkpoint with which a job released rows.
 
-    The payload is that of a :class:`ReleaseEvent`. It reads the journal, so the job may run anywhere. How far it has
-    told is kept in the asset's state store: what is released while no triggerer runs is told later, and an event
-    whose triggerer died with it is told again (at least once; ``after`` and ``checkpoint`` say what is new). Begun on
-    a job that has released before, it begins with the next release. It never ends by itself: a job that ended may be
-    run again, and a root that cannot be read may come back; what is wrong is logged.
+    The payload is that of a :class:`ReleaseEvent`. The trigger reads the journal, so the job may run anywhere. It keeps
+    its progress in the asset's state store, so it reports later what is released while no triggerer runs. An event is
+    sent again if its triggerer dies with it (at least once; ``after`` and ``checkpoint`` show which rows are new).
+
+    For a job that has released before, the trigger begins with the next release. It never ends by itself, because a job
+    that ended may run again and a root that cannot be read may come back. It logs all problems.
 
     :param job_id: the job.
-    :param sink: uid of a sink: only releases in which it shows rows.
+    :param sink: uid of a sink. Only releases in which this sink shows rows are reported.
     :param ckpt_conn_id: connection of type ``ckpt``.
-    :param root: root URI, goes before the connection's.
-    :param poll_interval: from one look at the journal to the next.
+    :param root: root URI, overrides the connection's.
+    :param poll_interval: time between two polls of the journal.
     """
 
     def __init__(
@@ -52,7 +53,13 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
         root: str | None = None,
         poll_interval: Duration = 10.0,
     ) -> None:
-        """Raises InvalidJobIdError, BadDurationError, InvalidTaskArgumentError: a triggerer has nobody to tell."""
+        """Check the arguments here, because a triggerer could only log a bad one.
+
+        Raises:
+            InvalidJobIdError: ``job_id`` cannot name a job.
+            BadDurationError: ``poll_interval`` is no duration.
+            InvalidTaskArgumentError: ``poll_interval`` is 0.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         check_job_id(job_id)
         seconds = parse_duration(poll_interval, "poll_interval")
@@ -79,14 +86,12 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
                 if not is_begun:
                     told = kept = await self._told()
                     is_begun = True
-                if told is not None and told != kept:  # a look later: by then Airflow has what was yielded
+                if told is not None and told != kept:  # one poll later, when Airflow has the events that were yielded
                     await self._keep(told)
                     kept = told
                 client = client or await self._client()
                 state = await in_thread(client.look, root=self._root_uri)
-                if (
-                    state.damage
-                ):  # what lies before it is told already, or is not all: it may not even say whose job it is
+                if state.damage:  # entries before the damage are reported already, or may belong to another job
                     raise CorruptJournalError(job_id=self.job_id, reason="; ".join(state.damage))
                 self._say_of_sink(state)
                 told = await self._begin(state) if told is None else told.going_on(state)
@@ -104,7 +109,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
         self._root_uri = hook.root_uri
         return hook.client(self.job_id)
 
-    # ---- how far it has told
+    # ---- the progress
 
     @property
     def _key(self) -> str:
@@ -120,8 +125,8 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
         store = self.asset_state_store
         try:
             found = None if store is None else await store.aget(self._key)
-        except ValueError:  # of the store: it is of several assets
-            self._say("it is watched for several assets, and how far it has told is kept for one: give each its own")
+        except ValueError:  # from the store, if the trigger belongs to several assets
+            self._say("several assets share this trigger, and its progress is kept for one: give each asset its own")
             self.asset_state_store = found = None
         return Told.read(found)
 
@@ -130,14 +135,14 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
             await self.asset_state_store.aset(self._key, asdict(told))
 
     def _say_of_sink(self, state: JobState) -> None:
-        """One that the job has not would be waited for in vain, and without a word."""
+        """Warn if the job does not have the sink, because the trigger would wait for it silently and in vain."""
         known = sorted(uid for vertex in state.graph().vertices for uid in vertex.sinks)
         if self.sink is not None and known and self.sink not in known:
             hint = did_you_mean(self.sink, known)
-            self._say(f"it has no sink {self.sink!r}, and no release of it is told.{hint} It has: {listed(known)}")
+            self._say(f"it has no sink {self.sink!r}, so no events come.{hint} It has: {listed(known)}")
 
     def _say(self, problem: str) -> None:
-        """Once, until it is another one."""
+        """Log a problem once, until another one comes."""
         if problem != self._shown:
             self._shown = problem
             self.log.warning("Releases of job %s: %s", self.job_id, problem)
@@ -145,15 +150,21 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
 
 @dataclass(frozen=True)
 class Told:
-    """``checkpoint``: what is released up to it is told. ``created``: when the job was, by its journal: one of another
-    time (its root was deleted) counts from 1 again. None: there was no journal yet."""
+    """Progress of the trigger.
+
+    Args:
+        created: When the job was created, by its journal. If its root was deleted, a job with another time counts from
+            1 again. None: there was no journal so far.
+        checkpoint: All releases up to this checkpoint are reported.
+    """
 
     created: float | None
     checkpoint: int
 
     @classmethod
     def read(cls, found: object) -> Told | None:
-        """Of the store. Anybody can edit it in the UI: what it cannot be is None."""
+        """Return the progress from the store's value, or None for any other value, because a user can edit it in the
+        UI."""
         try:
             told = cls(**found) if isinstance(found, dict) else None
         except TypeError:
@@ -161,7 +172,8 @@ class Told:
         return told if told is not None and isinstance(told.checkpoint, int) else None
 
     def going_on(self, state: JobState) -> Told:
-        """A journal that cannot be found is no new one: its storage may be back in a moment."""
+        """Return the progress for the job in ``state``. It starts over for a new journal, but not for a missing one,
+        whose storage may be back in a moment."""
         created = _created(state)
         return self if created in (None, self.created) else Told(created, 0)
 

@@ -1,4 +1,4 @@
-"""What is told of a release. Pure."""
+"""The event that reports a release. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReleaseEvent:
-    """``checkpoint`` released rows. ``after``: the checkpoint of the event before, 0 for the first one; whoever reads
-    what was released behind ``after`` up to ``checkpoint`` reads each row once, also if events were lost or told twice.
+    """Payload of an event: ``checkpoint`` released rows.
 
-    ``kind``: checkpoint, savepoint or final, None if the journal has forgotten. ``released_at``: epoch seconds, of the
-    driver's clock. ``watermark``: ISO 8601, event time up to which what is released is complete; None if the job has
-    none, none yet, or is at its end. ``sinks``: what each sink counted.
+    A consumer that reads the rows released after ``after`` and up to ``checkpoint`` reads each row once, even if events
+    are lost or sent twice.
+
+    Args:
+        job_id: The job.
+        checkpoint: Number of the checkpoint.
+        after: Checkpoint of the event before, 0 for the first one.
+        kind: checkpoint, savepoint or final. None if the journal no longer has it.
+        released_at: Epoch seconds of the release, by the driver's clock.
+        watermark: Event time up to which the released output is complete, in ISO 8601. None if the job has no watermark
+            or is at its end.
+        rows: Rows that the sinks released.
+        sinks: Counts of each sink.
+        late_rows: Rows that the job's queries have dropped as late since the job began.
+        unfit_rows: Rows since the job began with an event time that the job's queries cannot use.
+        malformed_rows: Rows since the job began that do not fit the schema of their source.
     """
 
     job_id: str
@@ -33,11 +45,8 @@ class ReleaseEvent:
     rows: int
     sinks: Mapping[str, Mapping[str, int]]
     late_rows: int
-    """Rows that the job's queries have dropped as late since it began."""
     unfit_rows: int
-    """Rows with an event time that the job's queries cannot go by, since it began."""
     malformed_rows: int
-    """Rows since the job began that do not fit the schema of their source."""
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = each_text(asdict(self), one_line)
@@ -45,9 +54,16 @@ class ReleaseEvent:
 
 
 def release_events(state: JobState, after: int, sink: str | None = None) -> Iterator[ReleaseEvent]:
-    """Of the remembered releases (the last 100) behind checkpoint ``after`` with which ``sink``, or any, released rows,
-    in order. Of one sink as soon as it has released; of all when each of them has: one that comes later would be behind
-    ``after`` already."""
+    """Yield the remembered releases (the last 100) after checkpoint ``after`` with rows, in order.
+
+    A release of one sink is reported as soon as that sink has released. A release of all sinks is reported when each of
+    them has. The next ``after`` would otherwise skip the rows of a sink that releases later.
+
+    Args:
+        state: The job in its journal.
+        after: Checkpoint of the last event.
+        sink: uid of the only sink that counts. None: all sinks count.
+    """
     for number in sorted(state.releases):
         if sink is None and number > state.last_released:
             return

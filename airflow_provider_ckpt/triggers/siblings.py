@@ -1,4 +1,4 @@
-"""What Airflow says of the other tasks of a group, asked while a task of it runs."""
+"""Airflow's states of the other tasks of a group, for a task that runs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 GIVEN_UP = ("failed", "upstream_failed", "skipped", "removed")
-"""States from which Airflow takes no task by itself."""
+"""States of a task that Airflow does not run again by itself."""
 ASK_EVERY = 60.0
-"""Seconds between two questions of a task that waits for the state of the JobMaster's task."""
+"""Seconds between two requests of a waiting task for the state of the JobMaster's task."""
 
 
 @dataclass(frozen=True)
 class Siblings:
-    """Of one Dag run. Each question is a request to Airflow's API server; the answer is nothing when that cannot be
-    asked: whoever asks asks again, and runs a job that must not end for it."""
+    """The tasks of a group in one Dag run.
+
+    Each question is a request to Airflow's API server. If the server does not answer, the answer is empty. The caller
+    asks again later, because the job must not end for that.
+    """
 
     dag_id: str
     run_id: str
@@ -29,11 +32,11 @@ class Siblings:
         return cls(ti.dag_id, ti.run_id, group_id)
 
     def states(self) -> Mapping[str, str | None]:
-        """Task id (of a mapped task: with ``_<index>`` behind it) -> state, Airflow's word."""
+        """Return Airflow's state of each task, by the task's id. The key of a mapped task ends in ``_<index>``."""
         return self._asked(task_group_id=self.group_id)
 
     def state(self, task_id: str) -> str | None:
-        """Of one task that is not mapped; None: it has none yet, or Airflow cannot be asked."""
+        """Return the state of a task that is not mapped. None if it has none so far, or if Airflow does not answer."""
         return self._asked(task_ids=[task_id]).get(task_id)
 
     def _asked(self, **what: Any) -> Mapping[str, str | None]:
@@ -45,8 +48,13 @@ class Siblings:
 
 
 def tasks_of_subtasks(mapped: str | None, subtasks: Sequence[str], tasks: Sequence[str]) -> dict[str, str]:
-    """Key in :meth:`Siblings.states` -> what the task runs. ``mapped``: the id of the task that is mapped over
-    ``subtasks``; None: ``tasks`` are those of the subtasks, in the same order."""
+    """Return the subtask or vertex of each task, by the task's key in :meth:`Siblings.states`.
+
+    Args:
+        mapped: Id of the task that is mapped over ``subtasks``. None: ``tasks`` has an id for each.
+        subtasks: Names of subtasks or vertices.
+        tasks: Ids of their tasks in the same order.
+    """
     if mapped is None:
         return dict(zip(tasks, subtasks, strict=True))
     return {f"{mapped}_{index}": name for index, name in enumerate(subtasks)}

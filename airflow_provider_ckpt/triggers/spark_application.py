@@ -1,4 +1,4 @@
-"""Wait for the driver of a job, in a cluster, without a worker slot."""
+"""The wait for the driver of a job in a cluster, without a worker slot."""
 
 from __future__ import annotations
 
@@ -30,20 +30,26 @@ _NAMES = (
     "status_interval",
 )
 SETTLING = 12.0
-"""Seconds before the first event of each run. The worker's word that its task is deferred reaches the scheduler up to
-five seconds late, and behind a resumed task costs it a try (apache/airflow#71580)."""
+"""Seconds before the first event of each run. The message that a task is deferred reaches the scheduler up to five
+seconds late. If it comes after the task was resumed, it costs the task a try (apache/airflow#71580)."""
 _KILL_TRIES, _KILL_PAUSE = 3, 2.0
 
 
 class SparkApplicationTrigger(BaseTrigger):
-    """Fires once, with a :class:`DriverVerdict` as JSON, when the driver has ended.
+    """Trigger that fires once, with a :class:`DriverVerdict` as JSON, when the driver has ended.
 
-    Serialized without secrets: connections are looked up where it runs. Running twice (another triggerer took over)
-    does no harm. What goes wrong is logged, and tried again: an exception would cost the task a try.
+    It is serialized without secrets, because it reads connections where it runs. Two instances do no harm (after
+    another triggerer took over). It logs errors and polls again, because an exception would cost the task a try.
 
-    ``submission``: a :class:`Submission` as JSON. ``root``: URI. ``leaving``: the driver is to make room for another
-    one. ``poll_interval``: seconds between looks at the journal; ``status_interval``: between questions to the cluster
-    while the journal stands still.
+    Args:
+        job_id: The job.
+        submission: A :class:`Submission` as JSON.
+        spark_conn_id: Id of the Spark connection.
+        ckpt_conn_id: Id of the connection of the root.
+        root: URI of the root.
+        leaving: True if the driver must make room for another one.
+        poll_interval: Seconds between two polls of the journal.
+        status_interval: Seconds between two polls of the cluster while the journal does not grow.
     """
 
     _sleep = staticmethod(asyncio.sleep)
@@ -89,19 +95,22 @@ class SparkApplicationTrigger(BaseTrigger):
                     return verdict
                 self._say(verdict.message)
             except (TerminalError, AirflowNotFoundException) as error:
-                return DriverVerdict("retry", str(error))  # a worker may have what the triggerer lacks, and decides
-            except Exception as error:  # of Airflow's API, of a file system's driver: the driver may well live
-                self._say(f"Job {self.job_id} cannot be looked at ({type(error).__name__}): {error}")
+                return DriverVerdict("retry", str(error))  # the worker decides, because it may have better access
+            except Exception as error:  # from Airflow's API or from a file system: the driver may well live
+                self._say(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
             await self._sleep(self.poll_interval)
 
     async def on_kill(self) -> None:
-        """Called when a user killed the task, and by mistake when another triggerer took it over, and when the task was
-        cleared, which goes on with the driver. So Airflow is asked what has become of the task."""
+        """Ask the driver to leave if the task is over.
+
+        Airflow calls this when a user killed the task, and also when another triggerer took over or a user cleared the
+        task. In the last two cases the driver must continue. So the trigger first asks Airflow for the task's state.
+        """
         for left in reversed(range(_KILL_TRIES)):
             try:
                 state = await in_thread(lambda: state_of_task(self.task_instance))
                 if state not in OVER:
-                    self.log.info("The task is %s: its driver goes on", state)
+                    self.log.info("The task is %s: its driver continues", state)
                     return
                 await self._ask_to_leave(state)
                 return
@@ -149,7 +158,7 @@ class SparkApplicationTrigger(BaseTrigger):
             return NotAsked(f"{error}, in the triggerer")
 
     def _say(self, message: str) -> None:
-        """Once, until it is another one."""
+        """Log a message once, until another one comes."""
         if message != self._shown:
             self._shown = message
             self.log.info("%s", message)

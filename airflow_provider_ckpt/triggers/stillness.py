@@ -1,7 +1,7 @@
-"""Whether a job is given up because nothing is journaled for it any more, or no checkpoint gets through. Pure.
+"""The decision to give a job up because its journal does not grow, or because no checkpoint gets through. Pure.
 
-Time is counted in looks, which are at least an interval apart: the journal's own times are those of the driver's host,
-and two hosts' clocks are never compared.
+Time is counted in polls, which are at least an interval apart. The journal's times are those of the driver's host, and
+the clocks of two hosts are never compared.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 SHORTEST = 900.0
-"""Seconds; longer than Airflow's default retry_delay, in which nobody runs the job."""
+"""Seconds. Longer than Airflow's default retry_delay, during which no driver runs the job."""
 _INTERVALS = 3
 
 
 @dataclass(frozen=True)
 class Stillness:
-    """How many looks in a row have found something as it was. ``mark``: where it stood."""
+    """Count of polls in a row that found something unchanged. ``mark`` is its value."""
 
     mark: tuple[object, ...] = ()
     looks: int = 0
@@ -34,24 +34,34 @@ class Stillness:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the looks before have found: of the whole journal, and of the newest checkpoint."""
+    """Findings of the earlier polls about the whole journal and about the newest checkpoint."""
 
     journal: Stillness = Stillness()
     checkpoint: Stillness = Stillness()
 
     def after(self, state: JobState, *, released: bool) -> Seen:
-        """``released``: a checkpoint counts when it is released, not when it is completed."""
+        """Return the findings after another poll.
+
+        Args:
+            state: The job in its journal.
+            released: True if a checkpoint counts from its release, False if from its completion.
+        """
         newest = state.last_released if released else state.last_completed
-        # an entry comes with every decision that a driver writes: an idle job's checkpoints are some, too
+        # Each decision of a driver is an entry. The checkpoints of an idle job are entries, too.
         return Seen(self.journal.after((state.epoch, state.position)), self.checkpoint.after((newest,)))
 
 
 def patience(state: JobState, driver_alive: bool | None) -> float | None:
-    """Seconds without a change after which the driver is taken for gone; None: not to be told from here.
+    """Return the seconds without a journal entry after which the driver counts as gone. None if this host cannot judge
+    it.
 
-    ``driver_alive``: seen from this host, None if it ran on another one. A driver in streaming mode journals each of
-    its checkpoints, so some of their intervals without one are telling; the options are those of the job's first run,
-    hence the look at the last checkpoints. A driver in batch mode may journal nothing for hours.
+    A driver in streaming mode journals each of its checkpoints, so a few intervals without a checkpoint are conclusive.
+    The recorded options are those of the job's first run, so the intervals of the last checkpoints count, too. A driver
+    in batch mode may journal nothing for hours.
+
+    Args:
+        state: The job in its journal.
+        driver_alive: Whether this host sees the driver alive. None if the driver ran on another host.
     """
     if driver_alive:
         return None
@@ -67,8 +77,10 @@ def patience(state: JobState, driver_alive: bool | None) -> float | None:
 
 
 def _last_interval(state: JobState) -> float:
-    """Seconds, the shortest of the last three between two checkpoints, by the driver's own clock: a pause between two
-    runs is none."""
+    """Return the shortest of the last three intervals between checkpoints, in seconds of the driver's clock.
+
+    The longer ones may contain a pause between two runs.
+    """
     times = [state.checkpoints[number].triggered_at for number in sorted(state.checkpoints)[-4:]]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     return min((gap for gap in gaps if gap > 0), default=0.0)

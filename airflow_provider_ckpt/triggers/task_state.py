@@ -1,5 +1,8 @@
-"""What Airflow says of a trigger's own task. ``on_kill`` is called when a user killed the task, and also when the task
-was cleared or another triggerer took it over (apache/airflow#73454): it has to be asked which of them it is."""
+"""Airflow's state of a trigger's own task.
+
+Airflow calls ``on_kill`` when a user killed the task, and also when a user cleared the task or another triggerer took
+it over (apache/airflow#73454). The state shows which of them it is.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from typing import Any
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 OVER = ("failed", "success", "skipped", "removed")
-"""States of a task that is to run no more."""
+"""States of a task that will not run again."""
 
 
 def state_of_task(ti: Any) -> str:
-    """Airflow's word for it. Of a task in a Dag run that is gone: removed. Blocking; raises what the request to
-    Airflow fails with."""
+    """Return Airflow's state of the task, "removed" if its Dag run is gone. Blocks. Raises the errors of the
+    request."""
     if ti is None:
         return "not known"
     mapped = ti.map_index is not None and ti.map_index >= 0

@@ -1,7 +1,7 @@
-"""Threads for what blocks in a triggerer.
+"""Threads for blocking calls in a triggerer.
 
-``asyncio.to_thread`` has some eight threads for all triggers of the process. A root or a cluster that does not answer
-would hold all of them, and stop every other trigger there. So each root has threads of its own, and not many of them.
+``asyncio.to_thread`` has some eight threads for all triggers of the process. A silent root or cluster would hold all of
+them and stop every other trigger there. So each root has a few threads of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Subtasks of a running job that nobody is going to run: no JobMaster would wait for them in the end."""
+"""The watch for subtasks of a running job that no task will run. The JobMaster would wait for them in vain."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 _SURE = 3
-"""Looks in a row that find a task green whose subtask has not finished: both are told, and not in one moment."""
+"""Polls in a row that must find a task green whose subtask has not finished, because Airflow and the journal are not
+read at the same moment."""
 
 
 class UnrunWatch:
-    """``tasks``: key of a task in ``states`` -> what it runs; ``states``: of Airflow; ``journal``: the job's state.
+    """Watch over the tasks of a group's subtasks.
 
-    A task that failed for good runs its subtask no more. Nor does one that has succeeded: if the subtask has not
-    finished, then the job began again without it, because somebody cleared other tasks of the group only.
+    A task that failed for good no longer runs its subtask. Nor does a task that succeeded. If its subtask has not
+    finished, then the job was restarted without the task, because a user cleared only other tasks of the group.
+
+    Args:
+        tasks: Subtask or vertex of each task, by its key in ``states``.
+        states: Returns Airflow's states.
+        journal: Returns the job's state.
     """
 
     def __init__(
@@ -32,12 +38,12 @@ class UnrunWatch:
         self._green: dict[str, int] = {}
 
     def look(self) -> str | None:
-        """Why the run is hopeless; None if it is not, as far as is known. Never raises."""
+        """Return why the run is hopeless, or None if it is not, as far as is known. Never raises."""
         found = {name: state for task, state in self._states().items() if (name := self._tasks.get(task))}
         lost = self._unfinished([name for name, state in found.items() if state in GIVEN_UP])
         if lost:
             told = ", ".join(f"{name} ({found[name]})" for name in sorted(lost))
-            return f"Airflow runs the tasks of some subtasks no more: {told}"
+            return f"Airflow no longer runs the tasks of some subtasks: {told}"
         green = [name for name, state in found.items() if state == "success"]
         self._green = {name: self._green.get(name, 0) + 1 for name in self._unfinished(green)}
         sure = sorted(name for name, looks in self._green.items() if looks >= _SURE)

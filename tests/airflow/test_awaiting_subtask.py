@@ -23,7 +23,7 @@ from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral
 LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=2, no_master=True)
 DONE = status("finished", "the subtasks of this worker have finished")
 BACK = WaitOver("the JobMaster of epoch 3 has the job").to_json()
-ALONE = WaitOver("the task that is to run the JobMaster is success", is_alone=True).to_json()
+ALONE = WaitOver("the task that runs the JobMaster is success", is_alone=True).to_json()
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good(
 ) -> None:
     """Otherwise the task would start a worker every few minutes, forever."""
     task_states.states = {"orders.coordinate": state}
-    with pytest.raises(AirflowFailException, match=f"is {state}: nobody coordinates history/0"):
+    with pytest.raises(AirflowFailException, match=f"is {state}: no JobMaster coordinates history/0"):
         subtask().execute_complete(context(StateStore()), ALONE)
     assert spark_submit.calls == []
 

@@ -82,7 +82,7 @@ def test_a_failure_names_the_cause_and_what_was_missing() -> None:
     verdict = CheckpointCondition("orders", 12).judge(state("FAILED", 9, cause="no such column"))
     assert verdict.message == (
         "Job orders is FAILED (no such column): checkpoint 9 completed, 9 released. "
-        "It is not going to reach checkpoint 12 (released)"
+        "It will not reach checkpoint 12 (released)"
     )
 
 

@@ -37,7 +37,7 @@ from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral
 DONE = status("finished", "the subtasks of this worker have finished")
 LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=4, no_master=True)
 AGAIN = WaitOver("history/0 has to run again").to_json()
-ALONE = WaitOver("the task that is to run the JobMaster is failed", is_alone=True).to_json()
+ALONE = WaitOver("the task that runs the JobMaster is failed", is_alone=True).to_json()
 BLIND = WaitOver("s3://lake may not be read", is_blind=True).to_json()
 RETRY = f"{JOB_ID}~t2.coordinate"
 
@@ -276,7 +276,7 @@ def test_a_coordinate_that_nobody_runs_any_more_fails_it_for_good(
 ) -> None:
     ended(finished(orders, "history/0"), "RESTARTING")
     task_states.states = {"orders.coordinate": state}
-    with pytest.raises(AirflowFailException, match=f"is {state}: nobody coordinates history/0"):
+    with pytest.raises(AirflowFailException, match=f"is {state}: no JobMaster coordinates history/0"):
         subtask().execute_complete(context(StateStore()), ALONE, ran_well=True)
 
 

@@ -103,7 +103,7 @@ def test_a_retry_of_a_plan_goes_on_with_the_job_that_it_began(
     died_when_it_had_claimed(plan, spark_submit, store)
     prepared(orders)
     assert plan(job_id="orders-12h05").execute(context(store, try_number=2)) == SUBTASKS
-    assert f"began job {JOB_ID}: a retry goes on with that" in capsys.readouterr().out
+    assert f"began job {JOB_ID}, and this retry resumes that one" in capsys.readouterr().out
     assert len(spark_submit.calls) == 1
 
 
@@ -113,7 +113,7 @@ def test_a_retry_of_a_plan_under_another_root_prepares_no_job_anew(
     store = StateStore()
     died_when_it_had_claimed(plan, spark_submit, store)
     prepared(orders)
-    with pytest.raises(AirflowFailException, match="Give the task the root of before"):
+    with pytest.raises(AirflowFailException, match="Give the task the earlier root"):
         plan(root=f"{tmp_path}/other").execute(context(store, try_number=2))
     assert len(spark_submit.calls) == 1
 
@@ -127,7 +127,7 @@ def test_a_retry_of_a_plan_that_finds_nothing_of_its_job_prepares_none_anew(
     died_when_it_had_claimed(plan, spark_submit, store)
     root.delete_tree(JOB_ID)
     for _ in range(2):
-        with pytest.raises(AirflowException, match="is the storage there") as raised:
+        with pytest.raises(AirflowException, match="is the storage mounted") as raised:
             plan().execute(context(store, try_number=2))
         assert not isinstance(raised.value, AirflowFailException)
     assert len(spark_submit.calls) == 1
@@ -226,7 +226,7 @@ def test_a_kill_of_the_plan_ends_its_driver_and_leaves_no_request_behind(
     """A left-over request would stop the job that the next try has prepared."""
     orders.claim(f"{JOB_ID}~t1.plan", Worker(), 1.0)
     spark_submit.play(status("started", epoch=1), wait=True)
-    assert "A retry prepares the job anew" in str(killed(plan(), spark_submit))
+    assert "A retry prepares the job again" in str(killed(plan(), spark_submit))
     assert root.list(f"{JOB_ID}/requests") == []
 
 
@@ -364,10 +364,10 @@ def test_without_anybody_to_prepare_the_job_it_fails_for_good(
     """This also holds while the deployment lives, because no JobMaster would commit the worker's output."""
     task_states.states = {"orders.coordinate": state}
     coordinated(prepared(orders))
-    with pytest.raises(AirflowFailException, match="nobody coordinates history/0"):
+    with pytest.raises(AirflowFailException, match="no JobMaster coordinates history/0"):
         subtask().execute(context(StateStore(), try_number=2))
     ended(orders, "RESTARTING")
-    with pytest.raises(AirflowFailException, match="nobody coordinates history/0"):
+    with pytest.raises(AirflowFailException, match="no JobMaster coordinates history/0"):
         subtask().execute(context(StateStore(), try_number=2))
     assert spark_submit.calls == []
 
@@ -440,7 +440,7 @@ def test_a_worker_that_was_fenced_joins_the_next_deployment_of_its_own_dag_run(
 def test_an_exit_code_of_zero_alone_is_no_success(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
     coordinated(prepared(orders))
     spark_submit.play(status("started", epoch=2))
-    with pytest.raises(AirflowException, match="did not say why"):
+    with pytest.raises(AirflowException, match="without a reason"):
         subtask().execute(context(StateStore()))
 
 
@@ -449,7 +449,7 @@ def test_a_kill_ends_that_worker_and_asks_nothing_of_the_job(
 ) -> None:
     coordinated(prepared(orders))
     spark_submit.play(status("started", epoch=2), wait=True)
-    assert "a retry goes on with it" in str(killed(subtask(stop_grace=60), spark_submit))
+    assert "a retry resumes it" in str(killed(subtask(stop_grace=60), spark_submit))
     assert root.list(f"{JOB_ID}/requests") == []
 
 

@@ -159,7 +159,7 @@ def test_behind_a_task_that_succeeded_a_stopped_job_is_not_waited_for(make: Any,
     end(writer, "STOPPED")
     found = make(Task("orders", "success"), job_id="")()
     assert found.outcome == "failed"
-    assert "Task orders succeeded, and goes on with nothing. Job orders is STOPPED" in found.message
+    assert "Task orders succeeded, so it resumes nothing. Job orders is STOPPED" in found.message
     assert make(Task("orders", "success"), job_id="", checkpoint=1)().outcome == "reached"
     assert make(Task("orders", "success"), job_id="", wait_for_restart=True)().outcome == "wait"
     assert make(Task("orders", "up_for_retry"), job_id="")().outcome == "wait"
@@ -192,7 +192,7 @@ def test_next_of_a_job_that_ended_is_not_going_to_come(make: Any, journal: Journ
     writer = start_driver(journal("orders"))
     complete(writer, 4)
     end(writer, "FINISHED")
-    assert "not going to reach checkpoint 5" in make(checkpoint="next")().message
+    assert "will not reach checkpoint 5" in make(checkpoint="next")().message
 
 
 def test_a_job_that_stopped_and_that_nobody_goes_on_with_is_given_up(make: Any, journal: Journals) -> None:

@@ -88,7 +88,7 @@ def test_a_rendered_none_is_no_part_of_a_jobs_identity(
         task_id="orders", job=f"{tmp_path}/orders.py:job", spark_binary=spark_submit.path, **given
     )
     store = StateStore()
-    with pytest.raises(AirflowFailException, match=f"{message} cannot be used: a template in it came to None"):
+    with pytest.raises(AirflowFailException, match=f"{message} cannot be used: a template in it gave None"):
         _rendered(task, name, rendered).execute(context(store))
     assert not store.writes
     assert not spark_submit.calls
@@ -108,7 +108,7 @@ def test_airflow_renders_a_param_without_a_value_as_a_none_that_is_refused(
         )
     task.render_template_fields({"params": {"x": None}})
     assert (task.job_id, vars(task)["job_params"]) == ("a-None", {"in": "None/in"})
-    with pytest.raises(AirflowFailException, match="job_id='a-None' cannot be used: a template in it came to None"):
+    with pytest.raises(AirflowFailException, match="job_id='a-None' cannot be used: a template in it gave None"):
         task.execute(context(StateStore()))
 
 
@@ -141,7 +141,7 @@ ASKING = (CheckpointedJobStopOperator, CheckpointedJobCleanupOperator, Checkpoin
 @pytest.mark.parametrize("kind", ASKING)
 def test_no_task_asks_for_a_job_called_none(kind: Any, finished: None) -> None:
     task = _rendered(kind(task_id="asking", job_id=TEMPLATE), "job_id", "None")
-    with pytest.raises(AirflowFailException, match="job_id='None' cannot be used: a template in it came to None"):
+    with pytest.raises(AirflowFailException, match="job_id='None' cannot be used: a template in it gave None"):
         (task.poke if kind is CheckpointSensor else task.execute)(context(StateStore()))
 
 
@@ -180,7 +180,7 @@ def test_a_job_task_id_that_is_no_text_fails_for_good_too(kind: Any, task_id: An
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "nothing to change": (CheckpointedJobReconfigureOperator, {}, "nothing is given that is to be changed"),
+    "nothing to change": (CheckpointedJobReconfigureOperator, {}, "no change is given"),
     "a text of changes": (CheckpointedJobReconfigureOperator, {"assign_workload": "{}"}, "a mapping of operators"),
     "operators without settings": (CheckpointedJobReconfigureOperator, {"assign_resources": {"q": 2}}, "its settings"),
     "settings that are no names": (CheckpointedJobReconfigureOperator, {"assign_workload": {"q": {2: 2}}}, "by name"),

@@ -243,7 +243,7 @@ def test_a_job_whose_sinks_the_journal_does_not_tell_keeps_its_slot(
     prepared(orders, sink=FileSink(str(tmp_path / "out")))
     played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
     assert coordinate(deferrable=True).execute(context(StateStore()))["status"] == "FINISHED"
-    assert "keeps its worker slot: the journal does not tell how out is reached" in capsys.readouterr().out
+    assert "keeps its worker slot: the journal does not say how to reach out" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_a_job_that_was_changed_since_it_was_prepared_or_writes_elsewhere_keeps_
     prepared(orders, sink=planned)
     played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
     assert coordinate(deferrable=True).execute(context(StateStore()))["status"] == "FINISHED"
-    assert "keeps its worker slot: the journal does not tell how out is reached" in capsys.readouterr().out
+    assert "keeps its worker slot: the journal does not say how to reach out" in capsys.readouterr().out
 
 
 def test_a_job_with_controllers_keeps_its_slot(
@@ -277,7 +277,7 @@ def test_a_job_with_controllers_keeps_its_slot(
     prepared(orders, sink=FileSink(str(tmp_path / "out")))
     played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
     assert coordinate(deferrable=True).execute(context(StateStore()))["status"] == "FINISHED"
-    told = "keeps its worker slot: its controllers (KeepUp(live)) are asked by the JobMaster, and are in the job's file"
+    told = "keeps its worker slot: the JobMaster runs its controllers (KeepUp(live)), which are in the job's file"
     assert told in capsys.readouterr().out
     assert played.jobs[0].job is not None
     assert [one.name for one in played.jobs[0].job.controllers] == ["KeepUp(live)"]
@@ -602,7 +602,7 @@ def test_a_task_whose_worker_is_shut_down_or_that_is_cleared_leaves_the_job_runn
     operator.on_kill()
     error = running.end()
     running.release.set()
-    assert "The workers go on" in str(error)
+    assert "The workers continue" in str(error)
     assert not isinstance(error, AirflowFailException)
     assert root.list(f"{JOB_ID}/requests") == []
     assert orders.refresh().status == "RUNNING"

@@ -158,7 +158,7 @@ def test_a_sink_that_the_job_has_not_is_told_of(root: Storage, journal: Journals
         watcher = Watcher(root.uri, Store(), sink=sink)
         watcher.trigger._say = lines.append
         watcher.until(lambda: None)
-    assert said["lale"][0] == ("it has no sink 'lale', and no release of it is told. Did you mean 'lake'? It has: lake")
+    assert said["lale"][0] == ("it has no sink 'lale', so no events come. Did you mean 'lake'? It has: lake")
     assert said["lake"] == []
 
 

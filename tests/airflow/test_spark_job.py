@@ -250,7 +250,7 @@ def test_a_retry_goes_on_with_the_job_that_was_begun_whatever_its_template_comes
     spark_submit.play(FINISHED)
     assert make(job_id="at_10_05").execute(context(store, try_number=2))["job_id"] == "at_10_00"
     assert [call.options["job_id"] for call in spark_submit.calls] == ["at_10_00", "at_10_00"]
-    assert "job_id is at_10_05 now, and an earlier try of this task began job at_10_00" in capfd.readouterr().out
+    assert "job_id is at_10_05 now, but an earlier try of this task began job at_10_00" in capfd.readouterr().out
     spark_submit.play(FINISHED)
     assert make(job_id="at_10_09").execute(context(store, try_number=3, max_tries=4))["job_id"] == "at_10_09"
 
@@ -691,7 +691,7 @@ def test_a_driver_that_leaves_with_a_savepoint_is_not_killed_and_the_task_is_ret
     driving.join()
     assert isinstance(ended, AirflowException)
     assert not isinstance(ended, AirflowFailException)
-    assert "took a savepoint and left. A retry goes on from checkpoint 9" in str(ended)
+    assert "took a savepoint and left. A retry resumes from checkpoint 9" in str(ended)
     assert store.values[KEY]["status"] == "STOPPED"
     record(journal(JOB_ID), "RUNNING", "STOPPED", completed=9)
     result = make().execute(context(store, try_number=2))

@@ -125,7 +125,7 @@ def test_a_clear_waits_for_the_driver_that_lives_and_a_task_marked_failed_has_it
     site.airflow.post("/api/v2/dags/killed/clearTaskInstances", body)
     assert site.deferred("killed", run, 2)["tag"] == submission["tag"]
     wait_until(
-        lambda: "its driver goes on" in site.log("killed"),
+        lambda: "its driver continues" in site.log("killed"),
         lambda: f"on_kill\n{site.log('killed')}",
         seconds=120,
         every=1,

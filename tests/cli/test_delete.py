@@ -47,7 +47,7 @@ def test_it_says_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
     assert job.parts() == ["journal"]
     assert ckpt("delete", "orders") == (0, "job orders is DELETED already\n", "")
     told = ckpt("checkpoints", "orders")[1]
-    assert told.startswith("job orders was deleted, with what was known of its checkpoints (last completed: "), told
+    assert told.startswith("job orders was deleted, with the records of its checkpoints (last completed: "), told
 
 
 def test_without_a_terminal_it_is_refused_until_yes_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
@@ -80,7 +80,7 @@ def test_in_a_terminal_it_asks(
     files = job.files()
     monkeypatch.setattr("sys.stdin", Terminal(answer))
     code, out, _ = ckpt("delete", "orders")
-    assert f"Delete job orders (FINISHED) under {tmp_path}/root for good? What it released stays." in out
+    assert f"Delete job orders (FINISHED) under {tmp_path}/root for good? Its released output stays." in out
     assert code == (0 if deletes else 2)
     assert ("nothing was deleted" in out) == (job.files() == files) == (not deletes)
 
@@ -119,7 +119,7 @@ def test_what_is_refused_names_the_option_with_which_it_is_not(
 def test_staged_output_that_is_left_is_named(tmp_path: Path, ckpt: Ckpt) -> None:
     job = EndedJob.run(tmp_path)
     _, out, _ = ckpt("delete", "orders", "--keep-staged", "--yes")
-    assert out.splitlines()[1:] == ["sink lake: what is staged was left where it is"]
+    assert out.splitlines()[1:] == ["sink lake: staged output was kept"]
     assert len(job.staged()) == 1
 
 

@@ -38,14 +38,14 @@ def test_it_says_what_it_would_delete_and_deletes_it_if_that_is_said(tmp_path: P
     requests = sum(len(data) for path, data in before.items() if path.startswith("requests/"))
     told = (
         "job orders (FINISHED)\n"
-        f"  4 files, {requests + 12} bytes: the job has FINISHED and did not give it back\n"
+        f"  4 files, {requests + 12} bytes: the job has FINISHED and did not delete it\n"
         "  1 file, 2 bytes: staged by attempts that are over\n"
     )
     total = f"5 files, {requests + 14} bytes"
-    assert ckpt() == (0, f"{told}nothing needs any more: {total}; --delete deletes them\n", "")
+    assert ckpt() == (0, f"{told}no longer needed: {total}; --delete deletes them\n", "")
     assert job.files() == before
     assert ckpt("--delete") == (0, f"{told}deleted: {total}\n", "")
-    assert ckpt("orders") == (0, "nothing needs any more: 0 files, 0 bytes\n", "")
+    assert ckpt("orders") == (0, "no longer needed: 0 files, 0 bytes\n", "")
 
 
 def test_a_job_that_runs_is_said_to_be_skipped(tmp_path: Path, ckpt: Ckpt) -> None:

@@ -81,11 +81,11 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
     changes = ["daily.state_partitions=16", "daily.trigger_interval=2s"]
     assert main(["reconfigure", "orders", *changes, "--plan", "--root", empty_root]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "stands still  daily",
+        "paused        daily",
         "              trigger_interval: 5.0 -> 2.0",
         "              state_partitions: as declared -> 16",
         "              its state is repartitioned: an unknown number -> 16",
-        "goes on       other",
+        "unaffected    other",
     ]
     assert pending_requests(storage, "orders", 1, ()) == []
 
@@ -93,12 +93,12 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("daily.max_bytes_per_batch=1000", ["nothing: this is what it has"]),
+        ("daily.max_bytes_per_batch=1000", ["no difference: it has these settings"]),
         (
             "daily.max_files_per_batch=10",
             ["max_bytes_per_batch: 1000 -> as declared", "max_files_per_batch: as declared -> 10"],
         ),
-        ("daily.state_partitions=8", ["nothing: this is what it has"]),
+        ("daily.state_partitions=8", ["no difference: it has these settings"]),
         ("live.logic=/b.py:job", ["live.logic: declared -> /b.py:job"]),
         ("daily.logic=/a.py:job", ["daily.logic: /a.py:job -> /a.py:job"]),
     ],
@@ -158,7 +158,7 @@ def test_functions_are_assigned_while_nobody_runs_the_job(
     assert "  live.logic: declared -> v2.py:job\n" in shown
     write_events(running, StatusChanged(JobStatus.STOPPED, NOON))
     assert main([*command, "--next-run"]) == 0
-    assert "job orders is STOPPED; its next run has what was assigned" in capsys.readouterr().out
+    assert "job orders is STOPPED; its next run applies the change" in capsys.readouterr().out
     assert Journal(storage, "orders").refresh().settings == {"daily": VertexSettings(logic={"live": "v2.py:job"})}
     assert main(["show", "orders", "--root", empty_root]) == 0
     assert ", for the next run: accepted: decided" in capsys.readouterr().out, "not what a driver changed before"
@@ -182,11 +182,11 @@ def test_a_plan_of_a_change_of_queries_and_sources_says_who_stands_still_for_whi
     changes = ["parts.parallelism=4", "daily.pool_weight=2"]
     assert main(["reconfigure", "orders", *changes, "--plan", "--root", empty_root]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "stands still  daily",
+        "paused        daily",
         "              pool_weight: as declared -> 2",
         "rescaled      parts: read by an unknown number -> 4",
-        "stands still  other, to read from the new ones, too",
-        "goes on       nothing else",
+        "paused        other, to read from the new subtasks, too",
+        "unaffected    nothing else",
     ]
 
 

@@ -165,7 +165,7 @@ def test_state_is_given_another_number_of_parts(driver: Journal, tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("state_partitions", "give the number of parts"),
+        ("state_partitions", "give the new number of parts"),
         ("parallelism", "until the job declares another number"),
         ("logic", "there is: max_bytes_per_batch, max_files_per_batch, trigger_interval, executors, pool_weight"),
         ("colour", "is no setting that can be taken back"),

@@ -71,7 +71,7 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
     ("tell", "why"),
     [
         (lambda one: one.assign_workload("a", parallelism=0), "parallelism is a whole number above 0"),
-        (lambda one: one.rescale("a"), "by parallelism .* or by state_partitions .*: give one"),
+        (lambda one: one.rescale("a"), "give one of parallelism .* and state_partitions"),
         (lambda one: one.rescale("a", parallelism=2, state_partitions=2), "give one"),
         (lambda one: one.rebalance({"a": 0}), "pool_weight is a whole number above 0"),
         (lambda one: one.change_of_logic("v2.py:job"), "name the operators"),
@@ -82,7 +82,7 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
             lambda one: one.assign_workload("a", colour="red"),
             "colour cannot be changed .* there is: max_bytes",
         ),
-        (lambda one: one.assign_workload("a"), "nothing is given"),
+        (lambda one: one.assign_workload("a"), "no change is given"),
         (lambda one: one.assign_workload("a", state_partitions=0), "state_partitions is a whole number above 0"),
         (lambda one: one.assign_workload("a", state_partitions=True), "state_partitions is a whole number above 0"),
         (lambda one: one.assign_resources("a", pool_weight=1.5), "pool_weight is a whole number above 0"),

@@ -325,7 +325,7 @@ def test_a_stall_that_is_over_is_forgotten() -> None:
     [
         ({}, "give the bounds of something"),
         ({"max_files_per_batch": (1, 2), "max_bytes_per_batch": (1, 2)}, "not both"),
-        ({"parallelism": (1, 2), "max_files_per_batch": (1, 2)}, "nothing else that could be changed"),
+        ({"parallelism": (1, 2), "max_files_per_batch": (1, 2)}, "no other setting"),
         ({"state_partitions": (8, 4)}, "the smaller one first, not (8, 4)"),
         ({"state_partitions": (0, 4)}, "two whole numbers above 0"),
         ({"state_partitions": 4}, "two whole numbers above 0"),

@@ -257,4 +257,4 @@ def test_a_folder_that_may_not_be_looked_into_is_named(
 
     monkeypatch.setattr(ClassArchive, "find", denied)
     assert main(["class-archive", *flags]) == 2
-    assert "cannot be looked into: [Errno 13] Permission denied" in capsys.readouterr().err
+    assert "cannot be read: [Errno 13] Permission denied" in capsys.readouterr().err

@@ -203,7 +203,7 @@ def test_a_check_says_how_files_are_divided(world: World) -> None:
         ({"after": "nothing"}, "a bounded source of files; the job has history"),
         ({"after": "live"}, "a bounded source of files; the job has history"),
         ({"after": 7}, "a bounded source of the job, or its uid"),
-        ({"after": "history", "bounded": True}, "left out: a bounded source reads what is there"),
+        ({"after": "history", "bounded": True}, "left out: a bounded source reads all files"),
         ({"after": "history", "reads_again": True}, "left out: reads_again=True reads all files"),
         ({"reads_again": "yes"}, "True or False"),
     ],

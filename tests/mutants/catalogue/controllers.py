@@ -166,7 +166,7 @@ CONTROLLERS = (
         "controllers-lost-on-the-way",
         "R21",
         "Job.with_operators",
-        "    other.controllers = self.controllers  # which a copy is without\n",
+        "    other.controllers = self.controllers  # because __getstate__ leaves them out of the copy\n",
         "",
         ("tests/job/test_job.py",),
         "a job silently runs without its controllers",
