@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import importlib.util
 import itertools
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -33,9 +34,13 @@ class ModuleSpace(MetaPathFinder):
     Args:
         folders: Folders of its modules, as entries of ``sys.path``.
         owns: Returns whether a top-level module or package belongs to the version. All others are imported as usual.
+        check: Called with the real path of each file of the version before the file is read. It raises to refuse a file.
     """
 
-    def __init__(self, folders: Sequence[str], owns: Callable[[str], bool]) -> None:
+    def __init__(
+        self, folders: Sequence[str], owns: Callable[[str], bool], check: Callable[[str], None] | None = None
+    ) -> None:
+        self.check = check
         self.name = f"{PREFIX}{next(_NUMBERS)}"
         self.owns = owns
         self._sources: dict[str, str] = {}
@@ -131,14 +136,25 @@ class _SourceLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
-        get_source = getattr(self._loader, "get_source", None)
-        source = None if get_source is None else get_source(name)
         origin = getattr(module, "__file__", None) or name
+        source = self._source(name, origin)
         if source is None:
             raise ImportError(f"{origin} is no Python source, and cannot be loaded next to the running job")
         code = self._space.compile(name, source, origin)
         _forget_loader(module)
         exec(code, module.__dict__)
+
+    def _source(self, name: str, origin: str) -> str | None:
+        """Return the source of the file that was checked. A link may be changed between the check and the read, so the
+        real path is both checked and read."""
+        path = os.path.realpath(origin)
+        if self._space.check is not None:
+            self._space.check(path)
+        if path.endswith(".py") and os.path.isfile(path):
+            with open(path, "rb") as file:
+                return importlib.util.decode_source(file.read())
+        get_source = getattr(self._loader, "get_source", None)
+        return None if get_source is None else get_source(name)
 
 
 def _forget_loader(module: ModuleType) -> None:

@@ -48,18 +48,24 @@ class Version:
         return digest in (None, self.digest, self.first_digest)
 
 
-def load_version(reference: str, params: Mapping[str, str] | None = None) -> Version:
-    """Load a version. Raises the errors of :func:`~.loading.load_job`.
+def load_version(
+    reference: str, params: Mapping[str, str] | None = None, check: Callable[[str], None] | None = None
+) -> Version:
+    """Load another version of a job beside the modules that are imported already.
 
-    The modules in the folder of a file belong to the version, so that an import means the file there, whatever was
-    imported under that name before. For a module, the modules of its package belong to it.
+    An import in a file means what lies in the folder of that file. An import in a module means what its package has.
+
+    Args:
+        check: see :class:`ModuleSpace`.
+
+    Raises what :func:`~.loading.load_job` raises.
     """
     target, name, from_file = parts_of(reference)
     given = Params(params)
     path = path_of(reference, target) if from_file else None
     if path is not None and not path.endswith(".py"):
         raise no_source(reference)
-    space = _of_package(reference, target) if path is None else _of_folder(os.path.dirname(path))
+    space = _of_package(reference, target, check) if path is None else _of_folder(os.path.dirname(path), check)
     with space.opened(), giving(given):
         try:
             if path is None:
@@ -78,8 +84,8 @@ def load_version(reference: str, params: Mapping[str, str] | None = None) -> Ver
     return Version(getattr(module, name), space.package, space.digest(), space.digest_of_sources(), space.close)
 
 
-def _of_folder(folder: str) -> ModuleSpace:
-    return ModuleSpace([folder], owned_by(folder))
+def _of_folder(folder: str, check: Callable[[str], None] | None) -> ModuleSpace:
+    return ModuleSpace([folder], owned_by(folder), check)
 
 
 def owned_by(folder: str) -> Callable[[str], bool]:
@@ -105,9 +111,9 @@ def owned_by(folder: str) -> Callable[[str], bool]:
     return owns
 
 
-def _of_package(reference: str, target: str) -> ModuleSpace:
+def _of_package(reference: str, target: str, check: Callable[[str], None] | None) -> ModuleSpace:
     package = target.partition(".")[0]
     folders = [entry for entry in sys.path if PathFinder.find_spec(package, [entry or os.getcwd()]) is not None]
     if not folders:
         raise no_module(reference, package)
-    return ModuleSpace([entry or os.getcwd() for entry in folders], lambda name: name == package)
+    return ModuleSpace([entry or os.getcwd() for entry in folders], lambda name: name == package, check)

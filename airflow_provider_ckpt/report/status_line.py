@@ -207,8 +207,8 @@ def _parsed(text: str, token: str) -> tuple[StatusLine | None, str | None]:
     problem = None
     start = text.find(mark)
     while start >= 0:
-        # A progress bar on standard error may stand in front.
-        if start == 0 or text[start - 1].isspace():
+        # Text without a line break, such as a progress bar, may precede it. A token makes the mark certain.
+        if token or start == 0 or text[start - 1].isspace():
             line, problem = _of_json(text[start + len(mark) - 1 :])
             if line is not None:
                 return line, None

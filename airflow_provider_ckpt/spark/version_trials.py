@@ -144,12 +144,15 @@ class VersionTrials:
     def _load(self, request: UpgradeRequest) -> JobVersion:
         """Raises what loading a job's file raises, and what :meth:`Job.validate` does."""
         options = JobVersion(self._running.job, self._running.options).as_later_run().options
-        places = CodePlaces.of(self._running.job, options, self._running.location)
+        running = self._running
+        places = CodePlaces.of(running.job, options, running.location, running.plan.reads)
+        check = None
         if request.job:
             places.check(request.job)
+            check = places.check_of(request.job)
             # the folder of the job that was started counts for each later version, too
             options = replace(options, job=request.job, allow_code_from=places.folders())
-        read = load_version(options.job, options.params)
+        read = load_version(options.job, options.params, check)
         cloudpickle.register_pickle_by_value(read.package)  # type: ignore[no-untyped-call]
 
         def forget() -> None:

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     FoldersApartError,
     LinkedPathError,
+    MalformedDocumentError,
     ObjectNotFoundError,
     StorageUnsuitableError,
 )
@@ -27,6 +28,8 @@ _DELETIONS = 100
 _PAUSE = 0.02
 """Seconds between two tries to delete a folder into which another process still writes."""
 _PROBE = ".probe-"
+MOST_BYTES = 512 << 20
+"""Size of the largest object that is read at once. Packs of a log are the largest ones, and have a few megabytes."""
 
 
 class LocalStorage(Storage):
@@ -113,12 +116,20 @@ class LocalStorage(Storage):
             try:
                 # Buffered: a bare read may return less than there is, which would be taken for the end.
                 with posix.open_regular(full) as file:
+                    if size < 0:
+                        self._refuse_huge(path, os.fstat(file.fileno()).st_size)
                     if start:
                         file.seek(start)
                     return file.read(size)
             except (*posix.ABSENT, IsADirectoryError):
                 pass
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
+
+    def _refuse_huge(self, path: str, size: int) -> None:
+        """Refuse a file that would fill the memory. A sparse file costs its writer nothing."""
+        if size > MOST_BYTES:
+            reason = f"it has {size} bytes, more than the {MOST_BYTES} that are read at once"
+            raise MalformedDocumentError(uri=self.full_uri(path), what="checkpoint", reason=reason)
 
     def exists(self, path: str) -> bool:
         full = self._full(path)

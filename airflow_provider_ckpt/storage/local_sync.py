@@ -43,8 +43,15 @@ def _collect(folder: str, files: list[str], folders: list[str]) -> None:
     for entry in found:
         if entry.is_dir(follow_symlinks=False):
             _collect(entry.path, files, folders)
-        elif entry.name not in _FLAGS and not entry.name.startswith(TEMPORARY):
+        elif _is_data(entry):
             files.append(entry.path)
+
+
+def _is_data(entry: os.DirEntry[str]) -> bool:
+    """Return whether the entry is a file whose content must be on disk. A pipe is none."""
+    if entry.name in _FLAGS or entry.name.startswith(TEMPORARY):
+        return False
+    return entry.is_file(follow_symlinks=False)
 
 
 def sync_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:

@@ -180,7 +180,7 @@ def same_content(one: str, other: str) -> bool:
     """
     if os.path.samefile(one, other):
         return True
-    with open(one, "rb") as first, open(other, "rb") as second:
+    with open_regular(one) as first, open_regular(other) as second:
         while True:
             left, right = first.read(_CHUNK), second.read(_CHUNK)
             if left != right:
@@ -190,7 +190,7 @@ def same_content(one: str, other: str) -> bool:
 
 
 def walk(folder: str, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """Yield (path, bytes) of every file below. Files that are deleted meanwhile are left out."""
+    """Yield (path, bytes) of every file below. Linked folders and files that are deleted meanwhile are left out."""
     try:
         with os.scandir(folder) as entries:
             found = list(entries)
@@ -201,6 +201,8 @@ def walk(folder: str, prefix: str = "") -> Iterator[tuple[str, int]]:
             continue
         try:
             is_folder = entry.is_dir()
+            if is_folder and entry.is_symlink():
+                continue  # what it leads to belongs to somebody else
             size = 0 if is_folder else entry.stat().st_size
         except FileNotFoundError:
             continue

@@ -14,8 +14,8 @@ HIDDEN = "***"
 
 # Wider than Spark's own spark.redaction.regex: hiding too much costs nothing here.
 _SECRET_NAME = re.compile(
-    r"(?i)secret|passw|passphrase|pass(?:$|[._-])|pwd|token|credential|auth|(account|access|private|api).?key|\bsas\b"
-    r"|keyfile_dict"
+    r"(?i)secret|passw|passphrase|passcode|pass(?:$|[._-])|pwd|token|credential|auth|cookie|bearer|\botp\b|\bsas\b"
+    r"|(account|access|private|api|signing|encryption|master|fernet|hmac|shared|client|storage).?key|keyfile_dict"
 )
 _SECRET_IN_VALUE = re.compile(r"(?i)(passw(or)?d|pwd|secret|token|key)\s*=|^\s*(basic|bearer)\s")
 _SECRET_IN_QUERY = re.compile(r"(?i)(?:^|[._-])(?:access)?(?:key|keyid|sig|signature|code|user|username)$")
@@ -57,7 +57,7 @@ _HARMLESS = frozenset(
 _SHORTEST_NUMBER = 6
 """Digits from which a number may be secret, so that ports and timeouts remain readable."""
 _ABOUT_A_SECRET = re.compile(
-    r"(?i)(?:^|[._-])(?:urls?|uri|endpoint|location|path|file|dir|type|method|mechanisms?|mode|class|id|name|timeout"
+    r"(?i)(?:^|[._-])(?:urls?|uri|endpoint|location|path|file|dir|type|method|mechanisms?|mode|class|(?<!secret[._-])id|name|timeout"
     r"|lifetime|interval|provider|format|enabled?|protocol|alias|algorithm|version)$"
 )
 """Fields that describe where or how a secret is found, such as ``ssl.keystore.location`` and ``auth_type``."""

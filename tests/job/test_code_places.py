@@ -14,6 +14,7 @@ from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.spark.query.code_places import CodePlaces
 from airflow_provider_ckpt.spark.query.errors import ForeignCodeError, WrittenCodeError
 from airflow_provider_ckpt.spark.query.logic import LogicLoader
+from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
@@ -103,7 +104,7 @@ def test_code_where_jobs_write_is_never_run(tmp_path: Path, name: str) -> None:
     known = places(tmp_path, "/", str(tmp_path))
     open_root(open_storage(tmp_path / "jobs" / "another-root"))
     (tmp_path / "jobs" / "_ckpt-another-out").mkdir(parents=True)
-    with pytest.raises(WrittenCodeError, match="Output must not run as code"):
+    with pytest.raises(WrittenCodeError, match="Data must not run as code"):
         LogicLoader({}, Location(f"{tmp_path}/jobs/root"), known).read(write(tmp_path / name))
 
 
@@ -131,3 +132,55 @@ def test_a_job_whose_file_is_gone_allows_what_was_added(tmp_path: Path) -> None:
     known.check(write(tmp_path / "added" / "v2.py"))
     with pytest.raises(JobNotFoundError):
         known.check(f"{tmp_path}/gone.py:job")
+
+
+@pytest.mark.parametrize("module", ["root.evil", "out.evil", "root.orders.requests.evil"])
+def test_a_module_below_a_root_or_an_output_is_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    """A folder without ``__init__.py`` is a package, too, and the folder of the job's file is on ``sys.path``."""
+    known = places(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path / "jobs"))
+    write(tmp_path / "jobs" / f"{module.replace('.', '/')}.py")
+    with pytest.raises(WrittenCodeError):
+        LogicLoader({}, Location(f"{tmp_path}/jobs/root"), known).read(f"{module}:job")
+
+
+@pytest.mark.parametrize("imported", ["helper", "helpers.parse"])
+def test_a_helper_that_leads_elsewhere_is_not_run(tmp_path: Path, imported: str) -> None:
+    known = places(tmp_path)
+    write(tmp_path / "evil.py")
+    helper = tmp_path / "jobs" / f"{imported.replace('.', '/')}.py"
+    helper.parent.mkdir(exist_ok=True)
+    helper.symlink_to(tmp_path / "evil.py")
+    reference = write(tmp_path / "jobs" / "v2.py", f"import {imported}\n")
+    with pytest.raises(ForeignCodeError, match=r"evil\.py"):
+        LogicLoader({}, Location(f"{tmp_path}/root"), known).read(reference)
+
+
+def test_a_link_that_changes_after_the_check_leads_to_no_other_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = places(tmp_path)
+    write(tmp_path / "evil.py")
+    link = tmp_path / "v2.py"
+    link.symlink_to(tmp_path / "jobs" / "orders.py")
+    check = CodePlaces.check
+
+    def checked_and_changed(self: CodePlaces, reference: str) -> None:
+        check(self, reference)
+        link.unlink()
+        link.symlink_to(tmp_path / "evil.py")
+
+    monkeypatch.setattr(CodePlaces, "check", checked_and_changed)
+    with pytest.raises(ForeignCodeError, match=r"evil\.py"):
+        LogicLoader({}, Location(f"{tmp_path}/root"), known).read(f"{link}:job")
+
+
+def test_the_folder_of_a_source_is_data_unless_the_jobs_own_code_lies_in_it(tmp_path: Path) -> None:
+    known = places(tmp_path)
+    reads = [SourceReads(paths=[f"file:{tmp_path}/jobs/live"]), SourceReads("csv", paths=[f"file:{tmp_path}/jobs"])]
+    known = known.without_input(reads)
+    with pytest.raises(WrittenCodeError, match="jobs/live, where data is written"):
+        known.check(write(tmp_path / "jobs" / "live" / "evil.py"))
+    known.check(write(tmp_path / "jobs" / "orders_v2.py"))

@@ -19,11 +19,13 @@ import pytest
 
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
+    MalformedDocumentError,
     MoveConflictError,
     StorageFailedError,
     StorageFullError,
     StorageTransientError,
 )
+from airflow_provider_ckpt.storage.local import MOST_BYTES
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.storage_conformance import LOOKS, Fault, StorageConformance
@@ -197,6 +199,28 @@ class TestLocalStorage(StorageConformance):
         for read in (storage.read, lambda path: storage.read_range(path, 0, 10)):
             with pytest.raises(StorageFailedError, match="it is not a regular file"):
                 read("d/pipe")
+
+    def test_a_pipe_does_not_stop_a_sync(self, storage: Storage) -> None:
+        storage.create("d/x", b"1")
+        os.mkfifo(self.folder / "d/pipe")
+        storage.sync("d")
+        storage.sync("")
+
+    def test_linked_folders_are_not_listed(self, storage: Storage, tmp_path: Path) -> None:
+        storage.create("d/x", b"1")
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "private").write_bytes(b"22")
+        (self.folder / "d/linked").symlink_to(tmp_path / "elsewhere")
+        (self.folder / "d/above").symlink_to(self.folder)
+        assert storage.files("") == [("d/x", 1)]
+
+    def test_a_huge_file_is_refused_before_it_fills_the_memory(self, storage: Storage) -> None:
+        storage.create("d/x", b"1")
+        with open(self.folder / "d/x", "r+b") as file:
+            file.truncate(MOST_BYTES + 1)
+        with pytest.raises(MalformedDocumentError, match=rf"d/x is not .* it has {MOST_BYTES + 1} bytes"):
+            storage.read("d/x")
+        assert storage.read_range("d/x", 0, 2) == b"1\0"
 
     def test_a_link_to_itself_is_no_object_and_no_error(self, storage: Storage) -> None:
         storage.create("d/x", b"1")

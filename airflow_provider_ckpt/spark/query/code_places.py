@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.machinery import PathFinder
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.machinery import ModuleSpec, PathFinder
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.followed_imports import package_around
@@ -21,6 +22,7 @@ from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.sink_operator import HasSinks
 from airflow_provider_ckpt.sinks.file_folders import BESIDE
 from airflow_provider_ckpt.spark.query.errors import ForeignCodeError, WrittenCodeError
+from airflow_provider_ckpt.spark.query.reader import SourceReads
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.nesting import lies_in
 from airflow_provider_ckpt.storage.root import ROOT_MARKER
@@ -33,7 +35,7 @@ class CodePlaces:
     Attributes:
         job: reference of the job's own file or module.
         added: more folders, given when the driver was started.
-        written: root of the job, and folders of its sinks, as URIs or paths.
+        written: root of the job, folders of its sinks, and folders that its sources read, as URIs or paths.
     """
 
     job: str
@@ -41,10 +43,23 @@ class CodePlaces:
     written: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, job: HasSinks, options: RunOptions, root: Location) -> CodePlaces:
-        """Return the places of a run of ``job``."""
+    def of(
+        cls, job: HasSinks, options: RunOptions, root: Location, reads: Mapping[str, SourceReads] | None = None
+    ) -> CodePlaces:
+        """Return the places of a run of ``job``. ``reads``: what its sources read, once they are planned."""
         outputs = [place.uri for one in job.sinks for place in one.sink.spark_folders(root.options)]
-        return cls(options.job, options.allow_code_from, (root.uri, *outputs))
+        places = cls(options.job, options.allow_code_from, (root.uri, *outputs))
+        return places if reads is None else places.without_input(reads.values())
+
+    def without_input(self, reads: Iterable[SourceReads]) -> CodePlaces:
+        """Return the same places without the folders that sources read.
+
+        A folder that holds the job's own code stays: a job may read files that lie beside it.
+        """
+        paths = [path for one in reads if one.is_file for path in one.paths]
+        own = _own_folders(self.job)
+        inputs = [path for path in paths if not any(lies_in(folder, path) for folder in own)]
+        return replace(self, written=(*self.written, *inputs))
 
     def is_own(self, reference: str) -> bool:
         """Return whether ``reference`` names the job's own file or module."""
@@ -58,15 +73,26 @@ class CodePlaces:
         """
         if self.is_own(reference):
             return
-        allowed, (_, places) = self.folders(), _module_and_files(reference)
-        for place in places:
-            written = self._written_above(place)
-            if written is not None:
-                raise WrittenCodeError(reference=reference, place=place, written=written)
-            if not any(_is_within(place, folder) for folder in allowed):
-                known = ", ".join(allowed) or "none"
-                folder = place if os.path.isdir(place) else os.path.dirname(place)
-                raise ForeignCodeError(reference=reference, place=place, known=known, folder=folder)
+        for place in _module_and_files(reference)[1]:
+            self._check_place(reference, place)
+
+    def check_of(self, reference: str) -> Callable[[str], None] | None:
+        """Return a check of each file that is run for ``reference``; None for the job's own file, which needs none.
+
+        :meth:`check` sees where a reference leads at that moment. A link may lead elsewhere when the file is read, and
+        a package may find its modules in other folders, so each real path is checked again before it is read.
+        """
+        return None if self.is_own(reference) else partial(self._check_place, reference)
+
+    def _check_place(self, reference: str, place: str) -> None:
+        written = self._written_above(place)
+        if written is not None:
+            raise WrittenCodeError(reference=reference, place=place, written=written)
+        allowed = self.folders()
+        if not any(_is_within(place, folder) for folder in allowed):
+            known = ", ".join(allowed) or "none"
+            folder = place if os.path.isdir(place) else os.path.dirname(place)
+            raise ForeignCodeError(reference=reference, place=place, known=known, folder=folder)
 
     def folders(self) -> tuple[str, ...]:
         """Return the folders that code may lie in: those of the job's own code first."""
@@ -76,7 +102,7 @@ class CodePlaces:
         """Return the root or the sink's folder that ``place`` lies in; None if there is none."""
         for uri in self.written:
             if lies_in(place, uri):
-                return f"{uri}, where the job writes"
+                return f"{uri}, where data is written"
         folder = os.path.dirname(place)
         while folder != os.path.dirname(folder):
             above, name = os.path.split(folder)
@@ -89,24 +115,29 @@ class CodePlaces:
 
 
 def _module_and_files(reference: str) -> tuple[str, tuple[str, ...]]:
-    """Return the module that a reference names, and where its code lies: its file, or the places of its package.
+    """Return the module that a reference names, and where its code lies: its file, and those of the packages above it.
 
     The name of the module is empty for a file. A module that Python does not find lies nowhere.
     """
     target, _, from_file = parts_of(reference)
     if from_file:
         return "", (path_of(reference, target),)
-    return target, tuple(_places_of_package(target.partition(".")[0]))
+    return target, tuple(_places_of_module(target))
 
 
-def _places_of_package(package: str) -> Iterator[str]:
-    """Yield the folders of a package, or the file of a module. Nothing is imported."""
-    entries = [entry or os.getcwd() for entry in sys.path]
-    spec = PathFinder.find_spec(package, entries)
-    if spec is None:
-        return
-    places = spec.submodule_search_locations
-    yield from map(os.path.realpath, [str(spec.origin)] if places is None else places)
+def _places_of_module(module: str) -> Iterator[str]:
+    """Yield the folders of each package above a module, and then its own file or folders. Nothing is imported."""
+    entries: list[str] = [entry or os.getcwd() for entry in sys.path]
+    for part in module.split("."):
+        spec = PathFinder.find_spec(part, entries)
+        if spec is None:
+            return
+        yield from (os.path.realpath(place) for place in _places(spec))
+        entries = list(spec.submodule_search_locations or ())
+
+
+def _places(spec: ModuleSpec) -> list[str]:
+    return [str(spec.origin)] if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
 
 
 def _own_code(job: str) -> tuple[str, tuple[str, ...]] | None:
@@ -123,7 +154,9 @@ def _own_folders(job: str) -> list[str]:
     if own is None:
         return []
     module, places = own
-    if not module:
+    if module:
+        places = tuple(_places_of_module(module.partition(".")[0]))
+    else:
         [path] = places
         above, package = package_around(os.path.dirname(path))
         return [os.path.join(above, package) if package else above]

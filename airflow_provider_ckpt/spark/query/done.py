@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +12,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.spark.query.edge_schema import marked
+from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 from airflow_provider_ckpt.spark.query.unions import Unions, read_unions
 
 
@@ -74,6 +74,6 @@ class Done:
 
 def _schema(uid: str, state: JobState, definition: JobDefinition) -> StructType:
     assert state.plan is not None
-    schema = StructType.fromJson(json.loads(state.plan.schemas[uid]))
+    schema = stored_schema(state.plan.schemas[uid])
     known = definition.vertices.get(uid)
     return schema if known is None or known.watermark is None else marked(schema, known.watermark)

@@ -25,8 +25,17 @@ class WrittenCodeError(InvalidInputError):
     """Data: reference, place, written."""
 
     template = (
-        "the code of {reference} is not run: {place} lies below {written}. Output must not run as code. Put the file "
+        "the code of {reference} is not run: {place} lies below {written}. Data must not run as code. Put the file "
         "into the folder of the job's own file"
+    )
+
+
+class ForeignTypeError(InvalidInputError):
+    """Data: name."""
+
+    template = (
+        "a schema names the Python class {name} as the type of a column. Spark would import and run that code, and "
+        "whoever writes the file would choose it. Write the column with a plain type, such as a struct or an array"
     )
 
 

@@ -98,7 +98,7 @@ class LogicLoader:
     def _read(self, reference: str) -> Version:
         """Without the lock: a file that hangs while it is run keeps nobody else from his."""
         self.places.check(reference)
-        version = load_version(reference, self._params)
+        version = load_version(reference, self._params, self.places.check_of(reference))
         with self._lock:
             known = self._versions.setdefault((reference, version.digest), version)
             if known is version:  # before anybody else is given it

@@ -18,6 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from airflow_provider_ckpt.job.operators import OnMalformed, Operator
 from airflow_provider_ckpt.spark.query.errors import MalformedColumnError, MalformedModeError, NotParsedError
+from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types
 
 PARSED = frozenset({"csv", "json"})
 """Formats whose readers know malformed rows."""
@@ -145,7 +146,7 @@ def load_treated(
     """
     if treatment is None:
         return read()
-    give(treatment.schema(read().schema if schema is None else schema), treatment.options)
+    give(treatment.schema(refuse_foreign_types(read()).schema if schema is None else schema), treatment.options)
     return treatment.treated(read())
 
 

@@ -5,7 +5,6 @@ Spark refuses such a Parquet file. An ORC file it converts, and a text or a larg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 
 from airflow_provider_ckpt.spark.query.analysed_plan import each
 from airflow_provider_ckpt.spark.query.file_index import index_of
+from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types, stored_schema
 from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob
 
 _WIDTH = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
@@ -42,7 +42,7 @@ def unfit_orc_column(spark: SparkSession, plan: Any) -> OrcColumn | None:
         index = index_of(leaf)
         if index is None or str(leaf.relation().fileFormat().toString()) != "ORC":
             continue
-        wanted = StructType.fromJson(json.loads(leaf.relation().dataSchema().json()))
+        wanted = stored_schema(str(leaf.relation().dataSchema().json()))
         files = [unquote(str(uri)) for uri in index.inputFiles()]
         if files and _unfit(_schema_of(spark, files), wanted) is not None:
             return next(_unfit_in(spark, files, wanted), None)
@@ -60,7 +60,7 @@ def _schema_of(spark: SparkSession, files: list[str]) -> StructType | None:
     """Return the schema of all files; None if there is none, because a column has different types in them."""
     paths = [escaped_glob(file) for file in files]
     try:
-        return spark.read.format("orc").option("mergeSchema", True).load(paths).schema
+        return refuse_foreign_types(spark.read.format("orc").option("mergeSchema", True).load(paths)).schema
     except PySparkException as error:
         if error.getCondition() is not None and "MERGE_SCHEMA" in str(error.getCondition()):
             return None

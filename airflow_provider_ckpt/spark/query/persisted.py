@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -13,6 +12,7 @@ from pyspark.sql.types import StructType
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.spark.query.errors import PersistedStreamError
 from airflow_provider_ckpt.spark.query.reader import BatchReader
+from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 from airflow_provider_ckpt.storage.location import Location
 
 
@@ -39,7 +39,7 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
     if isinstance(read, DataStreamReader):
         raise PersistedStreamError(job_id=job_id, operator=operator)
     result = JobClient(root, job_id).persisted_result(operator)
-    schema = StructType.fromJson(json.loads(result.schema))
+    schema = stored_schema(result.schema)
     # the folders of the root are not columns, whatever their names are
     reader = read.option("recursiveFileLookup", "true").schema(schema)
     if not result.files:

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD, SELECTING
 from airflow_provider_ckpt.spark.query.malformed import MalformedRule, load_treated
+from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types
 from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob
 from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name, other_names
 
@@ -160,7 +161,7 @@ class _Recording:
             super().option("enforceSchema", False)  # type: ignore[misc]
         for key, value in {**self._held(), **self.reads.name_filter()}.items():
             super().option(key, value)  # type: ignore[misc]
-        frame = self._load(path)
+        frame = refuse_foreign_types(self._load(path))
         self.reads.schema = frame.schema
         return frame
 
@@ -384,7 +385,8 @@ class SplitReader(DataFrameReader):
             super().option("enforceSchema", False)
         rule, spark = self._malformed, self._spark
         treatment = None if rule is None else rule.treatment(spark, self._format, self._given, self._schema)
-        return load_treated(treatment, self._schema, lambda: super(SplitReader, self).load(path), self._give)
+        frame = load_treated(treatment, self._schema, lambda: super(SplitReader, self).load(path), self._give)
+        return refuse_foreign_types(frame)
 
     def csv(self, path: Any, *positional: Any, **options: Any) -> DataFrame:
         if not isinstance(path, (str, list)):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 
-from pyspark.sql.types import StructType
-
 from airflow_provider_ckpt.coordinator.vertex_finished_state import check_restore
 from airflow_provider_ckpt.job.changes import check_changes, check_finished
 from airflow_provider_ckpt.job.job import Job
@@ -26,6 +24,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     UnreleasedSinkGoneError,
 )
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan, declared
+from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 from airflow_provider_ckpt.spark.query.unions import shape
 
 
@@ -58,7 +57,7 @@ def check_resumable(
     for uid, schema in plan.schemas_json().items():
         known = state.plan.schemas.get(uid, schema)
         if shape(json.loads(known)) != shape(json.loads(schema)):
-            was = StructType.fromJson(json.loads(known)).simpleString()
+            was = stored_schema(known).simpleString()
             raise SchemaChangedError(vertex=uid, before=was, after=plan.schemas[uid].simpleString())
     last = state.checkpoints.get(state.last_completed)
     if last is not None:

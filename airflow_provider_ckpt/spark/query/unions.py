@@ -27,6 +27,7 @@ from airflow_provider_ckpt.spark.query.nested_fields import (
     spelling_of,
     unlike_fields,
 )
+from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ Unions = Mapping[tuple[str, str], Union]
 def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], Union]:
     return {
         (one.operator, one.parameter): Union(
-            StructType.fromJson(dict(one.schema)),
-            {uid: StructType.fromJson(dict(schema)) for uid, schema in one.inputs.items()},
+            stored_schema(dict(one.schema)),
+            {uid: stored_schema(dict(schema)) for uid, schema in one.inputs.items()},
         )
         for one in recorded
     }

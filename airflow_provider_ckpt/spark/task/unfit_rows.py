@@ -5,7 +5,6 @@ Spark's own message has few details, so the file is read once more, alone.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +19,7 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.spark.query.analysed_plan import each
 from airflow_provider_ckpt.spark.query.file_index import index_of
 from airflow_provider_ckpt.spark.query.malformed import malformed_only, null_columns
+from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types, stored_schema
 from airflow_provider_ckpt.spark.task.causes import jvm_text
 from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, UnfitRowError
 from airflow_provider_ckpt.spark.task.hopeless import malformed_file
@@ -80,7 +80,7 @@ def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[FileC
     for relation, files in _relations(plan):
         wanted = [one for one in _schema(relation).fields if not isinstance(one.dataType, DecimalType)]
         for file in files if str(relation.fileFormat().toString()) == "Parquet" else ():
-            there = {one.name.lower(): one.dataType for one in spark.read.parquet(_path(file)).schema.fields}
+            there = {one.name.lower(): one.dataType for one in _read_parquet(spark, file).schema.fields}
             for field in wanted:
                 if there.get(field.name.lower()) == _UNSIGNED:
                     about = {"column": field.name, "expected": field.dataType.simpleString(), "actual": "UINT64"}
@@ -105,7 +105,11 @@ def _with_malformed(spark: SparkSession, relation: Any, file: str) -> DataFrame:
 
 
 def _schema(relation: Any) -> StructType:
-    return StructType.fromJson(json.loads(relation.dataSchema().json()))
+    return stored_schema(str(relation.dataSchema().json()))
+
+
+def _read_parquet(spark: SparkSession, file: str) -> DataFrame:
+    return refuse_foreign_types(spark.read.parquet(_path(file)))
 
 
 def _path(uri: str) -> str:

@@ -1,0 +1,60 @@
+"""Schemas that come from a root or from data files.
+
+PySpark imports the Python class that a user-defined type names, when it parses the schema. The text of a journal and
+the footer of a Parquet file are written by others, so their classes must not be imported: the right to write there is
+not the right to run code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.spark.query.errors import ForeignTypeError
+
+_OF_SPARK = "pyspark."
+
+
+def stored_schema(value: str | dict[str, Any]) -> StructType:
+    """Return the schema that a text, or a parsed object, describes.
+
+    Raises ForeignTypeError.
+    """
+    parsed = json.loads(value) if isinstance(value, str) else value
+    _refuse_classes(parsed)
+    return StructType.fromJson(parsed)
+
+
+def refuse_foreign_types(frame: DataFrame) -> DataFrame:
+    """Return the frame of files, unless their schema names Python classes other than Spark's own.
+
+    Call it before ``frame.schema`` is read for the first time.
+
+    Raises ForeignTypeError.
+    """
+    text = str(frame._jdf.schema().json())
+    if '"udt"' in text:
+        _refuse_classes(json.loads(text))
+    return frame
+
+
+def _refuse_classes(schema: Any) -> None:
+    for name in _classes(schema):
+        if not name.startswith(_OF_SPARK):
+            raise ForeignTypeError(name=name)
+
+
+def _classes(value: Any) -> Iterator[str]:
+    """Yield the Python classes that a schema names, at any depth."""
+    if isinstance(value, dict):
+        if value.get("type") == "udt" and value.get("pyClass") is not None:
+            yield str(value["pyClass"])
+        for inner in value.values():
+            yield from _classes(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _classes(inner)
