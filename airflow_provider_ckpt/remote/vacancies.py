@@ -57,10 +57,11 @@ class Vacancies:
             self._tell(sorted(waiting))
 
 
-def told_of_vacant(subtasks: Iterable[SubtaskId], timeout: float, *, is_batch: bool) -> str:
-    """``timeout``: seconds, the checkpoint timeout. In batch mode another subtask that comes to its end makes room."""
+def told_of_vacant(subtasks: Iterable[SubtaskId], timeout: float, *, is_batch: bool, worker: str) -> str:
+    """``timeout``: seconds, the checkpoint timeout; ``worker``: the command that runs the subtasks. In batch mode
+    another subtask that comes to its end makes room."""
     limit = f"{timeout:g} s{' in which no other subtask runs' if is_batch else ''}"
     return (
-        f"no worker runs {', '.join(subtasks)} (its task in Airflow, or `ckpt worker`, is to): the run ends if none "
+        f"no worker runs {', '.join(subtasks)} (its task in Airflow, or `{worker}`, is to): the run ends if none "
         f"has begun after {limit}, the checkpoint timeout"
     )

@@ -88,12 +88,12 @@ def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: 
 
 
 def _ended(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
-    reporter = StatusReporter(on_status, options.job_id, None)
+    reporter = StatusReporter(on_status, options.job_id, None, location.for_display())
     try:
         return _started(options, location, on_status, work)
     except OvertakenError as error:
         code = ExitCode.of_error(error)
-        StatusReporter(on_status, options.job_id, _application()).say(code.told_as, str(error))
+        StatusReporter(on_status, options.job_id, _application(), location.for_display()).say(code.told_as, str(error))
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
         reporter.say(code.told_as, str(error), traceback=_user_traceback(error))
