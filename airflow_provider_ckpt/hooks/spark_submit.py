@@ -24,7 +24,7 @@ from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
 from airflow_provider_ckpt.printable import printable
 from airflow_provider_ckpt.report.status_line import TOKEN_VARIABLE, StatusLine, StatusReader
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.redaction import redact, secret_names
+from airflow_provider_ckpt.storage.redaction import conf_secrets, redact, secret_names
 
 _PR_SET_PDEATHSIG = 1
 _DEPLOYED = re.compile(r"application ID (\S+) and submission ID \S+?:(\S+)")
@@ -43,10 +43,11 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
     ``on_status`` is called in the thread that runs :meth:`submit`, once for each status line of a driver
     in client mode (in cluster mode the driver's output is not here). ``location``: of the job's
-    root; its secrets are blotted out of every line this hook logs or puts into an exception. ``conf``: of Spark,
-    besides the user's. ``connections``, and the options of the root: go to the driver in the environment of
-    spark-submit's process and nowhere else. In cluster mode that is not the driver's. Then connections and secret
-    options are refused (ConnectionsNotHandedError, StorageOptionsNotHandedError), and others are Spark settings.
+    root; its secrets are blotted out of every line this hook logs or puts into an exception, and so are those of
+    Spark's settings and of the environment. ``conf``: of Spark, besides the user's. ``connections``, and the options
+    of the root: go to the driver in the environment of spark-submit's process and nowhere else. In cluster mode that
+    is not the driver's. Then connections and secret options are refused (ConnectionsNotHandedError,
+    StorageOptionsNotHandedError), and others are Spark settings.
     """
 
     def __init__(
@@ -71,7 +72,8 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         self._on_status = on_status
         self._token = secrets.token_hex(16)
         known = location.secrets() if location is not None else ()
-        self._secrets = (*known, *self._connections.secrets, self._token)
+        settings = {**{str(key): str(value) for key, value in (self._env_vars or {}).items()}, **self._conf}
+        self._secrets = (*known, *self._connections.secrets, *conf_secrets(settings), self._token)
         self._reader = StatusReader(self._token, lambda text: self.log.warning("%s", text), self._redact)
         self._handed: dict[str, str] = {}
         """What the driver finds in its environment, of which no Spark setting is made: in client mode only."""

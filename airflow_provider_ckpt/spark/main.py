@@ -57,7 +57,7 @@ from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.storage.redaction import hiding_given
+from airflow_provider_ckpt.storage.redaction import conf_secrets, hiding_given
 from airflow_provider_ckpt.storage.root import check_root_of_run, read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -83,7 +83,7 @@ def plan(
 def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: Work = run) -> ExitCode:
     """Do ``work`` for the job, by default all of it. ``location``: of the root. Errors are told through ``on_status``
     (kind "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
-    with hiding_given(location.secrets()), short_lines(on_status) as shorter:
+    with hiding_given((*location.secrets(), *conf_secrets(options.conf))), short_lines(on_status) as shorter:
         return _ended(options, location, shorter, work)
 
 

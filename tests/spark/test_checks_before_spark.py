@@ -66,6 +66,16 @@ def test_a_job_with_nothing_to_refuse_starts_spark(tmp_path: Path) -> None:
     assert (code, line.message) == (ExitCode.FAILED, "SparkStartedError")
 
 
+def test_a_secret_setting_of_spark_is_in_no_status_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(builder: Any) -> None:
+        raise SparkStartedError("the key Pl4nted/s3cr3t was refused")
+
+    monkeypatch.setattr("airflow_provider_ckpt.spark.session._started", start)
+    code, line = run(tmp_path, conf={"spark.hadoop.fs.s3a.secret.key": "Pl4nted/s3cr3t"})
+    assert (code, line.message) == (ExitCode.FAILED, "SparkStartedError: the key *** was refused")
+    assert "Pl4nted" not in str(line)
+
+
 def test_a_parameter_that_the_job_does_not_know_is_refused(tmp_path: Path) -> None:
     code, line = run(tmp_path, params={"folder": "x", "fodler": "y"})
     assert code is ExitCode.REFUSED
