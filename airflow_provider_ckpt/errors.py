@@ -61,3 +61,14 @@ def tells_what_to_do(error: BaseException) -> bool:
     An OvertakenError is no such error, because it is about another job, not about the driver that called the function.
     """
     return isinstance(error, CkptError) and not isinstance(error, OvertakenError)
+
+
+def kind_and_text(error: BaseException, text: str | None = None) -> str:
+    """Return the class and the text of an error: ``ValueError: no such thing``; only the class if the text is empty.
+
+    Args:
+        error: what was raised.
+        text: stands for the error's own text.
+    """
+    shown = str(error) if text is None else text
+    return f"{type(error).__name__}: {shown}" if shown.strip() else type(error).__name__

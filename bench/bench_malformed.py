@@ -81,18 +81,19 @@ def one(arguments: argparse.Namespace) -> dict[str, Any]:
         used=", ".join(f'"{name}"' for name in names(arguments.used)),
         out=work / "out",
     )
-    seconds = two_sides.seconds_of_job(work, job, CONF)
-    return {"seconds": seconds, "rows": sum(manifest.rows for manifest in read_manifests(str(work / "out")))}
+    cost = two_sides.cost_of_job(work, job, CONF)
+    rows = sum(manifest.rows for manifest in read_manifests(str(work / "out")))
+    return {"cost": cost, "rows": rows}
 
 
-def measured(arguments: argparse.Namespace, folder: Path, *, checked: bool) -> float:
+def measured(arguments: argparse.Namespace, folder: Path, *, checked: bool) -> two_sides.Cost:
     """Run it in a process of its own; a result that is wrong ends the bench."""
     shape = ["--columns", str(arguments.columns), "--used", str(arguments.used), "--form", arguments.form]
     side = [] if checked else ["--unchecked"]
     report = two_sides.report_of(__file__, "--one", str(folder), "--choice", arguments.choice, *shape, *side)
     if report["rows"] != arguments.rows:
         raise SystemExit(f"{report['rows']} of {arguments.rows} rows were released")
-    return float(report["seconds"])
+    return two_sides.Cost(*report["cost"])
 
 
 def main() -> None:
@@ -112,12 +113,17 @@ def main() -> None:
     folder = data.scratch() / f"rows-{arguments.rows}-{arguments.columns}.{arguments.form}"
     make(folder, arguments.rows, arguments.columns, arguments.form)
     print(f"{arguments.rows} rows of {arguments.form}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    ratios: list[float] = []
+    ratios: list[two_sides.Cost] = []
     for sides in two_sides.turns(arguments.rounds):
-        seconds = {checked: measured(arguments, folder, checked=checked) for checked in sides}
-        print(f"checked {seconds[True]:.1f} s, unchecked {seconds[False]:.1f} s", flush=True)
-        ratios.append(seconds[True] / seconds[False])
-    print(f"checked: {two_sides.median_of(ratios)} of the time of unchecked")
+        cost = {checked: measured(arguments, folder, checked=checked) for checked in sides}
+        print(f"checked {_shown(cost[True])}, unchecked {_shown(cost[False])}", flush=True)
+        ratios.append(two_sides.Cost(*(one / other for one, other in zip(cost[True], cost[False], strict=True))))
+    print(f"checked: {two_sides.median_of([one.seconds for one in ratios])} of the time of unchecked")
+    print(f"checked: {two_sides.median_of([one.cpu_seconds for one in ratios])} of the CPU time of unchecked")
+
+
+def _shown(cost: two_sides.Cost) -> str:
+    return f"{cost.seconds:.1f} s, {cost.cpu_seconds:.1f} s of CPU"
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -10,10 +11,23 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from bench.measure import CpuMeter
+from bench.process_tree import tree_seconds
 
 LONGEST_RUN = 1800.0
 """Seconds; a run that hangs is given up."""
+
+
+class Cost(NamedTuple):
+    """The time of a job from RUNNING to its end, and the CPU time of its driver and workers meanwhile.
+
+    A machine with other work on it changes the CPU time less than the time.
+    """
+
+    seconds: float
+    cpu_seconds: float
 
 
 def new_folder(work: Path) -> Path:
@@ -24,7 +38,12 @@ def new_folder(work: Path) -> Path:
 
 
 def seconds_of_job(work: Path, job: str, conf: Mapping[str, str]) -> float:
-    """Run a job in this process, as a stream. Return the seconds from RUNNING to its last status line.
+    """Run a job as :func:`cost_of_job` does. Return the seconds from RUNNING to its last status line."""
+    return cost_of_job(work, job, conf).seconds
+
+
+def cost_of_job(work: Path, job: str, conf: Mapping[str, str]) -> Cost:
+    """Run a job in this process, as a stream.
 
     Args:
         work: an empty folder.
@@ -44,10 +63,21 @@ def seconds_of_job(work: Path, job: str, conf: Mapping[str, str]) -> float:
         checkpoint_interval=5,
         conf=dict(conf),
     )
-    code = run_job(options, Location(options.root), lambda line: lines.append((time.time(), line)))
+    highest = 0.0
+
+    def used() -> float:
+        """Return the CPU time so far. The JVM's part is gone from the process tree when it has ended."""
+        nonlocal highest
+        highest = max(highest, tree_seconds(os.getpid()))
+        return highest
+
+    with CpuMeter(used) as meter:
+        code = run_job(options, Location(options.root), lambda line: lines.append((time.time(), line)))
     if code:
         raise RuntimeError(f"exit code {code}: {lines[-1:]}")
-    return lines[-1][0] - next(at for at, line in lines if line.kind == "running")
+    began = next(at for at, line in lines if line.kind == "running")
+    ended = lines[-1][0]
+    return Cost(ended - began, meter.between(began, ended))
 
 
 def report_of(bench: str, *arguments: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from airflow_provider_ckpt.report.status_line import TOKEN_VARIABLE, StatusReade
 from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.report.trace_file import short_lines
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.redaction import hiding_given
+from airflow_provider_ckpt.storage.redaction import conf_secrets, hiding_given
 
 _WHAT = "run a job with `ckpt worker` processes: take its checkpoints, release its output, see it to its end"
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         code = _plan(options, location, show)
         if code or not client.look().deployment:  # the job was refused, or is over already
             return code.coarse
-    with hiding_given(location.secrets()), short_lines(show) as on_status:
+    with hiding_given((*location.secrets(), *conf_secrets(options.conf))), short_lines(show) as on_status:
         return run_master(RemoteJob(job, options, location, limits), on_status).coarse
 
 

@@ -24,7 +24,7 @@ from airflow_provider_ckpt.report.status_reporter import OnStatus
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.redaction import hiding_given
+from airflow_provider_ckpt.storage.redaction import conf_secrets, hiding_given, note_given
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace, location: Location) -> int:
     options = run_options(args)
+    note_given(conf_secrets(options.conf))
     refuse_without_spark()
     from airflow_provider_ckpt.spark.main import run_job, stop_session
     from airflow_provider_ckpt.spark.signals import LeaveOnSignal

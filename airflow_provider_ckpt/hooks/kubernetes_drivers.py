@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, Submission
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError
+from airflow_provider_ckpt.storage.refusal import UNREADABLE
+from airflow_provider_ckpt.storage.strict_json import parse_json
 
 LABEL = "ckpt-submission"
 """Label of the driver's pod. Its value is the submission's tag."""
 _CONTAINER = "spark-kubernetes-driver"
 _TIMEOUT = (5.0, 30.0)
 """Seconds, to connect and to read."""
+_MOST_BYTES = 16 << 20
+"""Bytes of an answer. A pod takes some ten thousand, and an application has one driver."""
 _STATES = {
     "Pending": ApplicationState.RUNNING,
     "Running": ApplicationState.RUNNING,
@@ -35,18 +39,17 @@ class KubernetesDrivers:
 
     def report(self, submission: Submission) -> ApplicationReport:
         try:
-            pods = self._pods(submission)
+            found = [_report(pod) for pod in self._pods(submission)]
         except Exception as error:  # from the network, credentials or bad JSON, none of which concerns the pod
             self._api = None  # because its token may have expired
             status = getattr(error, "status", None)
-            problem = f"answers {status}" if status else f"does not answer ({type(error).__name__})"
+            problem = f"answers {status}" if status else _problem(error)
             told = f"Kubernetes {problem} when asked for the driver of application {submission.shown}"
             return ApplicationReport(ApplicationState.UNKNOWN, told)
-        if not pods:
+        if not found:
             where = f"in namespace {submission.namespace}"
             told = f"Kubernetes has no driver of application {submission.shown} {where}"
             return ApplicationReport(ApplicationState.GONE, told)
-        found = [_report(pod) for pod in pods]
         return next((one for one in found if one.state is not ApplicationState.ENDED), found[0])
 
     def _pods(self, submission: Submission) -> list[dict[str, Any]]:
@@ -59,7 +62,7 @@ class KubernetesDrivers:
             _preload_content=False,
             _request_timeout=_TIMEOUT,
         )
-        pods: list[dict[str, Any]] = json.loads(answer.data)["items"]
+        pods: list[dict[str, Any]] = parse_json(answer.data, uri="", what="", most_bytes=_MOST_BYTES)["items"]
         return pods
 
 
@@ -67,6 +70,14 @@ def _configured() -> Any:
     from airflow.providers.cncf.kubernetes import kube_client
 
     return kube_client.get_kube_client()
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, MalformedDocumentError):
+        return f"gives an answer that cannot be read ({error.data['reason']})"
+    if isinstance(error, UNREADABLE):
+        return f"gives an answer of another form ({type(error).__name__})"
+    return f"does not answer ({type(error).__name__})"
 
 
 def _report(pod: Mapping[str, Any]) -> ApplicationReport:

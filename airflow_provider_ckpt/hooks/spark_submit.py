@@ -24,7 +24,7 @@ from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
 from airflow_provider_ckpt.printable import printable
 from airflow_provider_ckpt.report.status_line import TOKEN_VARIABLE, StatusLine, StatusReader
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.redaction import redact, secret_names
+from airflow_provider_ckpt.storage.redaction import conf_secrets, redact, secret_names
 
 _PR_SET_PDEATHSIG = 1
 _DEPLOYED = re.compile(r"application ID (\S+) and submission ID \S+?:(\S+)")
@@ -54,8 +54,8 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         py_files: Files before those of ``base``.
         on_status: Called once for each status line of a driver in client mode, in the thread that runs :meth:`submit`.
             In cluster mode the driver's output is not here.
-        location: Location of the job's root. Its secrets are removed from every line that this hook logs or puts into
-            an exception.
+        location: Location of the job's root. Its secrets, and those of Spark's settings and of the environment, are removed from every
+            line that this hook logs or puts into an exception.
         conf: Settings of Spark that override those of ``base``.
         connections: Connections for the driver.
 
@@ -86,7 +86,8 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         self._on_status = on_status
         self._token = secrets.token_hex(16)
         known = location.secrets() if location is not None else ()
-        self._secrets = (*known, *self._connections.secrets, self._token)
+        settings = {**{str(key): str(value) for key, value in (self._env_vars or {}).items()}, **self._conf}
+        self._secrets = (*known, *self._connections.secrets, *conf_secrets(settings), self._token)
         self._reader = StatusReader(self._token, lambda text: self.log.warning("%s", text), self._redact)
         self._handed: dict[str, str] = {}
         """Variables in the driver's environment that are no Spark settings. Only in client mode."""

@@ -12,6 +12,7 @@ from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.model.setting_ranges import problem_of
 from airflow_provider_ckpt.model.vertex_settings import LIMITS
+from airflow_provider_ckpt.model.words import ckpt_command
 
 FACTOR = 2
 """Factor by which a setting grows and shrinks at a time."""
@@ -184,9 +185,10 @@ class KeepUp(Controller):
             return next((one.state_partitions for one in reversed(query.batches) if one.state_partitions), least)
         for one in query.batches:
             if (one.files if setting == "max_files_per_batch" else one.size * (one.files > 1)) > least:
+                command = ckpt_command("reconfigure", "JOB", f"{self.uid}.{setting}={least}", root="ROOT")
                 problem = (
                     f"the job lets a micro-batch take more than {setting}={least}, the lower bound: declare that (or, "
-                    f"for a query that reads another one, set it once: `ckpt reconfigure`)"
+                    f"for a query that reads another one, set it once: `{command}`)"
                 )
                 raise BadControllerError(controller=self.name, problem=problem)
         return least

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ckpt.errors import tells_what_to_do
+from airflow_provider_ckpt.errors import kind_and_text, tells_what_to_do
 from airflow_provider_ckpt.job.errors import (
     BadOperatorOptionError,
     BadSplitsError,
@@ -159,7 +159,7 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
         if tells_what_to_do(error):
             raise
         kind = SplitsFailedForNowError if may_pass(error) else SplitsFailedError
-        raise kind(operator=uid, location=location, cause=f"{type(error).__name__}: {error}") from error
+        raise kind(operator=uid, location=location, cause=kind_and_text(error)) from error
     return named_splits(uid, location, given)
 
 

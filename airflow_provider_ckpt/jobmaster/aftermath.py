@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from airflow_provider_ckpt.errors import OvertakenError
+from airflow_provider_ckpt.errors import OvertakenError, kind_and_text
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.report.status_line import LineKind
 from airflow_provider_ckpt.report.status_reporter import StatusReporter
@@ -28,6 +28,6 @@ def see_to(status: StatusReporter, state: JobState, what: str, step: Callable[[]
         log.debug("after the end of job %s", state.job_id, exc_info=error)
     except Exception as error:  # the storage, Spark or a sink may raise anything
         log.warning("after the end of job %s: %s", state.job_id, what, exc_info=error)
-        reason = f"{type(error).__name__}: {error}"
+        reason = kind_and_text(error)
         told = f"the run has ended, but {what} failed: {reason}; the next start tries again"
         status.say(LineKind.WARNING, told, state)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed, ReleaseHeld
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, kind_and_text
 from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.sink_releases import GateClosed, Since, SinkReleases
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
@@ -64,6 +64,6 @@ class Releaser:
         except CkptError as error:
             self._post(ReleaseFailed(self._epoch, number, sink, str(error), terminal=not error.retryable))
         except BaseException as error:  # a sink may raise anything, and the coordinator waits for an answer
-            self._post(ReleaseFailed(self._epoch, number, sink, f"{type(error).__name__}: {error}"))
+            self._post(ReleaseFailed(self._epoch, number, sink, kind_and_text(error)))
         else:
             self._post(ReleaseDone(self._epoch, number, sink, counts))

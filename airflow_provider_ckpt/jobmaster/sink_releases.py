@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, kind_and_text
 from airflow_provider_ckpt.job.gate import Gate, PendingRelease
 from airflow_provider_ckpt.jobmaster.errors import GateAnswerError, GateFailedError, SubtaskLogLostError
 from airflow_provider_ckpt.jobmaster.release_counts import ReleaseCounts
@@ -108,7 +108,7 @@ class SinkReleases:
         try:
             return gate(pending)
         except Exception as error:  # any error of the gate is no answer, and is not the sink's failure
-            cause = str(error) if isinstance(error, CkptError) else f"{type(error).__name__}: {error}"
+            cause = str(error) if isinstance(error, CkptError) else kind_and_text(error)
             raise GateFailedError(
                 job=pending.job_id, sink=pending.sink, checkpoint=pending.checkpoint, cause=cause
             ) from error

@@ -216,7 +216,7 @@ class Pointer:
             changed_files=state.changed_file_count(),
             unfit_rows=state.unfit_rows(),
             malformed_rows=sum(state.malformed_rows().values()),
-            recovery=() if state.reconciled is None else tuple(short_table(state.reconciled)),
+            recovery=() if state.reconciled is None else tuple(short_table(state.reconciled, self.job_id, self.root)),
         )
 
 

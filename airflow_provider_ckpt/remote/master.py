@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.messages import RunGivenUp
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, kind_and_text
 from airflow_provider_ckpt.job.options import RunOptions
 from airflow_provider_ckpt.job.sink_operator import HasSinks
 from airflow_provider_ckpt.jobmaster import takeover
@@ -99,7 +99,7 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
         on_status: Receives the status lines.
         on_master: Receives the JobMaster before it begins, so that the caller can end it early.
     """
-    status = StatusReporter(on_status, remote.options.job_id, None)
+    status = StatusReporter(on_status, remote.options.job_id, None, remote.location.for_display())
     if remote.turns is None:  # no other JobMaster shares this process
         wait_for_credentials(remote.options.storage_timeout)
     try:
@@ -121,7 +121,7 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
     except Exception as error:
         code = ExitCode.of_error(error)
         terminal = isinstance(error, CkptError) and not error.retryable
-        message = str(error) if isinstance(error, CkptError) else f"{type(error).__name__}: {error}"
+        message = str(error) if isinstance(error, CkptError) else kind_and_text(error)
         status.say(code.told_as, message, terminal=terminal)
         return code
 
@@ -289,7 +289,10 @@ class Master:
         state = journal.state
         subtasks = list(dict.fromkeys(state.hosts.get(one, one) for one in vacant))
         is_batch = state.definition is not None and state.definition.mode == "batch"
-        message = told_of_vacant(subtasks, self._remote.options.checkpoint_timeout, is_batch=is_batch)
+        options = self._remote.options
+        flags = [part for subtask in subtasks for part in ("--subtask", subtask)]
+        worker = run_command("worker", self._job_id, self._storage.uri, options.job or JOB_FILE, *flags)
+        message = told_of_vacant(subtasks, options.checkpoint_timeout, is_batch=is_batch, worker=worker)
         self._status.say(LineKind.WAITING, message, state, subtasks=subtasks)
 
     def _see_to_the_rest(self, journal: OwnedJournal, outcome: Outcome) -> None:

@@ -66,16 +66,17 @@ class Vacancies:
             self._tell(sorted(waiting))
 
 
-def told_of_vacant(subtasks: Iterable[SubtaskId], timeout: float, *, is_batch: bool) -> str:
+def told_of_vacant(subtasks: Iterable[SubtaskId], timeout: float, *, is_batch: bool, worker: str) -> str:
     """Describe subtasks without a worker.
 
     Args:
         subtasks: The subtasks.
         timeout: The checkpoint timeout in seconds.
         is_batch: True in batch mode, where a subtask that ends makes room for another one.
+        worker: The command that runs the subtasks.
     """
     limit = f"{timeout:g} s{' in which no other subtask runs' if is_batch else ''}"
     return (
-        f"no worker runs {', '.join(subtasks)} (start its task in Airflow, or `ckpt worker`): the run ends if none "
+        f"no worker runs {', '.join(subtasks)} (start its task in Airflow, or `{worker}`): the run ends if none "
         f"has begun after {limit}, the checkpoint timeout"
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
 from airflow_provider_ckpt.model.split import size
-from airflow_provider_ckpt.model.words import counted
+from airflow_provider_ckpt.model.words import ckpt_command, counted
 
 _SHOWN = 5
 _LINES = 50
@@ -32,12 +32,12 @@ def table(event: JobReconciled) -> Iterator[str]:
         yield f"  run again  {one.subtask}: {_why(one)}"
 
 
-def short_table(event: JobReconciled) -> Iterator[str]:
-    """Yield the lines of :func:`table`, but only the first ones if there are many."""
+def short_table(event: JobReconciled, job_id: str, root: str) -> Iterator[str]:
+    """Yield the lines of :func:`table`, but only the first ones if there are many. ``root``: the root for display."""
     lines = list(table(event))
     yield from lines[:_LINES]
     if len(lines) > _LINES:
-        yield f"  … and {len(lines) - _LINES} more: `ckpt show`"
+        yield f"  … and {len(lines) - _LINES} more: `{ckpt_command('show', job_id, root=root)}`"
 
 
 def _kept(event: JobReconciled) -> Iterator[str]:

@@ -55,13 +55,14 @@ class StatusReporter:
     """The writer of status lines.
 
     The data of each line are ``job_id``, ``application_id``, ``epoch`` and further fields for the kind. ``quiet`` is
-    true or absent.
+    true or absent. ``root`` is the root for display, for the commands that a line names.
     """
 
-    def __init__(self, on_status: OnStatus, job_id: str, application_id: str | None) -> None:
+    def __init__(self, on_status: OnStatus, job_id: str, application_id: str | None, root: str) -> None:
         self._on_status = on_status
         self._job_id = job_id
         self._application_id = application_id
+        self._root = root
         self._shown_at: float | None = None
         self._late_rows = 0
         """Rows dropped as late since the job began, as far as a line has reported them."""
@@ -159,7 +160,9 @@ class StatusReporter:
         elif isinstance(event, SinkReleased):
             self._released_in_one(event, state)
         elif isinstance(event, JobReconciled):
-            self.say(LineKind.RECONCILED, told_of(event), state, recovery=list(short_table(event)))
+            self.say(
+                LineKind.RECONCILED, told_of(event), state, recovery=list(short_table(event, self._job_id, self._root))
+            )
         elif isinstance(event, SourceEnded):
             self.say(LineKind.SOURCE_ENDED, _source_ended(event, state), state)
         elif isinstance(event, SourceDropped):

@@ -127,7 +127,9 @@ class Execution:
         self._options, self._plan, self._sinks = prepared.options, prepared.plan, prepared.sinks
         self._storage, self._location = place.storage, place.location
         self._application = prepared.spark.sparkContext.applicationId
-        self._status = StatusReporter(place.on_status, self._options.job_id, self._application)
+        self._status = StatusReporter(
+            place.on_status, self._options.job_id, self._application, self._location.for_display()
+        )
 
     def run(self) -> Ended:
         self._make_ready()

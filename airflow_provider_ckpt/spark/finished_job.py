@@ -25,7 +25,7 @@ def finish_again(
 
     Raises what :func:`check_finished_job` raises."""
     check_finished_job(state, job, options)
-    reporter = StatusReporter(on_status, options.job_id, None)
+    reporter = StatusReporter(on_status, options.job_id, None, location.for_display())
 
     def clean() -> None:
         if state.plan is not None:

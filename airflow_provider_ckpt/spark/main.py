@@ -57,7 +57,7 @@ from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.storage.redaction import hiding_given
+from airflow_provider_ckpt.storage.redaction import conf_secrets, hiding_given
 from airflow_provider_ckpt.storage.root import check_root_of_run, read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -83,17 +83,17 @@ def plan(
 def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: Work = run) -> ExitCode:
     """Do ``work`` for the job, by default all of it. ``location``: of the root. Errors are told through ``on_status``
     (kind "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
-    with hiding_given(location.secrets()), short_lines(on_status) as shorter:
+    with hiding_given((*location.secrets(), *conf_secrets(options.conf))), short_lines(on_status) as shorter:
         return _ended(options, location, shorter, work)
 
 
 def _ended(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
-    reporter = StatusReporter(on_status, options.job_id, None)
+    reporter = StatusReporter(on_status, options.job_id, None, location.for_display())
     try:
         return _started(options, location, on_status, work)
     except OvertakenError as error:
         code = ExitCode.of_error(error)
-        StatusReporter(on_status, options.job_id, _application()).say(code.told_as, str(error))
+        StatusReporter(on_status, options.job_id, _application(), location.for_display()).say(code.told_as, str(error))
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
         reporter.say(code.told_as, str(error), traceback=_user_traceback(error))

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.spark.task.known_warnings import silence
 from airflow_provider_ckpt.spark.task.session_settings import LOOK, POLLING
 from airflow_provider_ckpt.spark.worker_python import VARIABLE, worker_python
 from airflow_provider_ckpt.storage.opening import is_local as is_local_uri
+from airflow_provider_ckpt.storage.redaction import conf_secrets, note_given
 
 NEEDED = {
     # sources are keyed by name, so that a finished one can be left out (R2); 4.2 needs the format by hand
@@ -110,6 +111,7 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
     defaults to ``local[*]``. ``root`` is as in :func:`session_conf`. Raises SparkNotStartedError, and what
     :func:`session_conf` and :func:`worker_python` raise."""
     given = {**_submitted(), **user}
+    note_given(conf_secrets(given))
     conf = session_conf(given, root)
     is_local = given.get("spark.master", "local").startswith("local")
     python = worker_python(given, is_local=is_local, is_submitted="PYSPARK_GATEWAY_PORT" in os.environ)
@@ -125,6 +127,7 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
         os.environ.setdefault(VARIABLE, sys.executable)
     with _quick_jvm(given):
         spark = _started(builder)
+    note_given(conf_secrets(dict(spark.sparkContext.getConf().getAll())))  # spark-defaults.conf has some, too
     if (jvm := _own_jvm()) is not None:
         watch_jvm(jvm)
     for key, value in conf.items():

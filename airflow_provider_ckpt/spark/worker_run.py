@@ -81,7 +81,7 @@ class WorkerRun:
     ) -> ExitCode:
         """Wait for the job to be prepared for workers, and run the subtasks until they have finished, or the job is
         over. Raises InvalidInputError, OvertakenError, and the storage's errors."""
-        reporter = StatusReporter(on_status, options.job_id, None)
+        reporter = StatusReporter(on_status, options.job_id, None, storage.uri)
         state = self._await_plan(journal, reporter)
         if state.status is JobStatus.FINISHED:
             reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing is left to run", state)
@@ -126,7 +126,7 @@ class WorkerRun:
     ) -> ExitCode:
         """Until all of the subtasks have finished, or the job is over."""
         job_id, deployment = prepared.options.job_id, journal.state.deployment
-        status = StatusReporter(on_status, job_id, prepared.spark.sparkContext.applicationId)
+        status = StatusReporter(on_status, job_id, prepared.spark.sparkContext.applicationId, storage.uri)
 
         def say_warm(seconds: float) -> None:
             status.say(LineKind.WAITING, f"Spark is warm, after {seconds:.1f} s", warm=True)
@@ -174,7 +174,7 @@ class WorkerRun:
         check_code(prepared.job, prepared.options.job, state, subtasks)
         check_logic(prepared.logic, state, subtasks)  # one that stood by may have read another file, or none, since
         application = prepared.spark.sparkContext.applicationId
-        status = StatusReporter(on_status, job_id, application)
+        status = StatusReporter(on_status, job_id, application, storage.uri)
         logs: dict[SubtaskId, SubtaskLog] = {}
 
         worker = Worker(

@@ -111,7 +111,7 @@ class LocalStorage(Storage):
         return self._read(path, start, end - start)
 
     def _read(self, path: str, start: int, size: int) -> bytes:
-        full = self._full(path, whole=True)
+        full = self._full(path)  # opening the file refuses a link of its name
         with translated("read", self.full_uri(path)):
             try:
                 # Buffered: a bare read may return less than there is, which would be taken for the end.
@@ -123,6 +123,10 @@ class LocalStorage(Storage):
                     return file.read(size)
             except (*posix.ABSENT, IsADirectoryError):
                 pass
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                raise LinkedPathError(uri=f"file://{full}", link=full, top=self._top) from None
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def _refuse_huge(self, path: str, size: int) -> None:

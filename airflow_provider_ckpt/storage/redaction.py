@@ -57,10 +57,11 @@ _HARMLESS = frozenset(
 _SHORTEST_NUMBER = 6
 """Digits from which a number may be secret, so that ports and timeouts remain readable."""
 _ABOUT_A_SECRET = re.compile(
-    r"(?i)(?:^|[._-])(?:urls?|uri|endpoint|location|path|file|dir|type|method|mechanisms?|mode|class|(?<!secret[._-])id|name|timeout"
-    r"|lifetime|interval|provider|format|enabled?|protocol|alias|algorithm|version)$"
+    r"(?i)(?:^|[._-]|(?-i:(?<=[a-z])(?=[A-Z])))(?:urls?|uri|endpoint|location|path|file|dir|type|method|mechanisms?"
+    r"|mode|class|(?<!secret[._-])id|name|timeout|lifetime|interval|provider|format|enabled?|protocol|alias|algorithm|version"
+    r"|authentication)$"
 )
-"""Fields that describe where or how a secret is found, such as ``ssl.keystore.location`` and ``auth_type``."""
+"""Fields that describe where or how a secret is found, such as ``ssl.keystore.location`` and ``serviceAccountName``."""
 _PLAIN_WORDS = frozenset({"true", "false", "none", "null", "default", "anon", "cloud", "browser", "google_default"})
 """Values of fields with a secret's name that are no secret: ``token: anon``."""
 _ASSIGNED = re.compile(
@@ -137,6 +138,26 @@ def redact_conf(conf: Mapping[str, str]) -> dict[str, str]:
     return {name: HIDDEN if _is_secret_setting(name, value) else redact_uri(value) for name, value in conf.items()}
 
 
+def conf_secrets(conf: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the secrets in Spark's settings, or in an environment, in the forms in which programs print them.
+
+    A whole value is secret by its name only. Most values are paths and class names, which messages need.
+    """
+    return as_printed(text for name, value in conf.items() for text in _setting_secrets(name, str(value)))
+
+
+def _setting_secrets(name: str, value: str) -> Iterator[str]:
+    if _is_secret_field(name) and value.lower() not in _PLAIN_WORDS:
+        yield value
+    yield from (part for found in _ASSIGNED.findall(value) for part in found if part)
+    yield from _CREDENTIALS.findall(value)
+    yield from credentials_in(value)
+
+
+def _is_secret_field(name: str) -> bool:
+    return is_secret_name(name) and not _ABOUT_A_SECRET.search(name)
+
+
 def _is_secret_setting(name: str, value: str) -> bool:
     return is_secret_name(name) or _SECRET_IN_VALUE.search(value) is not None
 
@@ -177,7 +198,7 @@ def field_secrets(fields: Mapping[str, Any]) -> Iterator[str]:
     Most fields are not secret: a ``group.id`` may be a word that occurs in every message.
     """
     for name, value in fields.items():
-        if is_secret_name(str(name)) and not _ABOUT_A_SECRET.search(str(name)):
+        if _is_secret_field(str(name)):
             yield from (text for text in _texts(value) if text.lower() not in _PLAIN_WORDS)
         yield from _secrets_by_kind(value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, kind_and_text
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 
@@ -33,4 +33,4 @@ def refused_as(refuse: Callable[[str], CkptError]) -> Iterator[None]:
 
 def described(error: BaseException) -> str:
     """Return the type of a Python error and the beginning of its text."""
-    return f"{type(error).__name__}: {error}"[:_SHOWN]
+    return kind_and_text(error)[:_SHOWN]

@@ -10,7 +10,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.errors import TerminalError, kind_and_text
 from airflow_provider_ckpt.hooks.application import ApplicationStatus, NotAsked, Submission
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.deferrable_cluster import status_of
@@ -115,7 +115,7 @@ class SparkApplicationTrigger(BaseTrigger):
                 await self._ask_to_leave(state)
                 return
             except Exception as error:
-                problem = f"{type(error).__name__}: {error}"
+                problem = kind_and_text(error)
                 self.log.warning("The driver of job %s could not be asked to leave: %s", self.job_id, problem)
                 if left:
                     await self._sleep(_KILL_PAUSE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,6 +81,11 @@ def test_without_an_id_it_is_found_by_its_tag(api: ClusterApi, drivers: Kubernet
         ({"kind": "Status", "reason": "NotFound", "code": 404}, 404),
         (b"", 500),
         (b"<html>", 200),
+        (b"[" * 100_000, 200),
+        (b'{"items": [{"status": {"phase": 1e999}}]}', 200),
+        ({"items": 7}, 200),
+        ({"items": ["driver"]}, 200),
+        (pods({"metadata": ["x"]}), 200),
         ({"kind": "Status"}, 200),
         (pods(pod("Unknown")), 200),
         (pods({"metadata": {"name": "x"}}), 200),
@@ -90,6 +96,14 @@ def test_no_other_answer_is_taken_for_an_end(
 ) -> None:
     api.answer(body, status)
     assert drivers.report(KNOWN).state is ApplicationState.UNKNOWN
+
+
+def test_a_large_answer_is_not_parsed(api: ClusterApi, drivers: KubernetesDrivers) -> None:
+    ended = json.dumps(pods(pod("Failed"))).encode()
+    api.answer(ended + b" " * (16 << 20))
+    report = drivers.report(KNOWN)
+    assert report.state is ApplicationState.UNKNOWN
+    assert "gives an answer that cannot be read (it has more than 16777216 bytes) when asked" in report.message
 
 
 def test_an_api_server_that_does_not_answer_tells_no_end(api: ClusterApi, drivers: KubernetesDrivers) -> None:

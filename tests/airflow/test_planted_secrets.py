@@ -19,12 +19,17 @@ from urllib.parse import quote
 import pytest
 from airflow.sdk.exceptions import AirflowException
 from pyiceberg.catalog import load_catalog
+from s3fs import S3FileSystem
 
 from airflow_provider_ckpt.cli import main
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from tests.airflow.support import StateStore, context
+from tests.kafka.jars import connector_jars
+from tests.s3.jars import hadoop_aws
 from tests.support.mariadb import NOT_INSTALLED, MariaDB, is_installed
 from tests.support.postgres import PostgreSQL, initdb
+from tests.support.s3_server import s3_server
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 MARK = "Pl4nted"
@@ -41,15 +46,24 @@ from airflow_provider_ckpt.gates.airflow_variable_gate import AirflowVariableGat
 
 job = Job("orders")
 
-@job.source(bounded=True)
-def orders(read):
-    return read.schema("id INT, note STRING").json({source!r})
+{source}
 
 @job.transform(inputs=[orders])
 def rows(all_rows):
     return all_rows
 
 {sinks}
+"""
+READ_FILES = """
+@job.source(bounded=True)
+def orders(read):
+    return read.schema("id INT, note STRING").json({folder!r})
+"""
+READ_KAFKA = """
+@job.source
+def orders(read):
+    reader = read.format("kafka").options(**kafka_options("planted_kafka"))
+    return reader.option("subscribe", "orders").option("kafka.default.api.timeout.ms", "15000").load()
 """
 MYSQL = 'job.sink("mysql", rows, SqlSink("shop.orders", conn_id="planted_mysql", create=True))\n'
 POSTGRES = 'job.sink("postgres", rows, PostgresSink("public.orders", conn_id="planted_postgres", create=True))\n'
@@ -92,12 +106,33 @@ def postgres() -> Iterator[PostgreSQL]:
         yield server
 
 
+class ClosingServer:
+    """A server that closes each connection at once. ``connections``: how many clients have connected."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.socket.getsockname()[1])
+
+    def run(self) -> None:
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:  # closed
+                return
+            self.connections += 1
+            connection.close()
+
+
 @pytest.fixture
-def dead() -> Iterator[int]:
-    """Yield a port at which nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
+def closing() -> Iterator[ClosingServer]:
+    server = ClosingServer()
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield server
+    server.socket.shutdown(socket.SHUT_RDWR)
+    server.socket.close()
+    thread.join()
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, conn_id: str, **fields: Any) -> None:
@@ -131,12 +166,12 @@ def command_lines() -> Iterator[set[str]]:
 class Run:
     """One run of a job by the operator, and all that is left of it."""
 
-    def __init__(self, folder: Path, sinks: str, conn_ids: list[str], **given: Any) -> None:
+    def __init__(self, folder: Path, sinks: str, conn_ids: list[str], *, source: str = READ_FILES, **conf: str) -> None:
         self.folder, self.store = folder, StateStore()
         (folder / "in").mkdir()
         (folder / "in/1.json").write_text('{"id": 1, "note": "x"}\n')
         self.job = folder / "job.py"
-        self.job.write_text(JOB.format(source=str(folder / "in"), sinks=sinks))
+        self.job.write_text(JOB.format(source=source.format(folder=str(folder / "in")), sinks=sinks))
         self.context = context(self.store)
         self.task = CheckpointedSparkJobOperator(
             task_id="orders",
@@ -147,8 +182,7 @@ class Run:
             restart_attempts=0,
             sink_timeout="20s",
             stop_after="40s",
-            conf={"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{folder}/events"},
-            **given,
+            conf={"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{folder}/events", **conf},
         )
         (folder / "events").mkdir()
         self.result: Any = None
@@ -158,7 +192,7 @@ class Run:
         with command_lines() as self.commands:
             try:
                 self.result = self.task.execute(self.context)
-            except AirflowException as error:
+            except (AirflowException, CkptError) as error:
                 one: BaseException | None = error
                 while one is not None:
                     self.error += f"{one!r} {one} {getattr(one, 'data', '')}\n"
@@ -224,10 +258,13 @@ def test_of_a_run_that_ends_well(
         assert list(cursor.fetchall()) == [(1, "x")]
 
 
+REFUSED = "MySQL refuses the password"
+FROM_KAFKA = "the brokers of a source do not answer"
 FAILURES = {
-    "MySQL refuses the password": (MYSQL, "planted_mysql"),
+    REFUSED: (MYSQL, "planted_mysql"),
     "PostgreSQL does not answer": (POSTGRES, "planted_postgres"),
     "the brokers of a sink do not answer": (KAFKA, "planted_kafka"),
+    FROM_KAFKA: (FILES, "planted_kafka"),
     "the API server of a gate does not answer": (GATE, "planted_api"),
 }
 
@@ -237,20 +274,63 @@ def test_of_a_run_that_fails(
     failure: str,
     tmp_path: Path,
     mariadb: MariaDB,
-    dead: int,
+    closing: ClosingServer,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     extra = {"sasl.mechanism": "PLAIN", "security.protocol": "SASL_PLAINTEXT", "sasl.password": PASSWORD}
-    extra |= {"sasl.username": LOGIN, "bootstrap.servers": f"127.0.0.1:{dead}", "group.id": "orders"}
+    extra |= {"sasl.username": LOGIN, "bootstrap.servers": f"127.0.0.1:{closing.port}", "group.id": "orders"}
     connect(monkeypatch, "planted_mysql", conn_type="mysql", login="nobody", port=mariadb.port, schema="shop")
-    connect(monkeypatch, "planted_postgres", conn_type="postgres", port=dead, schema="postgres")
+    connect(monkeypatch, "planted_postgres", conn_type="postgres", port=closing.port, schema="postgres")
     connect(monkeypatch, "planted_kafka", conn_type="kafka", extra=extra)
-    connect(monkeypatch, "planted_api", conn_type="http", host=f"http://127.0.0.1:{dead}")
+    connect(monkeypatch, "planted_api", conn_type="http", host=f"http://127.0.0.1:{closing.port}")
     sinks, conn_id = FAILURES[failure]
-    run = Run(tmp_path, sinks.format(out=str(tmp_path / "out"), dead=dead), [conn_id])
+    given: dict[str, str] = {}
+    if failure == FROM_KAFKA:
+        given = {"source": READ_KAFKA, "spark.jars": ",".join(map(str, connector_jars()))}
+    run = Run(tmp_path, sinks.format(out=str(tmp_path / "out")), [conn_id], **given)
     run.execute()
     assert run.error, run.result
+    if failure == REFUSED:
+        assert "1045" in run.error
+    else:
+        assert closing.connections > 0, run.error
     shown = capfd.readouterr()
     assert_nowhere(run, shown.out + shown.err)
     assert "orders" in run.error
+
+
+def test_of_a_root_that_does_not_answer(
+    tmp_path: Path, closing: ClosingServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options = {"key": LOGIN, "secret": PASSWORD, "endpoint_url": f"http://127.0.0.1:{closing.port}"}
+    options["config_kwargs"] = {"retries": {"total_max_attempts": 1}}  # type: ignore[assignment]
+    fields = {"conn_type": "ckpt", "host": "s3://planted/root", "extra": {"storage_options": options}}
+    monkeypatch.setenv("AIRFLOW_CONN_PLANTED_ROOT", json.dumps(fields))
+    run = Run(tmp_path, FILES.format(out=str(tmp_path / "out")), [])
+    run.execute()
+    assert closing.connections > 0, run.error
+    assert "s3://planted/root" in run.error
+    shown = capfd.readouterr()
+    assert_nowhere(run, shown.out + shown.err)
+
+
+def test_of_a_root_in_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with s3_server() as endpoint:
+        options = {"key": LOGIN, "secret": PASSWORD, "endpoint_url": endpoint}
+        S3FileSystem(**options).mkdir("planted")
+        fields = {"conn_type": "ckpt", "host": "s3://planted/root", "extra": {"storage_options": options}}
+        monkeypatch.setenv("AIRFLOW_CONN_PLANTED_ROOT", json.dumps(fields))
+        classes = {"spark.driver.extraClassPath": f"{hadoop_aws()}/*"}
+        run = Run(tmp_path, FILES.format(out=str(tmp_path / "out")), [], **classes)
+        run.execute()
+        assert run.result is not None, run.error
+        assert run.result["status"] == "FINISHED"
+        shown = capfd.readouterr()
+        assert_nowhere(run, shown.out + shown.err)
+        store = S3FileSystem(**options, use_listings_cache=False)
+        written = [store.cat_file(path).decode(errors="replace") for path in store.find("planted")]
+    assert written
+    assert not [text for text in written if MARK in text or HEADER in text]

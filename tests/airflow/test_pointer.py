@@ -78,11 +78,23 @@ def test_what_was_kept_of_a_batch_job_and_what_is_run_again_is_on_the_task() -> 
     said: list[StatusLine] = []
     state = JobState("orders")
     event.apply(state)
-    StatusReporter(said.append, "orders", None).event(event, state)
+    StatusReporter(said.append, "orders", None, "/r").event(event, state)
     told = POINTER.after(said[-1]).after(line("checkpoint", checkpoint=1))
     assert told.to_json()["recovery"] == lines
     assert POINTER.as_of(state).to_json()["recovery"] == lines
     assert "recovery" not in POINTER.to_json()
+
+
+def test_a_long_recovery_names_the_command_that_shows_all_of_it() -> None:
+    resets = tuple(Reset(SubtaskId(f"history/{number}"), (), SubtaskId("clean/0")) for number in range(60))
+    state = JobState("orders")
+    event = JobReconciled(2, (), {}, resets, 1.0)
+    event.apply(state)
+    said: list[StatusLine] = []
+    StatusReporter(said.append, "orders", None, POINTER.root).event(event, state)
+    command = f"ckpt show orders --root {POINTER.root}"
+    for recovery in (POINTER.as_of(state).to_json()["recovery"], POINTER.after(said[-1]).to_json()["recovery"]):
+        assert recovery[-1] == f"  … and 11 more: `{command}`"
 
 
 def test_r16_a_job_that_finished_has_released_its_last_checkpoint() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote_plus
 
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -73,6 +74,26 @@ def test_what_the_user_puts_into_the_environment_of_a_cluster_is_not_logged() ->
     assert MARK not in shown
     assert "driverEnv.CKPT_STORAGE_OPTIONS=***" in shown
     assert "driverEnv.B=1" in shown
+
+
+@pytest.mark.parametrize("given", ["conf", "env_vars"])
+def test_a_secret_setting_of_spark_is_not_logged(given: str) -> None:
+    secret = f"{MARK}/x y+z"
+    settings: dict[str, Any] = {
+        "conf": {"spark.hadoop.fs.s3a.secret.key": secret, "spark.x": f"-Dpassword={MARK}-2", "spark.y": "1"},
+        "env_vars": {"AWS_SECRET_ACCESS_KEY": secret, "PROXY": f"http://me:{MARK}-2@h", "Y": "1"},
+    }
+    base = SparkSubmitHook(conn_id="none", **{given: settings[given]})
+    base._connection["master"], base._is_yarn = "local[1]", False
+    hook = CheckpointedSparkSubmitHook(base, name="a", application_args=[], on_status=lambda line: None)
+    command = hook._build_spark_submit_command("main.py")
+    shown = hook._mask_cmd(command)
+    assert MARK not in shown
+    if given == "conf":
+        assert "spark.y=1" in shown
+        assert secret in " ".join(command)
+    printed = f"java.io.IOException: {secret} was refused; {quote_plus(secret)} {json.dumps(secret)} {MARK}-2"
+    assert list(hook._without_status_lines([printed])) == ['java.io.IOException: *** was refused; *** "***" ***']
 
 
 def test_the_pod_that_is_deleted_is_named_by_spark_submit_and_not_by_the_output_of_a_driver() -> None:

@@ -38,7 +38,7 @@ def test_show_tells_by_how_many_a_source_is_read_that_was_rescaled() -> None:
 
 def test_a_running_job_tells_that_it_is_rescaled() -> None:
     lines: list[StatusLine] = []
-    reporter = StatusReporter(lines.append, "orders", None)
+    reporter = StatusReporter(lines.append, "orders", None, "/r")
     reporter.event(ev.GraphChanged(1, JobGraph((HISTORY,), ()), {"history": 8}, 9.0), state())
     assert (lines[-1].kind, lines[-1].message) == ("rescaled", "rescaled: history will be read by 8 (plan 1)")
 
@@ -49,6 +49,6 @@ def test_a_job_without_splits_tells_nothing() -> None:
 
 def test_a_release_tells_it_while_some_are_left() -> None:
     lines: list[StatusLine] = []
-    reporter = StatusReporter(lines.append, "orders", None)
+    reporter = StatusReporter(lines.append, "orders", None, "/r")
     reporter.event(ev.CheckpointReleased(2, 5.0, {"lake": {"rows": 7}}), state())
     assert lines[-1].message == "checkpoint 2 released 7 rows; history: 2 of 10 splits"

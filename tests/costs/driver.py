@@ -96,7 +96,7 @@ class IdleDriver:
             {},
         )
         gateway = LocalGateway(self.epoch, {}, _unexpected, Restarts(None, self.inbox.put, str))  # type: ignore[arg-type]
-        made: Any = job_master(owned, gateway, StatusReporter(lambda line: None, JOB, None), self.inbox)
+        made: Any = job_master(owned, gateway, StatusReporter(lambda line: None, JOB, None, "/r"), self.inbox)
         made._clock = Clock(self.clock, self.clock)
         return made
 

@@ -242,8 +242,11 @@ def test_the_number_of_parts_that_was_seen_counts_and_not_the_bound() -> None:
 
 
 def test_a_job_that_declares_another_limit_than_the_lower_bound_is_told() -> None:
-    with pytest.raises(BadControllerError, match=r"takes? more than max_files_per_batch=1, the lower bound: declare"):
+    with pytest.raises(
+        BadControllerError, match=r"takes? more than max_files_per_batch=1, the lower bound: declare"
+    ) as refused:
         keep_up().on_metrics(0.0, metrics(BatchProgress(1, 8.0, 0.0, 1, files=3)))
+    assert "`ckpt reconfigure JOB q.max_files_per_batch=1 --root ROOT`" in str(refused.value)
 
 
 def test_a_query_that_is_not_there_is_left_alone() -> None:

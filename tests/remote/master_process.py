@@ -108,7 +108,7 @@ class MasterProcess(SimulatedProcess):
         )
         journal = Journal(self.storage, JOB, flush_interval=0.5, clock=cluster.clock)
         with mock.patch("airflow_provider_ckpt.remote.master.bind_sinks", return_value=cluster.sinks):
-            self.master = Master(remote, self.storage, journal, StatusReporter(lambda line: None, JOB, None))
+            self.master = Master(remote, self.storage, journal, StatusReporter(lambda line: None, JOB, None, "/r"))
             self.owned = self.master.take_over()
         return self._simulated(self.master.make(self.owned))
 

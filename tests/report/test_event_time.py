@@ -27,7 +27,7 @@ class Run:
 
     def __init__(self, *, bounded: str | None = None, timed: bool = True) -> None:
         self.lines: list[dict[str, Any]] = []
-        self._reporter = StatusReporter(lambda told: self.lines.append(told.to_json()), "job", None)
+        self._reporter = StatusReporter(lambda told: self.lines.append(told.to_json()), "job", None, "/r")
         self.state = JobState("job", epoch=1)
         self.checkpoints = 0
         ends = () if bounded is None else (bounded,)

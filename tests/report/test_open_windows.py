@@ -39,7 +39,7 @@ class Run:
 
     def __init__(self, *kept: KeptState, mode: str = "append", in_order: bool = False) -> None:
         self.lines: list[dict[str, Any]] = []
-        self._reporter = StatusReporter(lambda told: self.lines.append(told.to_json()), "job", None)
+        self._reporter = StatusReporter(lambda told: self.lines.append(told.to_json()), "job", None, "/r")
         self.state = JobState("job", epoch=1)
         self.number = 0
         sources = ("history", "live")

@@ -128,7 +128,7 @@ def test_a_file_of_another_type_is_named_and_gone_on_from_when_it_is_mended(worl
     [
         ("[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Disk is full SQLSTATE: XXKST\n=== St",
          "RuntimeError: Disk is full SQLSTATE: XXKST"),
-        ("", "RuntimeError: "),
+        ("", "RuntimeError"),
         ("Traceback (most recent call last):\n  cut off", "RuntimeError: Traceback (most recent call last):"),
     ],
 )  # fmt: skip

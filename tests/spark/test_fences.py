@@ -408,7 +408,7 @@ def master(storage: Storage, journal: Journal, messages: Iterable[Received] = ()
         NoTasks(),
         idle,
         idle,
-        StatusReporter(lambda line: None, "job", None),
+        StatusReporter(lambda line: None, "job", None, "/r"),
         inbox,
         Clock(lambda: 0.0, steady),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.model.file_status import FileStatus
+from airflow_provider_ckpt.spark.query.errors import UnknownFileStatusError
 from airflow_provider_ckpt.spark.query.file_index import read_status
 
 PATH = "s3a://bucket/live/a; b{path=c}.parquet"
@@ -23,3 +24,10 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_a_status_is_read_whichever_file_system_wrote_it(text: str) -> None:
     assert read_status(text) == FileStatus(PATH, 895, 1_796_011_166_000)
+
+
+@pytest.mark.parametrize("text", ["", "Status(path=x)", FILE, TEXTS["hadoop"].replace("isDirectory=false; ", "")])
+def test_a_text_of_another_form_is_named(text: str) -> None:
+    with pytest.raises(UnknownFileStatusError) as refused:
+        read_status(text)
+    assert repr(text) in str(refused.value)

@@ -40,6 +40,7 @@ MORE = (
     '{"id":1},{"id":2}',
     '{"id":1}, "id"',
     '[{"id":1}] {"id":2}',
+    '[] {"id":2}',
     '{"id":1}] trailing',
     '{"id":1}} 2',
     '{"id":1}\0\0\0',
@@ -77,9 +78,9 @@ def found_in(spark: SparkSession, world: World, *options: tuple[str, Any]) -> li
     frame = reader.schema(SCHEMA).options(**dict(options)).json(world.path("in"))
     check = BatchCheck(spark, "rows", analysed(frame), lambda uid, rows: rows)
     [source] = check.sources()
-    rows = check.trailing(source)
-    assert rows is not None
-    return sorted(row["row"] for row in rows.collect())
+    trailing = check.trailing(source)
+    assert trailing is not None
+    return sorted(row["row"] for row in trailing.rows().collect())
 
 
 def test_a_line_with_one_value_is_whole(spark: SparkSession, world: World) -> None:

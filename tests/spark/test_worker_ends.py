@@ -20,7 +20,7 @@ from airflow_provider_ckpt.spark.worker_end import told, told_failed
 def test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too(end: WorkerEnd) -> None:
     said: list[StatusLine] = []
     state = JobState("orders", epoch=2)
-    code = told(StatusReporter(said.append, "orders", None), state, "orders", end, None)
+    code = told(StatusReporter(said.append, "orders", None, "/r"), state, "orders", end, None)
     assert code is ExitCode.FAILED
     (line,) = said
     read = parse_line(format_line(line))
@@ -33,7 +33,7 @@ def test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too(end: WorkerEnd) 
 @pytest.mark.parametrize("status", [JobStatus.RESTARTING, JobStatus.FAILED, JobStatus.STOPPED])
 def test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too(status: JobStatus) -> None:
     said: list[StatusLine] = []
-    told(StatusReporter(said.append, "orders", None), JobState("orders"), "orders", WorkerEnd.JOB_OVER, status)
+    told(StatusReporter(said.append, "orders", None, "/r"), JobState("orders"), "orders", WorkerEnd.JOB_OVER, status)
     read = parse_line(format_line(said[0]))
     assert read is not None
     assert read.run_is_over is (status is JobStatus.RESTARTING)
@@ -48,7 +48,7 @@ def test_one_that_misses_a_result_which_it_reads_blames_the_run(is_lost: bool) -
     said: list[StatusLine] = []
     attempt = AttemptId.parse("0002-01-deadbeef")
     failure = SubtaskFailed(2, SubtaskId("report/0"), attempt, "0.parquet is gone", result_is_lost=is_lost)
-    code = told_failed(StatusReporter(said.append, "orders", None), JobState("orders"), failure)
+    code = told_failed(StatusReporter(said.append, "orders", None, "/r"), JobState("orders"), failure)
     assert code is ExitCode.FAILED
     read = parse_line(format_line(said[0]))
     assert read is not None

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 from airflow_provider_ckpt.storage.redaction import (
     HIDDEN,
+    conf_secrets,
     field_secrets,
     hiding_given,
     note_given,
@@ -84,6 +85,27 @@ def test_a_field_of_an_extra_is_secret_by_its_name_or_its_kind(extra: dict[str, 
     if "keyfile_dict" not in extra:
         assert found == secrets
     assert secrets <= found
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secrets"),
+    [
+        ("spark.hadoop.fs.s3a.secret.key", "PW-1", {"PW-1"}),
+        ("spark.hadoop.fs.azure.account.key.x.dfs.core.windows.net", "PW-2", {"PW-2"}),
+        ("spark.driver.extraJavaOptions", "-Xss4m -Djavax.net.ssl.keyStorePassword=PW-3 -Dx=y", {"PW-3"}),
+        ("spark.shop.header", "Basic PW-4", {"PW-4"}),
+        ("spark.proxy", "http://me:PW-5@proxy:3128", {"me", "PW-5"}),
+        ("spark.authenticate", "true", set()),
+        ("spark.kubernetes.authenticate.driver.serviceAccountName", "spark", set()),
+        ("spark.kubernetes.authenticate.submission.caCertFile", "/etc/ca.pem", set()),
+        ("spark.hadoop.hadoop.security.authentication", "simple", set()),
+        ("spark.hadoop.fs.s3a.aws.credentials.provider", "org.apache.hadoop.fs.s3a.SimpleProvider", set()),
+        ("spark.local.dir", "/mnt/Disk1/scratch/of/the/spark/jobs/of/today", set()),
+        ("spark.master", "k8s://https://h:6443", set()),
+    ],
+)
+def test_a_setting_of_spark_is_secret_by_its_name_or_holds_a_secret(name: str, value: str, secrets: set[str]) -> None:
+    assert set(conf_secrets({name: value})) == secrets
 
 
 def test_secret_options_are_named_and_others_are_not() -> None:

@@ -315,7 +315,7 @@ class SyntheticJob:
             slots=slots,
         )
         gateway = LocalGateway(taken.epoch, tasks, _unexpected, replacements)
-        return job_master(owned, gateway, StatusReporter(lambda line: None, JOB, None), inbox).run()
+        return job_master(owned, gateway, StatusReporter(lambda line: None, JOB, None, "/r"), inbox).run()
 
     def replace(self, before: Runner) -> AttemptId:
         """Replace a running subtask, which has not failed, by its next attempt. May be called from any thread.

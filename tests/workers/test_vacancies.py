@@ -57,7 +57,8 @@ def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() ->
 
 
 def test_what_is_told_says_what_is_missing_and_when_the_run_ends() -> None:
-    told = told_of_vacant([A, B], 600.0, is_batch=False)
-    assert told.startswith("no worker runs a/0, b/0 (start its task in Airflow, or `ckpt worker`)")
+    told = told_of_vacant([A, B], 600.0, is_batch=False, worker="ckpt worker j.py:job --root /r")
+    assert told.startswith("no worker runs a/0, b/0 (start its task in Airflow, or `ckpt worker j.py:job --root /r`)")
     assert told.endswith("the run ends if none has begun after 600 s, the checkpoint timeout")
-    assert "after 600 s in which no other subtask runs, the checkpoint" in told_of_vacant([A], 600.0, is_batch=True)
+    in_batch = told_of_vacant([A], 600.0, is_batch=True, worker="ckpt worker")
+    assert "after 600 s in which no other subtask runs, the checkpoint" in in_batch

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_ckpt.errors import kind_and_text
 from airflow_provider_ckpt.printable import without_colours
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.errors import TableUnreachableError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def unreachable(uri: str, verb: str, place: Location, error: Exception) -> TableUnreachableError:
     """``place``: its secrets are hidden in what the library said."""
-    reason = without_colours(place.redact(f"{type(error).__name__}: {error}"))
+    reason = without_colours(place.redact(kind_and_text(error)))
     return TableUnreachableError(uri=uri, verb=verb, reason=reason)
 
 

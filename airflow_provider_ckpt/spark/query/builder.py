@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.errors import tells_what_to_do
+from airflow_provider_ckpt.errors import kind_and_text, tells_what_to_do
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.user_failure import may_pass
 from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
@@ -225,7 +225,7 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
         if tells_what_to_do(error):
             raise
         kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError
-        raise kind(uid=operator.uid, location=operator.location, cause=f"{type(error).__name__}: {error}") from error
+        raise kind(uid=operator.uid, location=operator.location, cause=kind_and_text(error)) from error
     if not isinstance(result, DataFrame):
         raise no_dataframe(operator, result)
     return result

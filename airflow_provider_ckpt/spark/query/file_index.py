@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 from airflow_provider_ckpt.model.file_status import FileStatus
+from airflow_provider_ckpt.spark.query.errors import UnknownFileStatusError
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.storage.redaction import redact_given
 
 _STATUS = re.compile(r"(?:\w+\{)+path=(.*); isDirectory=false; length=(\d+); .*?modification_time=(\d+);", re.DOTALL)
 """The text of a status. Some file systems (S3A, ABFS) put the text of Hadoop's class into one of their own."""
@@ -30,9 +32,10 @@ def statuses(index: Any) -> list[FileStatus]:
 
 
 def read_status(text: str) -> FileStatus:
-    """Read the text of Hadoop's ``FileStatus``."""
+    """Read the text of Hadoop's ``FileStatus``. Raises UnknownFileStatusError."""
     found = _STATUS.match(text)
-    assert found is not None, f"not a file: {text}"
+    if found is None:
+        raise UnknownFileStatusError(status=redact_given(text))
     return FileStatus(found[1], int(found[2]), int(found[3]))
 
 

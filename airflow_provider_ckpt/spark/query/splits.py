@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.errors import CkptError, InvalidInputError, TransientError, tells_what_to_do
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError, TransientError, kind_and_text, tells_what_to_do
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.splits import read_splits
@@ -160,7 +160,7 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
     except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
         if tells_what_to_do(error):
             raise
-        cause = f"{type(error).__name__}: {error} ({named(splits)})"
+        cause = f"{kind_and_text(error)} ({named(splits)})"
         kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError
         raise kind(uid=operator.uid, location=operator.location, cause=cause) from error
     if not isinstance(frame, DataFrame):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, kind_and_text
 from airflow_provider_ckpt.storage.redaction import redact_given, redact_uri
 
 _TRACEBACK = "Traceback (most recent call last):"
@@ -76,7 +76,7 @@ def _innermost(error: BaseException) -> Cause:
         roots = _roots(str(getattr(error, "_stackTrace", None) or "").splitlines())
         root = roots[-1] if roots else root
     named = _named_by_s3a(error) if _OF_S3 in root else None
-    return Cause(named or (root if roots else f"{type(error).__name__}: {root}"))
+    return Cause(named or (root if roots else kind_and_text(error, root)))
 
 
 def _named_by_s3a(error: BaseException) -> str | None:

@@ -21,7 +21,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import analysed, each
 from airflow_provider_ckpt.spark.query.malformed import COUNTED, FAILING, METRIC, malformed_only, quarantined
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.errors import TrailingTextError
-from airflow_provider_ckpt.spark.task.trailing_text import rows_with_trailing_text
+from airflow_provider_ckpt.spark.task.trailing_text import TrailingText, trailing_text
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 log = logging.getLogger(__name__)
@@ -84,16 +84,20 @@ class BatchCheck:
         frame = DataFrame(session.baseRelationToDataFrame(source.relation), self.spark)
         return malformed_only(self.choose(source.uid, frame), f"{COUNTED}{source.uid}")
 
-    def trailing(self, source: BatchSource) -> DataFrame | None:
-        """Return the rows with trailing text, as a quarantine is given them; None if the source has no JSON files."""
-        return rows_with_trailing_text(self.spark, source.relation, functools.partial(self.choose, source.uid))
+    def trailing(self, source: BatchSource) -> TrailingText | None:
+        """Return the check for trailing text; None if the source has no JSON files."""
+        return trailing_text(self.spark, source.relation, functools.partial(self.choose, source.uid))
 
     def refuse_trailing(self) -> None:
         """Log the first row with trailing text of a source that fails at it. Raises TrailingTextError."""
-        frames = [self.trailing(source) for source in self.sources() if not source.counts]
-        for rows in _not_empty([one for one in frames if one is not None]):
+        checks = [self.trailing(source) for source in self.sources() if not source.counts]
+        probes = [_Probe(one.suspects(), one.rows) for one in checks if one is not None]
+        for rows in _not_empty(probes):
             by_file = rows.groupBy("file").agg(F.count("row").alias("rows"), F.min("row").alias("row"))
-            [(file, number, row)] = by_file.orderBy("file").take(1)
+            first = by_file.orderBy("file").take(1)
+            if not first:
+                continue
+            [(file, number, row)] = first
             shown = redact_uri(file)
             log.error("a row with text after its JSON value, in %s, begins with %s", shown, ascii(row[:_SHOWN]))
             raise TrailingTextError(vertex=self.vertex, file=shown, rows=number)
@@ -112,33 +116,46 @@ class BatchCheck:
             uid: sum(one.rows for one in found if one.source == uid) for uid in sorted({one.source for one in found})
         }
 
-    def _malformed(self, with_unfit: bool) -> Iterator[DataFrame]:
-        """Yield the source, the file and the kind of each malformed row of sources that count them."""
+    def _malformed(self, with_unfit: bool) -> Iterator[_Probe]:
+        """Yield the source, the file and the kind of the malformed rows of sources that count them."""
         for source in self.sources():
             if not source.counts:
                 continue
             if with_unfit:
                 rows = self.unfit(source)
-                yield rows.select(F.lit(source.uid).alias("source"), _file(rows).alias("file"), _kind(_UNFIT))
+                yield _Probe(rows, functools.partial(_named, rows, source.uid, _UNFIT))
             if (trailing := self.trailing(source)) is not None:
-                yield trailing.select(F.lit(source.uid).alias("source"), "file", _kind(_TRAILING))
+                yield _Probe(trailing.suspects(), functools.partial(_trailing_of, trailing, source.uid))
 
 
-def _not_empty(frames: Sequence[DataFrame]) -> list[DataFrame]:
-    """Return the frames that have rows.
+class _Probe(NamedTuple):
+    """Rows that may be malformed. ``make_exact``: returns those that are."""
+
+    rows: DataFrame
+    make_exact: Callable[[], DataFrame]
+
+
+def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
+    """Return the exact frames of the probes that have rows.
 
     One Spark job counts all of them. Almost every batch is whole. A group for each file would cost each of them a
     shuffle.
     """
-    if not frames:
+    if not probes:
         return []
-    numbers = [one.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, one in enumerate(frames)]
+    numbers = [one.rows.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, one in enumerate(probes)]
     found = functools.reduce(DataFrame.union, numbers).collect()
-    return [frames[at] for at in sorted(at for rows, at in found if rows)]
+    return [probes[at].make_exact() for at in sorted(at for rows, at in found if rows)]
 
 
-def _kind(text: str) -> Column:
-    return F.lit(text).alias("kind")
+def _named(rows: DataFrame, source: str, kind: str) -> DataFrame:
+    """Return the source, the file and the kind of each row."""
+    return rows.select(F.lit(source).alias("source"), _file(rows).alias("file"), F.lit(kind).alias("kind"))
+
+
+def _trailing_of(trailing: TrailingText, source: str) -> DataFrame:
+    """Return the same of rows with trailing text."""
+    return trailing.rows().select(F.lit(source).alias("source"), "file", F.lit(_TRAILING).alias("kind"))
 
 
 @dataclass(frozen=True)
@@ -157,7 +174,7 @@ class MalformedRows:
             if source.uid == uid:
                 yield quarantined(self.check.unfit(source), f"{COUNTED}{uid}")
                 if (trailing := self.check.trailing(source)) is not None:
-                    yield trailing
+                    yield trailing.rows()
 
 
 def malformed_of_batch(spark: SparkSession, vertex: str, choose: Choose) -> MalformedRows:

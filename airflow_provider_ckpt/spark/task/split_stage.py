@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, kind_and_text
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.partitions.prepared_store import Prepared
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
@@ -115,7 +115,7 @@ class SplitStage:
             raise failed from raised
         cause = find_cause(raised).in_file
         if type(raised).__name__ not in cause and not cause.startswith("["):
-            cause = f"{type(raised).__name__}: {cause}"
+            cause = kind_and_text(raised, cause)
         raise SplitFailedError(uid=self._operator.uid, split=split.id, cause=cause) from raised
 
     def _frame(self, *splits: Split) -> DataFrame:

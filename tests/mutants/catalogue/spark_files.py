@@ -164,11 +164,20 @@ _EVENT_TIME = (
     Mutant(
         "text-after-a-value-missed",
         "R1",
-        "rows_with_trailing_text",
-        "~_is_single(text) & _has_more(text, schema, of_value)",
+        "TrailingText.rows",
+        "F.coalesce(_has_more(self.text, self.schema, self.options), F.lit(False))",
         "F.lit(False)",
         ("tests/spark/test_trailing_text.py::test_text_after_the_value_is_found",),
         "the second JSON value of a line is lost silently",
+    ),
+    Mutant(
+        "text-after-an-empty-array-missed",
+        "R1",
+        "_ends_at_first_brace",
+        '~before_end.contains("}") & ~before_end.contains("]")',
+        '~before_end.contains("}")',
+        ("tests/spark/test_trailing_text.py::test_text_after_the_value_is_found",),
+        "a row whose text has no inner object counts as whole, whatever follows its array",
     ),
     Mutant(
         "each-beginning-of-a-batch-waits-as-long",
