@@ -57,6 +57,9 @@ class Airflow(Rest):
             "API_AUTH__JWT_SECRET": "for-this-test-only-and-long-enough-for-the-algorithm-0123456789abcdef",
             "DAG_PROCESSOR__REFRESH_INTERVAL": "5",
             "USAGE_DATA_COLLECTION__ENABLED": "False",
+            # The API server's first answer to a task takes long on a loaded machine. After four requests of 5 s, the
+            # default, Airflow kills the task before it has begun.
+            "WORKERS__EXECUTION_API_TIMEOUT": "120",
         }
         self.env = {
             "AIRFLOW_HOME": str(home),

@@ -99,7 +99,7 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
         of_the_orphan = world.state().last_triggered
         wait_until(lambda: world.state().last_released > of_the_orphan, lambda: f"a release\n{_told(airflow)}")
         print(f"the retry released a checkpoint {time.monotonic() - killed:.0f} s after the kill")
-        assert airflow.task("waits", waits, "final")["state"] == "deferred"
+        assert airflow.task("waits", waits, "final")["state"] == "deferred", _told(airflow)
     wait_for_all(world)
     world.drain()
     for dag, dag_run, name in (("orders", run, "run"), ("waits", waits, "final")):
