@@ -34,7 +34,7 @@ class ModuleSpace(MetaPathFinder):
     Args:
         folders: Folders of its modules, as entries of ``sys.path``.
         owns: Returns whether a top-level module or package belongs to the version. All others are imported as usual.
-        check: Called with the real path of each file of the version before the file is read. It raises to refuse a file.
+        check: Called with the real path of each file of the version before it is read. It raises to refuse the file.
     """
 
     def __init__(

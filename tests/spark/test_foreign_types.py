@@ -46,7 +46,7 @@ def test_a_stored_schema_imports_no_class(tmp_path: Path, monkeypatch: pytest.Mo
 def test_types_of_spark_and_plain_ones_are_read() -> None:
     vector = {**FOREIGN, "pyClass": "pyspark.ml.linalg.VectorUDT"}
     del vector["serializedClass"]
-    assert stored_schema(schema_of(vector)).fields[0].dataType.typeName() == "vector"
+    assert stored_schema(schema_of(vector)).fields[0].dataType.typeName() == "vectorudt"
     assert stored_schema(schema_of("long")) == StructType([StructField("n", LongType())])
 
 
