@@ -1,4 +1,4 @@
-"""Event time of a query's inputs: which rows move the watermark, and what is counted of the others.
+"""Event time of a query's inputs: the rows that move the watermark, and counts of the other rows.
 
 While an input that ends is read, the watermark of its query does not advance. History is read in the order of
 modification times, and a compaction, a restore or a synchronised bucket changes those. Spark drops the rows that are
@@ -29,11 +29,11 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 HOLD = "__ckpt_hold_event_time"
 """Column of the watermark that never advances."""
 FOLLOWED = "__ckpt_followed_"
-"""Column that Spark follows instead of the user's; the user's name comes after it."""
+"""Prefix of the column that Spark follows instead of the user's. The user's name follows it."""
 MARK = "spark.watermarkDelayMs"
 """Spark's mark of the column with event time."""
 OBSERVED = "__ckpt_event_time"
-"""Begins the names of the metrics; the delay in milliseconds and the uid of the input come after it."""
+"""Prefix of the names of metrics. The delay in milliseconds and the uid of the input follow it."""
 
 
 def hold_event_time(frame: DataFrame) -> DataFrame:
@@ -62,21 +62,30 @@ def max_ahead_of(operators: Mapping[str, Operator], graph: JobGraph, producer: s
 
 
 _FOLLOW = "ckpt_follow"
-"""Attribute of a frame: what its ``withWatermark`` calls."""
+"""Attribute of a frame: the function that its ``withWatermark`` calls."""
 
 
 @dataclass(frozen=True)
 class EventTimeGuard:
-    """How a running query follows event time. ``observes``: it keeps state, so the rows are counted that a window never
-    lets go, or never takes."""
+    """The way in which a running query follows event time.
+
+    ``observes``: the query keeps state, so it counts the rows that a window never releases or never takes.
+    """
 
     observes: bool
 
     def follow(self, frame: DataFrame, column: str, delay: str, *, uid: str, max_ahead: float | None) -> DataFrame:
         """Return the frame with a watermark that rows further ahead of the clock than ``max_ahead`` do not move.
 
-        ``uid`` names the input in what is counted; ``max_ahead`` is in seconds. The clock is that of the micro-batch,
-        which Spark records with the batch's offsets, so a retry of the batch gives the same.
+        The clock is that of the micro-batch. Spark records it with the batch's offsets, so a retry of the batch gives
+        the same result.
+
+        Args:
+            frame: the frame of an input.
+            column: the column with event time.
+            delay: the allowed lateness, in Spark's words.
+            uid: the name of the input in the counts.
+            max_ahead: seconds; None: every row moves the watermark.
         """
         marked = type(frame).withWatermark(frame, column, delay)  # Spark checks the column and the delay
         field = _plain_time(marked)
@@ -116,7 +125,7 @@ class EventTimeGuard:
 
 
 def projected(frame: DataFrame, *columns: Column) -> DataFrame:
-    """Select columns. What follows the ``withWatermark`` of ``frame`` follows that of the result."""
+    """Return selected columns. A later ``withWatermark`` is handled as it would be for ``frame``."""
     chosen = frame.select(*columns)
     follow = vars(frame).get(_FOLLOW)
     return chosen if follow is None else _watched(chosen, follow)
@@ -132,7 +141,7 @@ def _watched(frame: DataFrame, follow: Callable[[DataFrame, str, str], DataFrame
 
 
 def _plain_time(marked: DataFrame) -> StructField | None:
-    """Return the column that Spark follows. None for a window, and if two columns have one name."""
+    """Return the column that Spark follows; None for a window, and if two columns have one name."""
     fields = marked.schema.fields
     names = {field.name.lower() for field in fields}
     found = next((field for field in fields if MARK in (field.metadata or {})), None)
