@@ -1,4 +1,4 @@
-"""What is wrong with a query before it runs: with what the user's functions return, its sources, or a change."""
+"""Errors of a query that are found before it runs: in the user's functions, in its sources, or in a change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, Trans
 
 
 class UnfitQueryError(InvalidInputError):
-    """Of a query that was to take the place of one that runs, which goes on."""
+    """A query that cannot replace the running one. The running one continues."""
 
     template = "the new query of {vertex} cannot take the place of the one that runs: {problem}"
 
@@ -37,7 +37,7 @@ class FunctionFailedError(InvalidInputError):
 
 
 class FunctionFailedForNowError(TransientError):
-    """The same, with something that may pass: see :func:`~airflow_provider_ckpt.job.user_failure.may_pass`."""
+    """The user's function raised an error that may pass (:func:`~airflow_provider_ckpt.job.user_failure.may_pass`)."""
 
     template = f"{FunctionFailedError.template}. Another try calls it again"
 
@@ -63,7 +63,7 @@ class NothingToReadError(TransientError):
 
 
 class OnlySubFoldersError(NothingToReadError):
-    """The files of a bounded source are in the folders of its folder. Data: uid, location, nothing, left."""
+    """A bounded source has files only in sub-folders of its folder. Data: uid, location, nothing, left."""
 
     template = (
         "bounded source {uid!r} ({location}) has nothing to read: there is {nothing} itself, and there are {left}. "
@@ -161,8 +161,10 @@ class NotADataFrameError(InvalidInputError):
 
 
 class UnfitWatermarkError(InvalidInputError):
-    """Spark does not take it: no such column, one that is no time, a delay that is none. ``data``: uid, location,
-    column, delay, cause."""
+    """A watermark whose column is missing or no time, or whose delay is no delay.
+
+    Data: uid, location, column, delay, cause.
+    """
 
     template = (
         "source {uid!r} ({location}) cannot have the watermark ({column!r}, {delay!r}): {cause}. Name a column of type "
@@ -196,18 +198,18 @@ class OneSourceError(InvalidInputError):
 
 class InputReadTwiceError(InvalidInputError):
     template = (
-        "what {uid!r} ({location}) gives reads live inputs {reads} times and was given {given}: it joins or unites an "
-        "input with itself, which no streaming query can, or reads a stream of its own, which is for a @job.source. "
-        "For a self-join put a transform that returns its input unchanged in front "
+        "the result of {uid!r} ({location}) reads live inputs {reads} times and was given {given}: it joins or unites "
+        "an input with itself, which no streaming query can, or reads a stream of its own, which only a @job.source "
+        "may. For a self-join put a transform that returns its input unchanged in front "
         "of one side, and give that to {uid!r} as another input"
     )
 
 
 class InputNotReadError(InvalidInputError):
     template = (
-        "what {uid!r} ({location}) gives does not read its input {unread}: rows of it would be skipped or, once it is "
-        "read again, come twice, and a bounded one would never end. Read it, with a filter that no row passes if none "
-        "of its rows are wanted, or take it out of the inputs of {uid!r}"
+        "the result of {uid!r} ({location}) does not read its input {unread}: rows of it would be skipped or, once it "
+        "is read again, come twice, and a bounded input would never end. Read it, with a filter that no row passes if "
+        "none of its rows are wanted, or remove it from the inputs of {uid!r}"
     )
 
 
@@ -225,7 +227,7 @@ class UnlikeEventTimesError(InvalidInputError):
 
     template = (
         "{uid!r} ({location}) keeps state by the event time of column {column!r}, which {having} has and {lacking} has "
-        "not: rows would be late by the rows of another source, and the end of a source would change the query. "
+        "not: rows of one source would make rows of another late, and the end of a source would change the query. "
         "Declare a watermark for {lacking}, too: @job.source(watermark=({column!r}, delay)). If it gives the rows of "
         "several sources, unite those sources here"
     )
@@ -264,16 +266,16 @@ class InternalFilesError(InvalidInputError):
 
 class WatermarkOverUnionError(InvalidInputError):
     template = (
-        "the watermark in {uid!r} ({location}) is set behind the union of a bounded and a live source: the live one "
-        "would make history late, and its rows would be dropped; set it on each source "
-        "(@job.source(watermark=(column, delay))) or call withWatermark on the input before anything else"
+        "the watermark in {uid!r} ({location}) is set after the union of a bounded and a live source: the live one "
+        "would make history late, and its rows would be dropped. Set it on each source "
+        "(@job.source(watermark=(column, delay))), or call withWatermark on the input before anything else"
     )
 
 
 class WatermarkOverPartitionError(InvalidInputError):
     template = (
-        "the watermark in {uid!r} ({location}) is set on what {producer!r} gives, which unites or joins several "
-        "sources in a query of its own: it would go with the fastest of them, and rows of the others would be late. "
+        "the watermark in {uid!r} ({location}) is set on the result of {producer!r}, which unites or joins several "
+        "sources in a query of its own: it would follow the fastest of them, and rows of the others would be late. "
         "Set it on the sources and work on those, or let the two share a query (no chain=False, no sink or second "
         "consumer between them)"
     )
@@ -288,11 +290,11 @@ class IdleTimeoutError(InvalidInputError):
 
 
 class HeldWatermarkError(InvalidInputError):
-    """R13: an ended input must not hold event time."""
+    """A bounded input that would hold event time after its end (R13)."""
 
     template = (
         "bounded input {uid!r} of {vertex!r} ({location}) has a watermark and is the only input of its parameter, "
-        "so it cannot be left out when it ends, and the other inputs' event time would stand still for ever; "
+        "so it cannot be left out when it ends, and the other inputs' event time would never advance; "
         "read it without a watermark"
     )
 
@@ -301,23 +303,23 @@ class GraphChangedError(InvalidInputError):
     template = (
         "the job is not the one its journal describes (operators that are gone: {gone}; that moved to another "
         "query: {moved}); change it back (a renamed operator keeps its state with uid= and its old name), run it under "
-        "another job id, or give up the state of operators that are gone with allow_non_restored_state "
+        "another job id, or drop the state of operators that are gone with allow_non_restored_state "
         "(--allow-non-restored-state)"
     )
 
 
 class UnreleasedSinkGoneError(InvalidInputError):
-    """``data``: job_id, sink, released and completed (numbers of checkpoints), release (a command)."""
+    """Data: job_id, sink, released and completed (numbers of checkpoints), release (a command)."""
 
     template = (
         "sink {sink!r} is gone (or has another uid) in job {job_id!r}, and was released up to checkpoint {released} of "
-        "{completed}: the rows that it has staged since would never be seen. Release them first, with the job as it "
-        "was (`{release}`, or a run that ends); a sink that is only called otherwise keeps its old uid"
+        "{completed}: the rows that it has staged since would never be released. Release them first, with the job as "
+        "it was (`{release}`, or a run that ends). If the sink was only renamed, give it its old uid"
     )
 
 
 class PersistedStreamError(InvalidInputError):
-    """``data``: job_id, operator."""
+    """Data: job_id, operator."""
 
     template = (
         "the result of {operator!r} of job {job_id!r} is read with a streaming reader; read it in mode 'batch', or by "
@@ -328,34 +330,34 @@ class PersistedStreamError(InvalidInputError):
 
 class ReturnedSourceError(InvalidInputError):
     template = (
-        "{source!r} was given up earlier, and the query of {vertex!r}, which went on without it, remembers by that "
-        "name what it had read: give it another uid"
+        "{source!r} was given up earlier, and the query of {vertex!r} continued without it. That query still has under "
+        "this name how far it had read the source: give the source another uid"
     )
 
 
 class EndingConsumersError(InvalidInputError):
-    """``data``: vertex."""
+    """Data: vertex."""
 
     template = (
-        "the consumers of {vertex!r} are others than before, and it reads sources that end: what it has published was "
-        "for those that it had, and a new one would get the rest only; change them back, let what is new read the "
+        "the consumers of {vertex!r} have changed, and it reads sources that end. It published its rows for the "
+        "earlier consumers, and a new one would get only the rest. Change them back, let the new consumer read the "
         "source under another uid, or run the job under another id"
     )
 
 
 class LostInputError(InvalidInputError):
-    """``data``: vertex and producer."""
+    """Data: vertex, producer."""
 
     template = (
-        "{vertex!r} does not read {producer!r} any more, and what that has published for it may be unread: rows would "
-        "be lost; give {vertex!r} another uid, so that it starts empty, or change it back"
+        "{vertex!r} no longer reads {producer!r}, and may not have read all rows that {producer!r} published for it: "
+        "these rows would be lost. Give {vertex!r} another uid, so that it starts empty, or change it back"
     )
 
 
 class LateSourceError(InvalidInputError):
     template = (
         "source {source!r} is new in the query of {vertex!r}, which keeps state by event time and has run: its event "
-        "time does not go back, and rows of the new source that are behind it would be dropped as late; run the job "
+        "time does not go back, and older rows of the new source would be dropped as late. Run the job "
         "under another id, or give {vertex!r} another uid so that it starts empty"
     )
 
@@ -372,19 +374,19 @@ class FrozenListLostError(TerminalError):
     """The frozen list of a bounded source is lost. A new one would hold other files."""
 
     template = (
-        "{uri} {problem}. It says what a bounded source reads, its files or its offsets, as it was when the job first "
-        "started; a new one could hold others. Nothing was deleted on account of it: put it back from a backup and run "
-        "the job again, or run the job under another id, from its input"
+        "{uri} {problem}. It lists the files or offsets that a bounded source reads, as they were when the job first "
+        "started, and a new list could hold others. Nothing was deleted because of it. Put it back from a backup and "
+        "run the job again, or run the job under another id, from its input"
     )
 
 
 class EndlessSourceError(InvalidInputError):
-    """R11."""
+    """A bounded source whose end cannot be frozen (R11)."""
 
     template = (
-        "bounded source {uid!r} ({location}) reads {format!r}, whose end cannot be told before it is read: a retry "
-        "would take a later end than the first try. If that may be, say so: "
-        '@job.source(bounded=True, ends="available_now"). Else read it by splits, or in batch mode'
+        "bounded source {uid!r} ({location}) reads {format!r}, whose end cannot be known before it is read: a retry "
+        "would take a later end than the first try. If that is acceptable, declare it: "
+        '@job.source(bounded=True, ends="available_now"). Otherwise read it by splits, or in batch mode'
     )
 
 
@@ -404,7 +406,7 @@ class LosingSettingError(InvalidInputError):
 
 
 class UnreadableNameError(InvalidInputError):
-    """The same, seen before the job starts."""
+    """A file whose name Spark's streaming reader takes for a pattern. Found before the job starts."""
 
     template = (
         "source {uid!r} ({location}) has a file whose name Spark's streaming reader takes for a pattern: {path}. It "
@@ -414,7 +416,7 @@ class UnreadableNameError(InvalidInputError):
 
 
 class UnreadableColonError(InvalidInputError):
-    """The same, seen before anything is read."""
+    """A local file with a colon in its name. Found before anything is read."""
 
     template = (
         "source {uid!r} ({location}) has a file with a colon in its name, which Spark cannot read from a local disk: "
@@ -423,7 +425,10 @@ class UnreadableColonError(InvalidInputError):
 
 
 class SingleFileError(InvalidInputError):
-    """Spark would say so when the query has begun, at every try. ``data``: uid, location, path."""
+    """A streaming source that reads a single file. Data: uid, location, path.
+
+    Spark itself reports it only after the query has begun, in every try.
+    """
 
     template = (
         "source {uid!r} ({location}) reads {path}, which is a file: Spark streams folders. Name the folder that it is "
@@ -432,7 +437,7 @@ class SingleFileError(InvalidInputError):
 
 
 class UnlistedFileError(InvalidInputError):
-    """A file or folder that is there, and that Spark does not see."""
+    """A file or folder that exists, and that Spark does not list."""
 
     template = (
         "source {uid!r} ({location}): Spark would leave out {path}: {problem}. Its rows would be missing. Rename it or "
@@ -445,7 +450,7 @@ class BesidePartitionsError(InvalidInputError):
 
     template = (
         "source {uid!r} ({location}): {path} lies beside folders that are named column=value, and Spark reads only "
-        "what lies in such folders. Its rows would be missing. Move it into one, or give the source the option "
+        "the files in such folders. Its rows would be missing. Move it into one, or give the source the option "
         "recursiveFileLookup=true, which takes no columns of the folders' names."
     )
 
@@ -454,8 +459,8 @@ class EmptyFileError(TransientError):
     """Data: subject, file, format."""
 
     template = (
-        "{subject} cannot read {file}: it is empty, and a {format} file never is. Spark would leave it out without a "
-        "word. Nothing of it was released. Another try reads the file again. If it stays empty, put the right file "
+        "{subject} cannot read {file}: it is empty, and a {format} file never is. Spark would leave it out silently. "
+        "Nothing of it was released. Another try reads the file again. If it stays empty, put the right file "
         "under its name: a {format} file without rows will do"
     )
 
@@ -466,15 +471,15 @@ class UnknownCompressionError(InvalidInputError):
     template = (
         "{subject} cannot read {file}: Spark does not know {kind}, and would read the bytes of the file as text. "
         "Nothing of it was released. Unpack it, or compress it with gzip, under a name that Spark knows (.gz), and "
-        "move this file away. If a micro-batch was planned with it already, docs/producers.md says how to go on"
+        "move this file away. If a micro-batch was planned with it already, docs/producers.md says how to continue"
     )
 
 
 class CleanSourceError(InvalidInputError):
     template = (
         "source {uid!r} ({location}) has the option cleanSource={value}: Spark would delete or move files that no "
-        "checkpoint covers yet, and a job that goes back to one could not read them again; leave it out, and clean up "
-        "what a released checkpoint covers"
+        "checkpoint covers, and a job that goes back to a checkpoint could not read them again. Leave the option out, "
+        "and delete only files that a released checkpoint covers"
     )
 
 
@@ -507,7 +512,7 @@ class SplitSchemaError(InvalidInputError):
 
 class WatermarkOverSplitsError(InvalidInputError):
     template = (
-        "the watermark in {uid!r} ({location}) is set on what {producer!r} gives, whose splits are read in no order: "
-        "rows of a split that is read later would be late, and dropped. Group by columns, or run the job in batch "
-        "mode, where results are final without a watermark"
+        "the watermark in {uid!r} ({location}) is set on the result of {producer!r}, whose splits are read in no "
+        "order: rows of a split that is read later would be late, and dropped. Group by columns, or run the job in "
+        "batch mode, where results are final without a watermark"
     )

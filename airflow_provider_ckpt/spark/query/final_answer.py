@@ -32,8 +32,8 @@ def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> s
     is_wanted = is_read if output_mode != "append" else refusal(frame, "append") is not None
     if not is_wanted or refusal(frame, "complete") is not None:
         return None
-    # "update" reads only the groups that a micro-batch changes, but forgets windows behind the watermark
     # "update" reads only the groups that a micro-batch changes, but forgets windows older than the watermark
+    return "complete" if has_watermark(frame) or refusal(frame, "update") is not None else "update"
 
 
 def changes_rows(frame: DataFrame, output_mode: str) -> bool:

@@ -159,7 +159,7 @@ def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
             return []
         raise
     jvm: Any = spark._jvm
-    # one call for all names, as there may be many; Java escapes all special characters but asterisk and colon
+    # one call for all names, as there may be many; the URIs in the braces escape all special characters but "*" and ":"
     if not _SUSPICIOUS.search(jvm.org.apache.commons.lang3.ArrayUtils.toString(found)[1:-1]):
         return []
     return list(found)

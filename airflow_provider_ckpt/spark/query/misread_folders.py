@@ -1,4 +1,4 @@
-"""Values of folders ``column=value`` that Spark reads as others: of some types it checks no range and no scale."""
+"""Values of folders ``column=value`` that Spark misreads, because it does not check range or scale of some types."""
 
 from __future__ import annotations
 

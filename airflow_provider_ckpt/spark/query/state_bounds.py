@@ -26,6 +26,7 @@ _UNITS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "s
 
 
 @dataclass(frozen=True)
+class Texts:
     """Functions that turn expressions of a plan into texts.
 
     Attributes:

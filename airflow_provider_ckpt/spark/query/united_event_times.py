@@ -31,7 +31,7 @@ _WITHOUT_KEYS = frozenset({"GlobalLimit", "LocalLimit"})
 
 @dataclass(frozen=True)
 class UnlikeEventTimes:
-    """A union in which only some inputs have event time in a column. ``having`` and ``lacking`` are names of streams."""
+    """A union in which only some inputs have event time in ``column``. Inputs are named as streams."""
 
     column: str
     having: tuple[str, ...]
