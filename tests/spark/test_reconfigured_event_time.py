@@ -74,7 +74,7 @@ def test_a_function_that_marks_another_event_time_is_refused(world: World) -> No
         "it has another watermark: other, 1 seconds",
         "it has another watermark: ts, 1 hours",
         "its output follows the event time of no column, and its consumers follow 'ts', 1000 ms",
-        "it has no event time any more",
+        "it no longer has event time",
     ]
 
 

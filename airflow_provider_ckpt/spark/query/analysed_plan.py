@@ -142,7 +142,7 @@ def joins_streams(frame: DataFrame) -> bool:
 
 
 def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether a watermark of the plan is above a source with these column ids."""
+    """Return whether a watermark of the plan sees a source with these column ids."""
     return any(_is_watermark(node) and _ids(node) & ids for node in nodes_from(analysed(frame)))
 
 
@@ -272,7 +272,7 @@ def _ids(node: Any) -> set[int]:
 
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether a plan with several watermarks has one that is above no other source than these columns' ones."""
+    """Return whether one of several watermarks in the plan sees only the sources with these column ids."""
     nodes = [*filter(_is_watermark, nodes_from(analysed(frame)))]
     return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)
 

@@ -62,10 +62,7 @@ _HINTS = {
     "pyspark.pandas.DataFrame": ", such as frame.to_spark()",
 }
 EdgeFrame = Callable[[str, bool], DataFrame]
-"""Function from an edge uid to the frame that reads the edge.
-
-The flag says whether the frame holds event time (:func:`.hold_event_time`).
-"""
+"""Function from an edge uid to the frame that reads the edge. The flag decides whether the frame holds event time."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class CodePlaces:
                 raise ForeignCodeError(reference=reference, place=place, known=known, folder=folder)
 
     def folders(self) -> tuple[str, ...]:
-        """Return the folders that code may lie in: those of the job's own code first."""
+        """Return the folders that code may lie in, beginning with the folders of the job's own code."""
         return tuple(dict.fromkeys([*_own_folders(self.job), *map(os.path.realpath, self.added)]))
 
     def _written_above(self, place: str) -> str | None:
@@ -110,7 +110,7 @@ def _places_of_package(package: str) -> Iterator[str]:
 
 
 def _own_code(job: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the same for the job's own reference; None if its file is gone."""
+    """Return the module and the places of the job's own reference; None if its file is gone."""
     try:
         return _module_and_files(job)
     except CkptError:

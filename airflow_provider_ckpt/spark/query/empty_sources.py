@@ -108,8 +108,8 @@ def nothing_to_read(
 def not_there(operator: Operator, reads: SourceReads, failure: BaseException | None) -> CkptError | None:
     """Return the error of a source whose reader found no folder or no file; None for any other ``failure``.
 
-    Without a schema, Spark fails at a folder without files. A source that may be empty needs a schema, and Spark's own
-    message says so.
+    Without a schema, Spark fails at a folder without files. For a source that may be empty Spark's own error is kept,
+    because it asks for a schema.
     """
     about = {"uid": operator.uid, "location": operator.location}
     if not isinstance(failure, PySparkException) or not reads.paths:

@@ -47,8 +47,8 @@ class SharedFilesError(InvalidInputError):
 
     template = (
         "sources {history!r} and {live!r} ({location}) both read {path}, and {union} unites their rows: each row "
-        "would come twice. To read what is there as {history!r} and what comes later as {live!r}, say "
-        "@job.source(after={history}) on {live!r}. If their functions select different rows, say reads_again=True there"
+        "would come twice. To read the present files as {history!r} and later files as {live!r}, declare "
+        "@job.source(after={history}) on {live!r}. If their functions select different rows, set reads_again=True there"
     )
 
 
@@ -57,7 +57,7 @@ class NothingToReadError(TransientError):
 
     template = (
         "bounded source {uid!r} ({location}) has nothing to read: there is {nothing}. The job would finish without "
-        "this input, and would never read what comes later. Another try checks again. If the source may be empty, "
+        "this input, and would never read later data. Another try checks again. If the source may be empty, "
         "declare it: @job.source(bounded=True, allow_empty=True)"
     )
 
@@ -118,7 +118,7 @@ class MalformedModeError(InvalidInputError):
     """Data: uid, location, on_malformed, mode."""
 
     template = (
-        "source {uid!r} ({location}) says on_malformed={on_malformed!r} and gives its reader the option mode={mode}, "
+        "source {uid!r} ({location}) has on_malformed={on_malformed!r} and gives its reader the option mode={mode}, "
         "which is another choice. Leave one of the two out"
     )
 
@@ -129,7 +129,7 @@ class FolderColumnNullError(InvalidInputError):
     template = (
         "source {uid!r} ({location}) has the column {column} in its schema, and reads with recursiveFileLookup=true. "
         "With this option Spark takes no column from the names of folders ({folder}), so {column} would be null in "
-        "each row. Leave the option out: Spark reads what lies in folders named column=value without it. Or leave "
+        "each row. Leave the option out: Spark reads files in folders named column=value without it. Or leave "
         "{column} out of the schema, and take the value from _metadata.file_path in the function of the source"
     )
 
@@ -138,9 +138,9 @@ class NotParsedError(InvalidInputError):
     """Data: uid, location, on_malformed, format."""
 
     template = (
-        "source {uid!r} ({location}) says on_malformed={on_malformed!r}, and reads the format {format}. Malformed rows "
-        "are known in files of the formats csv and json whose columns the reader gives. Leave on_malformed out, and "
-        "have the function of the source find such rows"
+        "source {uid!r} ({location}) has on_malformed={on_malformed!r}, and reads the format {format}. Malformed rows "
+        "are found only in files of the formats csv and json whose columns the reader gives. Leave on_malformed out, "
+        "and have the function of the source find such rows"
     )
 
 
@@ -148,7 +148,7 @@ class MalformedColumnError(InvalidInputError):
     """Data: uid, location, on_malformed, column."""
 
     template = (
-        "source {uid!r} ({location}) says on_malformed={on_malformed!r}, and its schema has the column {column}, in "
+        "source {uid!r} ({location}) has on_malformed={on_malformed!r}, and its schema has the column {column}, in "
         "which Spark keeps malformed rows. Leave the column out of the schema, or leave on_malformed out and handle "
         "the rows in the function of the source"
     )

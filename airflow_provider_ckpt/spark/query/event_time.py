@@ -1,14 +1,14 @@
 """Event time of a query's inputs: the rows that move the watermark, and counts of the other rows.
 
 While an input that ends is read, the watermark of its query does not advance. History is read in the order of
-modification times, and a compaction, a restore or a synchronised bucket changes those. Spark drops the rows that are
-late by then. So every bounded input holds the watermark at its start, unless its user says that it is in order. When
-the input has ended it is left out of the query, and live rows drive event time (R13).
+modification times. A compaction, a restore or a synchronised bucket changes these times, and Spark drops the rows that
+are late by then. So every bounded input holds the watermark at its start, unless the user declares it ``in_order``.
+When the input has ended, it is left out of the query, and live rows move the watermark (R13).
 
 A row that is far ahead of the clock does not move the watermark, because it would make every later row late. Spark
-follows a column of ours, in which such a row has no event time. The user's column carries Spark's mark, so windows,
-joins and timers go by it as before. One branch of a plan has one watermark: Spark refuses a second one once event time
-is past its start.
+follows a column of this package, in which such a row has no event time. The user's column has Spark's mark, so windows,
+joins and timers use it as before. One branch of a plan has one watermark, because Spark refuses a second one once event
+time is past its start.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ OBSERVED = "__ckpt_event_time"
 def hold_event_time(frame: DataFrame) -> DataFrame:
     """Return the frame with a second watermark, which stays in 1970.
 
-    A query's watermark is the least of those of its inputs, so it stays there as long as the frame is part of it. The
-    delays that the user has given stay as they are: Spark keeps rows of ``dropDuplicatesWithinWatermark`` by them.
+    A query's watermark is the lowest watermark of its inputs, so it stays there while the frame is part of the query.
+    The user's delays do not change, because Spark keeps rows of ``dropDuplicatesWithinWatermark`` by them.
     """
     held = frame.withColumn(HOLD, F.timestamp_millis(F.lit(0)))
     return held.withWatermark(HOLD, "0 seconds").drop(HOLD)

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 
 _STATUS = re.compile(r"(?:\w+\{)+path=(.*); isDirectory=false; length=(\d+); .*?modification_time=(\d+);", re.DOTALL)
-"""The text of a status. Some file systems (S3A, ABFS) put the text of Hadoop's class into one of their own."""
+"""The text of a status. Some file systems (S3A, ABFS) have a class of their own, whose text contains Hadoop's text."""
 _SEPARATOR = "\0"
 """The only character, besides the slash, that no file name has."""
 

@@ -49,13 +49,13 @@ def _problems(now: BuiltQuery, other: BuiltQuery, *, is_edited: bool) -> Iterato
     if shape(before.jsonValue()) != shape(after.jsonValue()):
         yield f"it has other columns: {after.simpleString()} instead of {before.simpleString()}"
     if now.stateful is not other.stateful:
-        yield "it keeps state, and did not" if other.stateful else "it keeps no state any more"
+        yield "it keeps state, and did not" if other.stateful else "it no longer keeps state"
     elif is_edited:
         yield from _problems_of_state(now, other)
     if now.output_mode != other.output_mode:
         yield f"its output mode is {other.output_mode!r} instead of {now.output_mode!r}"
     if now.watermark is not other.watermark:
-        yield "it has event time, and had none" if other.watermark else "it has no event time any more"
+        yield "it has event time, and had none" if other.watermark else "it no longer has event time"
     for uid, reads in now.reads.items():
         if uid in other.reads and _identity(reads) != _identity(other.reads[uid]):
             yield f"source {uid} reads {_shown(other.reads[uid])} instead of {_shown(reads)}"
@@ -84,9 +84,9 @@ def _problems_of_event_time(now: BuiltQuery, other: BuiltQuery, *, is_read: bool
     if has - had:
         yield f"it has another watermark: {', '.join(f'{column}, {delay}' for column, delay in has - had)}"
     if had - has and streaming_leaves(now.frame) == streaming_leaves(other.frame):  # otherwise a source has ended
-        yield f"it has a watermark less: {', '.join(f'{column}, {delay}' for column, delay in had - has)}"
+        yield f"it lacks a watermark: {', '.join(f'{column}, {delay}' for column, delay in had - has)}"
     if watermark_over_union(other.frame) and not watermark_over_union(now.frame):
-        yield "its watermark is set behind a union, and was not"
+        yield "its watermark is set after a union, and was not"
     before, after = event_time(now.schema), event_time(other.schema)
     if is_read and before != after:
         yield f"its output follows the event time of {_column(after)}, and its consumers follow {_column(before)}"

@@ -69,7 +69,8 @@ def unescaped_path(uri: str) -> str:
 def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
     """Return the files that a file source would read now, by Spark's own listing (globs, hidden files, partitions).
 
-    A single path that does not exist holds no file. Spark raises an AnalysisException if one of several does not exist.
+    A single path that does not exist holds no file. If there are several paths, and one does not exist, Spark raises an
+    AnalysisException.
     """
     try:
         return tuple(sorted(unquote(uri) for uri in source_frame(spark, reads).inputFiles()))

@@ -56,9 +56,9 @@ class LogicLoader:
     def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
         """Return the operators of the version with this digest.
 
-        If this process has not read such a version, return those of the current files.
+        If this process has not read such a version, it reads the current files.
 
-        Raises what loading a job's file raises.
+        Raises the errors of loading a job's file.
         """
         return self._version(reference, digest).job.operators
 
@@ -71,7 +71,7 @@ class LogicLoader:
         return str(digest) if digest is not None and version.is_of(digest) else version.digest
 
     def as_read(self, settings: Settings) -> dict[str, VertexSettings]:
-        """Return ``settings`` with the digests of what this process has read, so that other processes use the same."""
+        """Return ``settings`` with the digests of the versions that this process has read, for other processes."""
         return {uid: replace(one, digests=self._digests(one)) for uid, one in settings.items()}
 
     def first_read(self, settings: Settings) -> dict[str, VertexSettings]:

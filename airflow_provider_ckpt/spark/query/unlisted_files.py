@@ -55,7 +55,7 @@ def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
 
 
 def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
-    """Yield (path, problem). ``within``: the folders around ``folder``, to detect a link back to one of them."""
+    """Yield (path, problem). ``within``: the folders around ``folder``, to detect links back to them."""
     real = os.path.realpath(folder)
     if real in within or not os.path.isdir(folder):
         return
