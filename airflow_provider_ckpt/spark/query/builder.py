@@ -135,7 +135,7 @@ class SourceCalls:
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
         """Refuse names of files, and topics, that a query could not read.
 
-        They are checked once, when the job is planned. A name that appears later fails its micro-batch.
+        They are checked once, when the job is planned. A file whose name is found only later fails its micro-batch.
         """
         if not reads.has_end:
             return

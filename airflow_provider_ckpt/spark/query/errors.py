@@ -12,7 +12,7 @@ class UnfitQueryError(InvalidInputError):
 
 
 class ForeignCodeError(InvalidInputError):
-    """Data: reference, place, known, folder."""
+    """Code outside of the folders that a request may name. Data: reference, place, known, folder."""
 
     template = (
         "the code of {reference} is not run: {place} lies in none of the folders that a request may name code from "
@@ -22,7 +22,7 @@ class ForeignCodeError(InvalidInputError):
 
 
 class WrittenCodeError(InvalidInputError):
-    """Data: reference, place, written."""
+    """Code below a folder that the job writes. Data: reference, place, written."""
 
     template = (
         "the code of {reference} is not run: {place} lies below {written}. Output must not run as code. Put the file "
@@ -43,7 +43,7 @@ class FunctionFailedForNowError(TransientError):
 
 
 class SharedFilesError(InvalidInputError):
-    """Data: history, live, location, path, union."""
+    """Files that a bounded and a live source both read into one union. Data: history, live, location, path, union."""
 
     template = (
         "sources {history!r} and {live!r} ({location}) both read {path}, and {union} unites their rows: each row "
@@ -73,7 +73,7 @@ class OnlySubFoldersError(NothingToReadError):
 
 
 class PathNotFoundError(TransientError):
-    """Data: uid, location, path."""
+    """A path of a source that does not exist. Data: uid, location, path."""
 
     template = (
         "source {uid!r} ({location}) reads {path}, which does not exist. Mount or create the folder, or correct the "
@@ -82,7 +82,7 @@ class PathNotFoundError(TransientError):
 
 
 class PartitionValueError(InvalidInputError):
-    """Data: subject, column, value, type."""
+    """A folder whose value is not of the type of its column. Data: subject, column, value, type."""
 
     template = (
         "{subject} cannot read the folder {column}={value}: the schema of the source reads column {column} as {type}, "
@@ -93,7 +93,7 @@ class PartitionValueError(InvalidInputError):
 
 
 class PartitionColumnsError(InvalidInputError):
-    """Data: subject, folders."""
+    """Folders of a source whose names give different columns. Data: subject, folders."""
 
     template = (
         "{subject} cannot read folders whose names give different columns: {folders}. Nothing of the batch was "
@@ -104,7 +104,7 @@ class PartitionColumnsError(InvalidInputError):
 
 
 class NewPartitionColumnError(InvalidInputError):
-    """Data: subject, columns."""
+    """A new folder whose name adds a column. Data: subject, columns."""
 
     template = (
         "{subject} began without the column {columns}, which the name of a new folder adds. Nothing of the batch was "
@@ -115,7 +115,7 @@ class NewPartitionColumnError(InvalidInputError):
 
 
 class MalformedModeError(InvalidInputError):
-    """Data: uid, location, on_malformed, mode."""
+    """Two different choices about malformed rows for one source. Data: uid, location, on_malformed, mode."""
 
     template = (
         "source {uid!r} ({location}) has on_malformed={on_malformed!r} and gives its reader the option mode={mode}, "
@@ -124,7 +124,7 @@ class MalformedModeError(InvalidInputError):
 
 
 class FolderColumnNullError(InvalidInputError):
-    """Data: uid, location, column, folder."""
+    """A column of folder names that would be null in each row. Data: uid, location, column, folder."""
 
     template = (
         "source {uid!r} ({location}) has the column {column} in its schema, and reads with recursiveFileLookup=true. "
@@ -135,7 +135,10 @@ class FolderColumnNullError(InvalidInputError):
 
 
 class NotParsedError(InvalidInputError):
-    """Data: uid, location, on_malformed, format."""
+    """A choice about malformed rows of a format in which they are not found.
+
+    Data: uid, location, on_malformed, format.
+    """
 
     template = (
         "source {uid!r} ({location}) has on_malformed={on_malformed!r}, and reads the format {format}. Malformed rows "
@@ -145,7 +148,10 @@ class NotParsedError(InvalidInputError):
 
 
 class MalformedColumnError(InvalidInputError):
-    """Data: uid, location, on_malformed, column."""
+    """A choice about malformed rows of a source whose schema has a column for them.
+
+    Data: uid, location, on_malformed, column.
+    """
 
     template = (
         "source {uid!r} ({location}) has on_malformed={on_malformed!r}, and its schema has the column {column}, in "
@@ -155,7 +161,7 @@ class MalformedColumnError(InvalidInputError):
 
 
 class NotADataFrameError(InvalidInputError):
-    """Data: uid, location, got, hint."""
+    """A user's function that returned something else than a DataFrame. Data: uid, location, got, hint."""
 
     template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame of Spark{hint}"
 
@@ -173,7 +179,7 @@ class UnfitWatermarkError(InvalidInputError):
 
 
 class WindowWatermarkError(InvalidInputError):
-    """Data: uid, location, column."""
+    """A watermark on a column of windows. Data: uid, location, column."""
 
     template = (
         "the query of operator {uid!r} ({location}) has a watermark on the column {column!r}, which holds windows. "
@@ -214,7 +220,7 @@ class InputNotReadError(InvalidInputError):
 
 
 class UnlikeFieldsError(InvalidInputError):
-    """Data: uid, location, input, first, column, problem."""
+    """Inputs of a union whose structs have different fields. Data: uid, location, input, first, column, problem."""
 
     template = (
         "the inputs of {uid!r} ({location}) cannot be united: column {column!r} of {input!r} holds {problem}, which is "
@@ -223,7 +229,7 @@ class UnlikeFieldsError(InvalidInputError):
 
 
 class UnlikeEventTimesError(InvalidInputError):
-    """Data: uid, location, column, having, lacking."""
+    """Inputs of a union that differ in event time. Data: uid, location, column, having, lacking."""
 
     template = (
         "{uid!r} ({location}) keeps state by the event time of column {column!r}, which {having} has and {lacking} has "
@@ -234,7 +240,7 @@ class UnlikeEventTimesError(InvalidInputError):
 
 
 class LeftOutInputError(InvalidInputError):
-    """Data: vertex, location, inputs, problem."""
+    """A query that would change when an ended input is left out. Data: vertex, location, inputs, problem."""
 
     template = (
         "the query of {vertex!r} ({location}) could not run on when {inputs} has ended and is left out: {problem}. "
@@ -244,7 +250,7 @@ class LeftOutInputError(InvalidInputError):
 
 
 class ChangingRowsError(InvalidInputError):
-    """Data: uid, location, producer, mode."""
+    """State over rows that may be replaced. Data: uid, location, producer, mode."""
 
     template = (
         "{uid!r} ({location}) keeps state over the rows of {producer!r}, which change (output_mode {mode!r}): it would "
@@ -255,7 +261,7 @@ class ChangingRowsError(InvalidInputError):
 
 
 class InternalFilesError(InvalidInputError):
-    """Data: uid, location, what, producer."""
+    """A query that would name files of a result partition. Data: uid, location, what, producer."""
 
     template = (
         "{what} in the query of {uid!r} ({location}) would name internal files: the rows of {producer!r} come through "
@@ -309,7 +315,10 @@ class GraphChangedError(InvalidInputError):
 
 
 class UnreleasedSinkGoneError(InvalidInputError):
-    """Data: job_id, sink, released and completed (numbers of checkpoints), release (a command)."""
+    """A removed sink with output that is staged and not released.
+
+    Data: job_id, sink, released and completed (numbers of checkpoints), release (a command).
+    """
 
     template = (
         "sink {sink!r} is gone (or has another uid) in job {job_id!r}, and was released up to checkpoint {released} of "
@@ -319,7 +328,7 @@ class UnreleasedSinkGoneError(InvalidInputError):
 
 
 class PersistedStreamError(InvalidInputError):
-    """Data: job_id, operator."""
+    """A result of another job that is read with a streaming reader. Data: job_id, operator."""
 
     template = (
         "the result of {operator!r} of job {job_id!r} is read with a streaming reader; read it in mode 'batch', or by "
@@ -336,7 +345,7 @@ class ReturnedSourceError(InvalidInputError):
 
 
 class EndingConsumersError(InvalidInputError):
-    """Data: vertex."""
+    """Changed consumers of a vertex whose sources end. Data: vertex."""
 
     template = (
         "the consumers of {vertex!r} have changed, and it reads sources that end. It published its rows for the "
@@ -346,7 +355,7 @@ class EndingConsumersError(InvalidInputError):
 
 
 class LostInputError(InvalidInputError):
-    """Data: vertex, producer."""
+    """An input that a vertex no longer reads, and whose rows would be lost. Data: vertex, producer."""
 
     template = (
         "{vertex!r} no longer reads {producer!r}, and may not have read all rows that {producer!r} published for it: "
@@ -371,7 +380,7 @@ class SchemaChangedError(InvalidInputError):
 
 
 class FrozenListLostError(TerminalError):
-    """The frozen list of a bounded source is lost. A new one would hold other files."""
+    """A frozen list of a bounded source that is lost. A new list could hold other files."""
 
     template = (
         "{uri} {problem}. It lists the files or offsets that a bounded source reads, as they were when the job first "
@@ -456,7 +465,7 @@ class BesidePartitionsError(InvalidInputError):
 
 
 class EmptyFileError(TransientError):
-    """Data: subject, file, format."""
+    """An empty file of a format whose files are never empty. Data: subject, file, format."""
 
     template = (
         "{subject} cannot read {file}: it is empty, and a {format} file never is. Spark would leave it out silently. "
@@ -466,7 +475,7 @@ class EmptyFileError(TransientError):
 
 
 class UnknownCompressionError(InvalidInputError):
-    """Data: subject, file, kind."""
+    """A file whose compression Spark does not know. Data: subject, file, kind."""
 
     template = (
         "{subject} cannot read {file}: Spark does not know {kind}, and would read the bytes of the file as text. "
@@ -488,7 +497,7 @@ class UnsupportedQueryError(InvalidInputError):
 
 
 class TimeColumnError(InvalidInputError):
-    """Data: uid, location, column."""
+    """An output column of type TIME. Data: uid, location, column."""
 
     template = (
         "the output of operator {uid!r} ({location}) has the type TIME in column {column!r}. Spark writes this type to "

@@ -41,7 +41,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 KIND = "frozen-files"
 VERSION = 1
 _NO_COLUMNS = StructType().add("value", StringType())
-"""With a schema, Spark infers none from the contents of files."""
+"""A schema for listing files. With a schema, Spark infers none from the contents of files."""
 _SUSPICIOUS = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]|:(?!/)")
 
 

@@ -145,7 +145,7 @@ def plan_job(
 
 
 def _mode(options: RunOptions, done: Done) -> Mode:
-    """Return the mode that the job began in, or the requested one. The comparison with the journal refuses a change."""
+    """Return the mode that the job began in, unless the run asks for another one, which is refused later."""
     return options.mode if options.mode != "auto" or done.mode is None else done.mode
 
 

@@ -38,7 +38,7 @@ class Treatment:
     """The treatment of malformed rows by a reader.
 
     Attributes:
-        sparks: Spark's name of its column, which an inferred schema may hold.
+        sparks: Spark's own name of the column, which an inferred schema may hold.
         column: the name of the column here.
         metric: the name under which a streaming query counts the rows; None: it does not count them.
         drops: malformed rows are left out.

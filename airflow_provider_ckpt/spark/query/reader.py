@@ -48,7 +48,7 @@ class SourceReads:
     topics: dict[str, str] = field(default_factory=dict)
     """Topic name -> the id that the brokers gave it, for a Kafka source."""
     skips_temporary: bool = True
-    """Whether a file source leaves out temporary files by their names (:meth:`name_filter` has exceptions)."""
+    """Whether a file source leaves out files with temporary names. See :meth:`name_filter` for exceptions."""
 
     @property
     def is_file(self) -> bool:

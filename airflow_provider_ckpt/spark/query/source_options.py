@@ -53,7 +53,7 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
         operator: the source.
         options: options of its reader.
         streaming: whether the reader is a streaming one.
-        watermark: whether rows of the source can be late.
+        watermark: whether the source has a watermark in streaming mode, so that its rows can be late.
 
     Raises LosingOptionError.
     """
