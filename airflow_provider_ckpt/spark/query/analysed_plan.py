@@ -58,7 +58,7 @@ STATELESS = frozenset(
 
 def analysed(frame: DataFrame) -> Any:
     """Return the analysed plan, which follows the query as it is written."""
-    return frame._jdf.queryExecution().analyzed()  # the plan has no public door in PySpark
+    return frame._jdf.queryExecution().analyzed()  # PySpark has no public method for the plan
 
 
 def children_of(node: Any) -> list[Any]:

@@ -127,7 +127,7 @@ def _own_folders(job: str) -> list[str]:
         [path] = places
         above, package = package_around(os.path.dirname(path))
         return [os.path.join(above, package) if package else above]
-    # of a module without a package its folder counts, unless that holds what was installed
+    # the folder of a module without a package counts, unless it holds installed modules
     return [os.path.dirname(one) if one.endswith(".py") and not is_foreign(one) else one for one in places]
 
 

@@ -54,7 +54,7 @@ def name_late_files(
     """
     for uid, files in frozen.items():
         if not isinstance(files, FrozenFiles):
-            continue  # later messages of a topic are not late, because other consumers may read them
+            continue  # messages after the end of a Kafka source are not late, because they are not part of it
         try:
             listed = list_files(spark, reads[uid])
         except (PySparkException, Py4JError) as error:

@@ -76,7 +76,7 @@ class KafkaAdmin:
         """
         try:
             fits = self._jvm.java.util.regex.Pattern.compile(pattern)
-        except IllegalArgumentException as error:  # PySpark's, of Java's PatternSyntaxException
+        except IllegalArgumentException as error:  # PySpark's class for Java's PatternSyntaxException
             why = f"it is no regular expression of Java's: {error}"
             raise KafkaOptionError(**self._named(), key="subscribePattern", value=pattern, why=why) from None
         names = self._asked(lambda: self._got(self._admin.listTopics().names()))
