@@ -31,13 +31,13 @@ class WrittenCodeError(InvalidInputError):
 
 
 class FunctionFailedError(InvalidInputError):
-    """The user's function raised; its own traceback is kept as ``__cause__``."""
+    """An error that a user's function raised. Its traceback is kept as ``__cause__``."""
 
     template = "the function of operator {uid!r} ({location}) failed: {cause}"
 
 
 class FunctionFailedForNowError(TransientError):
-    """The user's function raised an error that may pass (:func:`~airflow_provider_ckpt.job.user_failure.may_pass`)."""
+    """An error of a user's function that may pass (:func:`~airflow_provider_ckpt.job.user_failure.may_pass`)."""
 
     template = f"{FunctionFailedError.template}. Another try calls it again"
 
@@ -53,7 +53,7 @@ class SharedFilesError(InvalidInputError):
 
 
 class NothingToReadError(TransientError):
-    """A bounded source has nothing to read when the job first starts. Data: uid, location, nothing."""
+    """A bounded source without anything to read at the job's first start. Data: uid, location, nothing."""
 
     template = (
         "bounded source {uid!r} ({location}) has nothing to read: there is {nothing}. The job would finish without "
@@ -63,7 +63,7 @@ class NothingToReadError(TransientError):
 
 
 class OnlySubFoldersError(NothingToReadError):
-    """A bounded source has files only in sub-folders of its folder. Data: uid, location, nothing, left."""
+    """A bounded source that has files only in sub-folders of its folder. Data: uid, location, nothing, left."""
 
     template = (
         "bounded source {uid!r} ({location}) has nothing to read: there is {nothing} itself, and there are {left}. "
@@ -455,7 +455,7 @@ class UnlistedFileError(InvalidInputError):
 
 
 class BesidePartitionsError(InvalidInputError):
-    """A file that Spark lists and does not read."""
+    """A file next to folders ``column=value``, which Spark lists and does not read."""
 
     template = (
         "source {uid!r} ({location}): {path} lies beside folders that are named column=value, and Spark reads only "

@@ -92,9 +92,10 @@ class EventTimeGuard:
         return marked if field is None else self._followed(frame, field, uid, max_ahead)
 
     def of_input(self, frame: DataFrame, mark: EventTime | None, *, uid: str, max_ahead: float | None) -> DataFrame:
-        """Return the frame of an input whose watermark is ``mark``.
+        """Return the frame of an input with the watermark ``mark``.
 
-        An input without one is followed as soon as a function of the user calls its ``withWatermark``.
+        If ``mark`` is None, the watermark is added when a function of the user calls ``withWatermark`` on the frame.
+        The other arguments are those of :meth:`follow`.
         """
         if mark is not None:
             return self.follow(

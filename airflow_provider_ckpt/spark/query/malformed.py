@@ -85,9 +85,10 @@ class MalformedRule:
     def treatment(
         self, spark: SparkSession, form: str, options: Mapping[str, str], schema: StructType | None
     ) -> Treatment | None:
-        """Return the treatment for a reader; None if Spark is left to itself.
+        """Return the treatment for a reader; None if Spark treats malformed rows by itself.
 
         Args:
+            spark: the session.
             form: the format that is read.
             options: options that the user gave to the reader.
             schema: the schema that the user gave to the reader; None: Spark infers it.

@@ -81,7 +81,7 @@ class SourceReads:
 
 
 def ignores_header(form: str, options: Mapping[str, str]) -> bool:
-    """Return whether Spark would read CSV columns by position, and the user has not chosen that."""
+    """Return whether Spark would read CSV columns by position although the user has not chosen it."""
     given = {key.lower(): value.lower() for key, value in options.items()}
     return form.lower() == "csv" and given.get("header") == "true" and "enforceschema" not in given
 
@@ -291,7 +291,7 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         return {"startingOffsets": "earliest", **plain}
 
     def _read(self, path: Any) -> DataFrame:
-        """Choose the files before the rows are checked: malformed rows of other files do not count."""
+        """Return the rows of the chosen files. They are chosen first, so that malformed rows of others do not count."""
         frame = super()._read(path)
         return self._select(frame) if self.reads.is_file else frame
 

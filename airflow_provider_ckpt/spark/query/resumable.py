@@ -179,7 +179,7 @@ def _check_edges(state: JobState, plan: JobPlan) -> None:
     """Refuse changes of the consumers of a result partition that would lose rows.
 
     A result partition is read by the consumers for which it was written. A new consumer gets only rows that are
-    published from then on, as a new sink does. If the sources end, it would miss most rows. Rows that a removed
+    published from then on, as a new sink does. If the sources end, these would be only the rest. Rows that a removed
     consumer has not read are dropped with it (R7).
 
     Raises EndingConsumersError, LostInputError, GraphChangedError.

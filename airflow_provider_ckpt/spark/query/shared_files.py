@@ -88,7 +88,9 @@ def _is_in(frame: DataFrame, files: Collection[str]) -> Column:
 
 
 def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, SourceReads]) -> None:
-    """Refuse a union of a bounded and a live source that read the same files, unless the live source is declared so.
+    """Refuse a union of a bounded and a live source that read the same files.
+
+    It is allowed if the live source has ``after`` or ``reads_again``.
 
     Raises SharedFilesError.
     """

@@ -208,9 +208,11 @@ def named(splits: Sequence[Split]) -> str:
 
 
 def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: StructType) -> DataFrame:
-    """Return the frame with its columns in the order of the plan, and the fields inside them.
+    """Return the frame of a split with its columns, and the fields inside them, in the order of the plan.
 
-    Raises SplitSchemaError: all splits of a source have the same columns, of the same types.
+    All splits of a source must have the same columns, of the same types.
+
+    Raises SplitSchemaError.
     """
     if shape(frame.schema.jsonValue()) == shape(planned.jsonValue()):
         return frame

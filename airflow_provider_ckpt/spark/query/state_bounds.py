@@ -22,7 +22,7 @@ _SLIDE, _START, _LENGTH = re.compile(r"% (\d+)L"), re.compile(r"- (\d+)L\) %"), 
 _GAP = re.compile(r"\+ (.*?)\)*$")
 _INTERVAL = re.compile(r"INTERVAL '([^']*)'")
 _UNITS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
-"""In microseconds."""
+"""Units of time in microseconds, the largest first."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _has(column: Any, mark: str) -> bool:
 def _definition(node: Any, column: Any) -> Any:
     """Return the expression below ``node`` that makes the column; None if there is none.
 
-    A sliding window is made of several expressions. The first one is enough.
+    A sliding window is made by several expressions. The first one shows all its bounds.
     """
     number = int(column.exprId().id())
     for one in nodes_from(node):

@@ -73,9 +73,11 @@ def unite(frames: list[DataFrame]) -> DataFrame:
 
 
 def with_like_fields(operator: Operator, frames: Mapping[str, DataFrame]) -> list[DataFrame]:
-    """Return the inputs of a union, the fields inside their columns in the order of the first input.
+    """Return the inputs of a union with fields inside their columns in the order of the first input.
 
-    Raises UnlikeFieldsError: Spark would unite structs with other fields by position, or give a cause without names.
+    Structs with other fields are refused, because Spark would unite them by position, or fail without naming them.
+
+    Raises UnlikeFieldsError.
     """
     (first, schema), *_ = ((uid, frame.schema) for uid, frame in frames.items())
     return [frame if uid == first else _like(operator, uid, frame, first, schema) for uid, frame in frames.items()]
