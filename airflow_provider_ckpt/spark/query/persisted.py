@@ -42,7 +42,7 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
         raise PersistedStreamError(job_id=job_id, operator=operator)
     result = JobClient(root, job_id).persisted_result(operator)
     schema = StructType.fromJson(json.loads(result.schema))
-    # names of the root's folders must not become columns
+    # the folders of the root are not columns, whatever their names are
     reader = read.option("recursiveFileLookup", "true").schema(schema)
     if not result.files:
         return _nothing(reader, schema)
